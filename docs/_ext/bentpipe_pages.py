@@ -16,6 +16,8 @@
     the runs of a model that must hold, with these constants and their recorded figures;
 ``mutation-results FILE``
     what a run of ``bentpipe selftest SUITE --mutate --publish FILE`` has found;
+``blind-rounds SUITE``
+    the first runs of a suite's blind rounds;
 ``experiment-results FILE``
     the table and the judgments of an experiment's ``results.json``.
 """
@@ -36,7 +38,9 @@ from bentpipe_conformance.iut.proforma import load_proforma
 from bentpipe_conformance.models.manifest import load_models, model_root
 from bentpipe_conformance.models.verification import configured
 from bentpipe_conformance.selftest.mutants import mutants_of
+from bentpipe_conformance.selftest.rounds import load_record
 from bentpipe_experiments.statistics import decimals
+from bentpipe_reference.common.blind import Fault, load_round, rounds_of
 from bentpipe_reference.common.link.profile import Direction, load_profiles
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.chart import state_diagram as stp_chart
@@ -386,6 +390,55 @@ def _change(row: dict[str, Any]) -> str:
     return f"``{row['before']}``\n\n``{row['after']}``"
 
 
+class BlindRounds(Printed):
+    """The blind rounds of a suite: a table of first runs, then one of the faults of each round."""
+
+    required_arguments = 1
+
+    def lines(self) -> Iterable[str]:
+        """The tables, or that there is none yet."""
+        protocol = suite_named(self.arguments[0]).folder
+        records = {number: load_record(protocol, number) for number in rounds_of(protocol)}
+        held = {number: record for number, record in records.items() if record}
+        if not held:
+            yield "No round has been held yet."
+            return
+        rows = []
+        for number, record in held.items():
+            found = [item for item in record["fault"].values() if _counts(item)]
+            caught = [item for item in found if item["caught"]]
+            right = sum(item["right"] for item in caught)
+            rows.append((
+                f"{number}", record["date"], f"{len(record['fault'])}", f"{len(found)}",
+                _share(len(caught), len(found)), _share(right, len(caught)),
+            ))  # fmt: skip
+        header = ("round", "date", "faults", "valid", "caught", "of these named rightly first")
+        yield from _table(header, rows)
+        for number, record in held.items():
+            yield f".. rubric:: Round {number}"
+            yield ""
+            faults = load_round(protocol, number)
+            cells = [self._row(faults[name], item) for name, item in record["fault"].items()]
+            header = ("fault", "clause", "first run", "named first")
+            yield from _table(header, cells, "matrix", "45 20 15 20")
+
+    @staticmethod
+    def _row(fault: Fault, item: dict[str, Any]) -> tuple[str, ...]:
+        verdict = "caught" if item["caught"] else "**missed**"
+        if not _counts(item):
+            verdict = f"{item['valid']}: {_escaped(item['reason'])}"
+        named = f"``{item['named']}``" if item["named"] else ""
+        return f"``{fault.id}``\n{_escaped(fault.title)}", _escaped(fault.clause), verdict, named
+
+
+def _counts(item: dict[str, Any]) -> bool:
+    return str(item.get("valid", "valid")) == "valid"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} ({part / whole:.0%})" if whole else "—"
+
+
 class ExperimentResults(Printed):
     """The table and judgments of a results.json beside the page."""
 
@@ -513,6 +566,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("specification", Specification)
     app.add_directive("command-help", CommandHelp)
     app.add_directive("mutation-results", MutationResults)
+    app.add_directive("blind-rounds", BlindRounds)
     app.add_directive("experiment-results", ExperimentResults)
     app.add_directive("experiment-settings", ExperimentSettings)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

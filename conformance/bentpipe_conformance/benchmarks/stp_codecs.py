@@ -92,8 +92,8 @@ def scapy_layers(packet: _Packet) -> Callable[[], Any]:
     body: dict[str, Any] = {"n_ps": packet.n_ps, "timestamp": packet.timestamp}
     if isinstance(packet, Stat):
         body |= {"n_mr": packet.n_mr, "elements": list(packet.elements)}
-        return lambda: IP(**ip) / layers.STP(**stp) / layers.STPStat(**body)
+        return lambda: IP(**ip) / layers.STP(**stp) / layers.STAT(**body)
     body["csn"] = packet.csn
     if isinstance(packet, Sdp):
-        return lambda: IP(**ip) / layers.STP(**stp) / layers.STPSdp(**body) / packet.data
-    return lambda: IP(**ip) / layers.STP(**stp) / layers.STPPoll(**body)
+        return lambda: IP(**ip) / layers.STP(**stp) / layers.SDP(**body) / packet.data
+    return lambda: IP(**ip) / layers.STP(**stp) / layers.POLL(**body)

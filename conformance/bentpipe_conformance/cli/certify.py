@@ -17,6 +17,7 @@ from rich.progress import Progress, TextColumn
 from bentpipe_conformance.cli import options
 from bentpipe_conformance.cli.outcome import USAGE, Failure, explained
 from bentpipe_conformance.cli.output import COUNTED, output, print_json
+from bentpipe_conformance.engine.attribution import ranks
 from bentpipe_conformance.engine.verdict import EXIT_STATUS, Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.run.watcher import Watcher
@@ -169,16 +170,34 @@ def _print_verdict(console: Console, verdict: Verdict, text: str) -> None:
     console.print(f"[{STYLE[verdict]}]{verdict.value:>12}[/]  {text}", soft_wrap=True)
 
 
+def in_order(result: dict[str, Any]) -> list[tuple[dict[str, Any], bool]]:
+    """What did not pass, and whether it follows from the failure before it.
+
+    What was not supported comes first, so that it does not push failures off the screen; of the
+    failures those that name the fault, each with what fails in its wake.
+    """
+    places = ranks(result["attribution"])
+    last = len(places), 0
+
+    def rank(row: dict[str, Any]) -> tuple[int, int]:
+        return places.get(row["id"], last) if row["verdict"] == Verdict.FAIL else last
+
+    def place(row: dict[str, Any]) -> tuple[bool, bool, tuple[int, int]]:
+        return row["verdict"] != "unsupported", row["verdict"] == Verdict.FAIL, rank(row)
+
+    rows = [row for row in result["requirements"] if row["verdict"] != Verdict.PASS]
+    return [(row, rank(row)[1] > 0) for row in sorted(rows, key=place)]
+
+
 def _print(result: dict[str, Any], directory: Path, link_seconds: float, wall: float) -> None:
     console = output()
     verdict = Verdict(result["verdict"])
     console.print()
-    # What was not supported comes first, so that it does not push failures off the screen.
-    for row in sorted(result["requirements"], key=lambda row: row["verdict"] != "unsupported"):
+    for row, in_the_wake in in_order(result):
         found = Verdict(row["verdict"])
-        if found is not Verdict.PASS:
-            sentence = escape(f"{row['title']}: {row['reason']}")
-            _print_verdict(console, found, f"{row['id']} [dim]{row['level']}[/] {sentence}")
+        sentence = escape(f"{row['title']}: {row['reason']}")
+        mark = "[dim]in its wake[/] " if in_the_wake else ""
+        _print_verdict(console, found, f"{mark}{row['id']} [dim]{row['level']}[/] {sentence}")
     counts = ", ".join(f"{count} {name}" for name, count in result["summary"].items() if count)
     console.print(f"\nrequirements: {counts}")
     if result["deviations"]:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 from rich.markup import escape
 
-from bentpipe_conformance.cli import mutation
+from bentpipe_conformance.cli import mutation, rounds
 from bentpipe_conformance.cli.options import examples, json_option, out_option, seed_option
 from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import counting, output, plain_table, print_json
@@ -29,9 +29,21 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 @click.argument("suite", type=click.Choice(list(load_suites())))
 @click.option("--only", multiple=True, metavar="ID", help="Only these mutants or requirements.")
 @click.option(
-    "--transfers", type=click.IntRange(1), metavar="N",
+    "--transfers",
+    type=click.IntRange(1),
+    metavar="N",
     help="Judge N transfers between references over random links instead.",
-)  # fmt: skip
+)
+@click.option(
+    "--round",
+    "number",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Judge the faults of blind round N instead.",
+)
+@click.option(
+    "--record", is_flag=True, help="With --round: record this as its first run, which counts."
+)
 @click.option("--mutate", is_flag=True, help="Try small changes of the reference's source instead.")
 @click.option(
     "--sample", type=click.IntRange(1), metavar="N", help="With --mutate: N of them at random."
@@ -50,7 +62,10 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     help="With --mutate: only those that survived in a stored result.",
 )
 @click.option(
-    "--whole", is_flag=True, help="With --mutate: list every run that kills, not only the first."
+    "--whole",
+    is_flag=True,
+    help="Run all cases against a mutant, though it has been caught; with --mutate, list every run "
+    "that kills.",
 )
 @click.option(
     "--publish",
@@ -59,15 +74,18 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     help="With --mutate: store what the documentation shows of the result.",
 )
 @click.option(
-    "--linux", type=click.IntRange(1), metavar="N",
+    "--linux",
+    type=click.IntRange(1),
+    metavar="N",
     help="Judge N encounters of two Linux hosts in the bed instead.",
-)  # fmt: skip
+)
 @seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @out_option("Store the table in this file (JSON).", folder=False)
 @json_option("Print the result as JSON.")
 def selftest(
-    suite: str, only: tuple[str, ...], transfers: int | None, mutate: bool, sample: int | None,
+    suite: str, only: tuple[str, ...], transfers: int | None, number: int | None, record: bool,
+    mutate: bool, sample: int | None,
     modules: tuple[str, ...], survivors_of: Path | None, whole: bool, publish: Path | None,
     linux: int | None, seed: int, jobs: int, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
@@ -80,6 +98,10 @@ def selftest(
     with settings and users drawn at random; no checker may accuse them. Transfer k of seed S is
     transfer 1 of seed S + k - 1.
 
+    With --round N the faults of a blind round are judged, written by people who had not seen the
+    exam: which are caught, and whether the requirement that names them is the right one. Exit
+    status 1 when a valid one is missed.
+
     With --mutate a machine makes the mutants: one small change each, of every protocol module. What
     no case notices is listed with its line, unless it is explained. --only takes their identifiers,
     --seed chooses the sample, --out keeps results, and a rerun with it goes on. Exit status 1 when
@@ -88,24 +110,26 @@ def selftest(
     With --linux it is two hosts of the bed's kernel, with sysctls, congestion controls, users and
     links drawn at random; known deviations of Linux from a requirement are subtracted.
     """
+    if mutate + sum(given is not None for given in (transfers, number, linux)) > 1:
+        names = "--mutate, --round, --transfers and --linux"
+        raise Failure(f"{names} are different runs; give one", USAGE)
     if mutate:
-        if transfers is not None:
-            raise Failure("--mutate and --transfers are different runs; leave one out", USAGE)
         asked = mutation.Asked(
             suite, only, modules, sample, seed, jobs, whole, survivors_of, out, publish, as_json
         )
         raise click.exceptions.Exit(mutation.mutate(asked))
-    if sample or modules or survivors_of or whole or publish:
-        names = "--sample, --module, --survivors-of, --whole and --publish"
-        raise Failure(f"{names} go with --mutate", USAGE)
+    if sample or modules or survivors_of or publish:
+        raise Failure("--sample, --module, --survivors-of and --publish go with --mutate", USAGE)
+    if record and (number is None or only):
+        raise Failure("--record goes with --round, and with all of its faults", USAGE)
+    if number is not None:
+        status = rounds.judge_round(suite, number, only, jobs, out, as_json=as_json, record=record)
+        raise click.exceptions.Exit(status)
     from bentpipe_conformance.selftest import subjects as running
 
     if transfers is not None or linux is not None:
-        if only or (transfers and linux):
-            raise Failure(
-                "--only chooses mutants, --transfers and --linux run none; leave all but one out",
-                USAGE,
-            )
+        if only:
+            raise Failure("--only chooses mutants, and these runs have none; leave one out", USAGE)
         if transfers:
             _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
         elif linux:
@@ -120,7 +144,7 @@ def selftest(
             USAGE,
         )
     with counting("mutants", len(chosen)) as advance:
-        results = running.run(chosen, suite, seed, max(1, jobs), advance)
+        results = running.run(chosen, suite, seed, max(1, jobs), advance, whole=whole)
     outcome = running.summary(results, suite)
     outcome["seed"] = seed
     _deliver(outcome, out, None if as_json else _print)

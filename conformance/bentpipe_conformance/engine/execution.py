@@ -11,7 +11,7 @@ from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.checking import judge
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured, Lane, LaneError, as_recorded
-from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.peer import Crafted, NotReached
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.statement import Ics, declared
 from bentpipe_conformance.engine.trace import Trace, read_trace
@@ -66,6 +66,7 @@ class Outcome:
         findings: every finding, also on requirements the case does not target.
         captured, timing_error, not_reached, broken, died: as in :class:`Recording`.
         tester_address: the tester's address.
+        crafted: the packets that the tester made in Scapy.
         link_seconds: seconds on the lane's clock.
         wall_seconds: seconds on the wall clock.
     """
@@ -81,6 +82,7 @@ class Outcome:
     not_reached: str = ""
     broken: str = ""
     died: str = ""
+    crafted: tuple[Crafted, ...] = ()
 
     @classmethod
     def of_broken_bed(cls, item: Case, sentence: str) -> Outcome:
@@ -138,7 +140,7 @@ def run_case(
     verdict, reason, findings = (judged_by or judge_case)(recording)
     return Outcome(
         verdict, reason, findings, tuple(captured), address, link_seconds,
-        time.perf_counter() - wall, timing_error, not_reached, broken, died,
+        time.perf_counter() - wall, timing_error, not_reached, broken, died, tuple(peer.crafted),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ import random
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from bentpipe_conformance.engine.codec import MalformedPacket
@@ -35,8 +36,42 @@ class NotReached(Exception):
     """The script could not bring the implementation into the situation it is about."""
 
 
+class ScapyPacket(Protocol):
+    """A packet of Scapy, which is imported by those cases only that make one."""
+
+    def __bytes__(self) -> bytes:
+        """Its octets."""
+
+    def command(self) -> str:
+        """The Python expression that makes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crafted:
+    """A packet that the tester made in Scapy.
+
+    Attributes:
+        time: when it left, seconds since the case began.
+        packet: what was sent.
+    """
+
+    time: float
+    packet: ScapyPacket
+
+    @property
+    def expression(self) -> str:
+        """What makes the packet at Scapy's prompt."""
+        return self.packet.command()
+
+
 class ScriptedPeer(Protocol):
-    """The tester on one lane during one case, as the engine sees it."""
+    """The tester on one lane during one case, as the engine sees it.
+
+    Attributes:
+        crafted: the packets that it made in Scapy.
+    """
+
+    crafted: list[Crafted]
 
     def wait(self, seconds: float) -> None:
         """Let time pass; what arrives waits to be looked at."""
@@ -232,6 +267,7 @@ class BasePeer(ABC, Generic[Packet, Conn]):
         random: the case's own random source, seeded from the run's printed seed.
         strays: packets that belong to no connection of this case, each with its arrival time;
             what cannot be dissected is kept as octets.
+        crafted: the packets that were made in Scapy, in the order in which they were sent.
     """
 
     def __init__(
@@ -243,7 +279,9 @@ class BasePeer(ABC, Generic[Packet, Conn]):
         self.rtt = rtt
         self.random = random.Random(seed)
         self.strays: list[tuple[float, Packet | bytes]] = []
+        self.crafted: list[Crafted] = []
         self._port = port
+        self._began = port.now()
         self._lag = 0.0
         self._services = services
         self._connections: list[Conn] = []
@@ -277,14 +315,24 @@ class BasePeer(ABC, Generic[Packet, Conn]):
         """Seconds on the lane's clock."""
         return self._port.now()
 
-    def send(self, packet: bytes, *, after: float = 0.0) -> None:
-        """Put any IPv4 packet on the link, now or ``after`` seconds."""
+    def send(self, packet: bytes | ScapyPacket, *, after: float = 0.0) -> None:
+        """Put any IPv4 packet on the link, now or ``after`` seconds.
+
+        Well-formed packets in bulk are octets, of the protocol's codec; a packet that a case is
+        about, odd in some way, is one of Scapy, and :attr:`crafted` has its expression.
+        """
         after += self._lag
+        if isinstance(packet, bytes):
+            octets = packet
+        else:
+            octets = bytes(packet)
+            leaves = self.now() + max(0.0, after) - self._began
+            self.crafted.append(Crafted(leaves, packet))
         if after <= 0.0:
-            self._port.send(packet)
+            self._port.send(octets)
         else:
             self._scheduled += 1
-            heapq.heappush(self._later, (self.now() + after, self._scheduled, packet))
+            heapq.heappush(self._later, (self.now() + after, self._scheduled, octets))
 
     def retreat(self, rtt: float) -> None:
         """Let the IUT see a round-trip time of at least ``rtt`` seconds from now on.

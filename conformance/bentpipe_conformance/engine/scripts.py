@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from bentpipe_conformance.engine.case import Script, case
 from bentpipe_conformance.engine.peer import BasePeer
@@ -61,3 +62,42 @@ def connected(
         return (peer.connect(to, **offer),)
 
     return staged(*requirements, stage=stage, needs=needs, profiles=profiles, aborted=aborted)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table of cases; a protocol derives rows that say what is done.
+
+    Attributes:
+        name: the last part of the case's identifier.
+        purpose: what the case's docstring would be.
+        requirements: see :func:`case`.
+        needs: see :func:`case`.
+        profiles: see :func:`case`.
+    """
+
+    name: str
+    purpose: str
+    requirements: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    profiles: tuple[str, ...] | None = None
+
+
+_Row = TypeVar("_Row", bound=Row)
+
+
+def each(module: dict[str, Any], rows: Iterable[_Row], drive: Callable[[Any, _Row], None]) -> None:
+    """Register each row of a table as a case: ``drive`` of the scripted peer and the row.
+
+    ``module`` are the names of the module to whose group the cases belong, its ``globals()``;
+    pytest finds the cases there.
+    """
+    for row in rows:
+
+        def script(peer: BasePeer[Any, Any], row: _Row = row) -> None:
+            drive(peer, row)
+
+        name = f"test_{row.name.replace('-', '_')}"
+        # pytest takes what has a default for no fixture.
+        named = rename(script, module["__name__"], name, row.purpose)
+        module[name] = case(*row.requirements, needs=row.needs, profiles=row.profiles)(named)

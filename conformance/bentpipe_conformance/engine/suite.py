@@ -101,6 +101,7 @@ class Reporter:
         legend: CSS class and meaning of what a plot draws.
         unit: what the vertical axis counts.
         counting: how the report's numbers count, a clause for its last sentence.
+        layers: an IPv4 packet, layer by layer and field by field.
     """
 
     describe: Callable[[Trace[Any]], Mapping[int, tuple[str, tuple[str, ...]]]]
@@ -109,6 +110,7 @@ class Reporter:
     legend: Sequence[tuple[str, str]]
     unit: str
     counting: str
+    layers: Callable[[bytes], str] = lambda _: ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,14 @@ from bentpipe_conformance.engine.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
+class SentPacket:
+    """An odd packet of the tester: seconds since the case began, and Scapy's expression of it."""
+
+    time: float
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
 class CaseRecord:
     """One executed case.
 
@@ -22,6 +30,7 @@ class CaseRecord:
         wall_seconds: its duration on the wall clock.
         lane: facts about the lane it ran on, for example its number.
         error: text of a failure of the suite or the bed, empty if there was none.
+        crafted: the odd packets that the tester sent, as expressions of Scapy.
     """
 
     id: str
@@ -37,6 +46,7 @@ class CaseRecord:
     tester_address: str = ""
     lane: dict[str, Any] = field(default_factory=dict)
     error: str = ""
+    crafted: tuple[SentPacket, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

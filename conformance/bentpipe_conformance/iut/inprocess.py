@@ -49,17 +49,20 @@ class SimulatedLane:
         setup: what the host is made from, see :class:`Subject`.
         link: the link profile.
         seed: seed of the link's random faults and of the host's initial sequence numbers.
+        latency_s: see :class:`Station`.
     """
 
     def __init__(
-        self, make: Callable[[str, Any, int], Host], setup: Any, link: LinkProfile, seed: int = 0
-    ) -> None:
+        self, make: Callable[[str, Any, int], Host], setup: Any, link: LinkProfile, seed: int = 0,
+        latency_s: float = 0.0,
+    ) -> None:  # fmt: skip
         self.iut_address = IUT_ADDRESS
         self.timing_error = SIMULATION_ERROR_S
         self._make = make
         self._setup = setup
         self._link = link
         self._seed = seed
+        self._latency_s = latency_s
         self.port = SimulatedPort()
         self.begin()
 
@@ -67,7 +70,7 @@ class SimulatedLane:
         """Start a case on a new host."""
         simulation = Simulation()
         self._host = self._make(IUT_ADDRESS, self._setup, self._seed)
-        self._station = _MortalStation(simulation, self._host)
+        self._station = _MortalStation(simulation, self._host, self._latency_s)
         station, link = self._station, self._link
         towards_iut = VirtualLink(simulation, link.return_, station.receive, self._seed + 1)
         self.port.begin(simulation, station.captured, towards_iut)

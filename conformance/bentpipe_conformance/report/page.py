@@ -12,6 +12,7 @@ from typing import Any, NotRequired, TypedDict
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from bentpipe_conformance.engine.attribution import ranks
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
@@ -31,6 +32,9 @@ MARKS = {
 }
 """The verdicts in the order of a reader's interest."""
 
+DISSECTED = 12
+"""Packets of a case that are shown layer by layer."""
+
 ORDER = tuple(MARKS)
 ATTENTION = ORDER[:3]
 
@@ -47,7 +51,10 @@ class RequirementText(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class RequirementView:
-    """A requirement as the page shows it; ``entry`` is that of ``result.json``."""
+    """A requirement as the page shows it; ``entry`` is that of ``result.json``.
+
+    ``cause`` is the requirement in whose wake it fails, if any, ``rank`` its place among failures.
+    """
 
     id: str
     group: str
@@ -57,6 +64,8 @@ class RequirementView:
     text: RequirementText
     cases: Sequence[tuple[str, str]]
     findings: Sequence[Mapping[str, Any]]
+    cause: str = ""
+    rank: tuple[int, int] = (0, 0)
 
     @property
     def deviation(self) -> bool:
@@ -78,6 +87,7 @@ class CaseView:
     plots: Sequence[tuple[str, Markup]]
     rows: Sequence[Row]
     transit_known: bool
+    layers: Sequence[tuple[int, str]]
 
 
 def render_report(
@@ -125,7 +135,10 @@ def render_page(
         for index, (record, trace) in enumerate(cases, 1)
     ]
     anchors = {view.record.id: view.anchor for view in views}
-    requirements = [_requirement(entry, texts, anchors) for entry in result["requirements"]]
+    attribution = result.get("attribution", ())
+    requirements = [
+        _requirement(entry, texts, anchors, attribution) for entry in result["requirements"]
+    ]
     summary = {verdict: int(result["summary"].get(verdict.value, 0)) for verdict in ORDER}
     verdict = Verdict(result["verdict"])
     ways = [
@@ -146,7 +159,7 @@ def render_page(
         requirements=sorted(requirements, key=lambda item: item.id),
         attention=sorted(
             (item for item in requirements if item.verdict in ATTENTION),
-            key=lambda item: (item.deviation, ORDER.index(item.verdict), item.id),
+            key=lambda item: (ORDER.index(item.verdict), item.rank, item.deviation, item.id),
         ),
         groups=sorted({item.group for item in requirements}),
         levels=[level for level in ("MUST", "SHOULD", "MAY")
@@ -184,9 +197,11 @@ def _headline(verdict: Verdict, requirements: Sequence[RequirementView]) -> str:
 
 
 def _requirement(
-    entry: Mapping[str, Any], texts: Mapping[str, RequirementText], anchors: Mapping[str, str]
-) -> RequirementView:
+    entry: Mapping[str, Any], texts: Mapping[str, RequirementText], anchors: Mapping[str, str],
+    attribution: Sequence[Mapping[str, Any]],
+) -> RequirementView:  # fmt: skip
     name = str(entry["id"])
+    rank = ranks(attribution).get(name, (len(attribution), 0))
     return RequirementView(
         id=name,
         group=name.rpartition("-")[0] or name,
@@ -198,6 +213,8 @@ def _requirement(
         findings=[
             {**finding, "verdict": Verdict(finding["verdict"])} for finding in entry["findings"]
         ],
+        cause=attribution[rank[0]]["requirement"] if rank[1] else "",
+        rank=rank,
     )
 
 
@@ -226,7 +243,15 @@ def _case(
         plots=_plots(suite, record, trace, transit, numbers, bool(open_findings)),
         rows=rows,
         transit_known=transit.known,
+        layers=_layers(suite, trace, [n for item in open_findings for n in item.packets]),
     )
+
+
+def _layers(suite: Suite, trace: Trace[Any], numbers: Sequence[int]) -> Sequence[tuple[int, str]]:
+    """The first packets that prove what is wrong, layer by layer."""
+    shown = list(dict.fromkeys(numbers))[:DISSECTED]
+    octets = {packet.number: packet.data for packet in trace.at("iut")} if shown else {}
+    return [(number, suite.reporter.layers(octets[number])) for number in shown if number in octets]
 
 
 def _purpose(record: CaseRecord) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from bentpipe_spec.registry import Requirement
 
+from bentpipe_conformance.engine.attribution import CaseFindings, attribute
 from bentpipe_conformance.engine.statement import declared
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict, across_cases
@@ -30,7 +31,8 @@ def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
     ``deviations`` (RFC 2119: there may be valid reasons), and an open case is never a pass. An
     implementation that ended during any case fails. Where the conformance
     statement and the probed handshake differ, nothing passes as a whole, for a statement that
-    denies a feature would hide its failures as unsupported.
+    denies a feature would hide its failures as unsupported. ``attribution`` says which requirements
+    name what is wrong, and which fail in their wake.
     """
     run = bundle.run
     probe = run.bed.check.get("probe", {})
@@ -54,10 +56,18 @@ def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
             for entry in entries
             if entry["verdict"] == Verdict.FAIL and entry["level"] != "MUST"
         ],
+        "attribution": [
+            {"requirement": item.requirement, "cases": list(item.cases),
+             "consequences": list(item.consequences)}
+            for item in attribute(
+                CaseFindings(record.id, record.requirements, record.findings) for record in records
+            )
+        ],
         "requirements": entries,
         "cases": [
             {"id": record.id, "verdict": record.verdict.value, "reason": record.reason,
-             "requirements": list(record.requirements), "findings": encode(record.findings)}
+             "requirements": list(record.requirements), "findings": encode(record.findings),
+             "crafted": encode(record.crafted)}
             for record in records
         ],
     }  # fmt: skip

@@ -19,7 +19,7 @@ from bentpipe_conformance.engine.lane import Lane, LaneError
 from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
-from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.evidence.records import CaseRecord, SentPacket
 from bentpipe_conformance.evidence.serialization import dumps, encode
 from bentpipe_conformance.iut.description import load_iut
 from bentpipe_conformance.run.assignment import Assignment
@@ -112,6 +112,7 @@ def case_record(
         tester_address=outcome.tester_address, error=outcome.broken,
         lane={**lane, "timing_error": outcome.timing_error, "not_reached": outcome.not_reached,
               "died": outcome.died},
+        crafted=tuple(SentPacket(round(at.time, 6), at.expression) for at in outcome.crafted),
     )  # fmt: skip
 
 

@@ -23,11 +23,12 @@ from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.station import Station
-from bentpipe_conformance.selftest.chance import draw_calls, draw_link
+from bentpipe_conformance.selftest.chance import blow, draw_calls, draw_link, draw_weather
 from bentpipe_conformance.selftest.pool import work_through
 
 ADDRESSES = ("10.77.0.2", "10.78.0.1")
 LENGTH_S = 60.0
+"""Of a transfer in which nobody is silent for long."""
 MOST_PACKETS = 20_000
 """A transfer ends early after as many packets: judging takes longer than sending."""
 
@@ -84,29 +85,41 @@ def transfer(suite: Suite, seed: int) -> list[Side]:
         subject.make(address, item.setup, numbers.getrandbits(32))
         for address, item in zip(ADDRESSES, drawn, strict=True)
     ]
-    stations = _connected(simulation, hosts, link, numbers.getrandbits(32))
+    latencies = [item.latency_s for item in drawn]
+    stations = connected(simulation, hosts, latencies, link, numbers)
+    until = LENGTH_S
     for number, station in enumerate(stations):
         for call in draw_calls(numbers, LENGTH_S):
             subject.call(simulation, station, hosts[number], ADDRESSES[1 - number], call)
-    _run(simulation, stations)
+            until = max(until, LENGTH_S + call.silence[1])
+    run_transfer(simulation, stations, until)
     return [
         Side(read_trace(station.captured, suite=suite), item.ics, item.profile)
         for station, item in zip(stations, drawn, strict=True)
     ]
 
 
-def _connected(
-    simulation: Simulation, hosts: Sequence[Host], link: LinkProfile, seed: int
-) -> tuple[Station, Station]:
+def connected(
+    simulation: Simulation, hosts: Sequence[Host], latencies: Sequence[float], link: LinkProfile,
+    numbers: random.Random,
+) -> tuple[Station, Station]:  # fmt: skip
     """Stations for two hosts; the first sends in the link's forward direction."""
-    first, second = (Station(simulation, host) for host in hosts)
-    first.attach(VirtualLink(simulation, link.forward, second.receive, seed))
-    second.attach(VirtualLink(simulation, link.return_, first.receive, seed + 1))
+    first, second = (
+        Station(simulation, host, latency)
+        for host, latency in zip(hosts, latencies, strict=True)
+    )  # fmt: skip
+    seed = numbers.getrandbits(32)
+    ways = (first, link.forward, second), (second, link.return_, first)
+    for offset, (sender, direction, receiver) in enumerate(ways):
+        way = VirtualLink(simulation, direction, receiver.receive, seed + offset)
+        sender.attach(way)
+        blow(simulation, way, draw_weather(numbers, direction, LENGTH_S))
     return first, second
 
 
-def _run(simulation: Simulation, stations: Iterable[Station]) -> None:
-    while (following := simulation.next_time()) is not None and following <= LENGTH_S:
+def run_transfer(simulation: Simulation, stations: Iterable[Station], until: float) -> None:
+    """Let them communicate until then, in seconds, or :data:`MOST_PACKETS`."""
+    while (following := simulation.next_time()) is not None and following <= until:
         simulation.step()
         if sum(len(station.captured) for station in stations) > MOST_PACKETS:
             return

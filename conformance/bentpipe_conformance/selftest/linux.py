@@ -176,6 +176,9 @@ def statement(sysctls: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
     def on(name: str) -> bool:
         return sysctls[f"net.ipv4.{name}"] != "0"
 
+    def bits(name: str, mask: int) -> bool:
+        return bool(int(sysctls[f"net.ipv4.{name}"]) & mask)
+
     sack = on("tcp_sack")
     return {
         **dict.fromkeys(("sack", "sack_sender", "sack_receiver"), sack),
@@ -185,6 +188,15 @@ def statement(sysctls: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
         "limited_transmit": True,
         "fast_retransmit": True,
         "newreno": True,
+        # Current kernels detect losses by RACK whatever bit 0x1 says.
+        "rack": sack,
+        "tlp": sack and bits("tcp_early_retrans", 3),
+        "prr": True,
+        "frto": on("tcp_frto"),
+        "ecn": on("tcp_ecn"),
+        "byte_counting": "unlimited",
+        "nagle": not options["nodelay"],
+        "challenge_acks": True,
         "congestion_control": options["congestion"],
         "pacing": options["congestion"] == "bbr",
         # Hybla's grows with the round trip: 24 segments at 600 ms.

@@ -8,6 +8,7 @@ from typing import Any
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.common.subject import Subject
 
+from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.iut.inprocess import SimulatedLane
 
@@ -29,9 +30,15 @@ def stage(
     """
     link = load_profiles()[LINK]
     setup, ics = reference.setups[profile], {**reference.ics}
+    carried = IN_UDP
+    latency = 0.0
     if setting:
         chosen = reference.settings[setting]
         setup = chosen.configure(setup)
         ics |= chosen.ics
-    lane = SimulatedLane(reference.make, configure(setup), link, seed)
-    return lane, RunSettings(profile, ics, link.round_trip_s, seed)
+        latency = chosen.latency_s
+        if chosen.ip_protocol:
+            carried = Encapsulation("ip", chosen.ip_protocol)
+    lane = SimulatedLane(reference.make, configure(setup), link, seed, latency)
+    settings = RunSettings(profile, ics, link.round_trip_s, seed, encapsulation=carried)
+    return lane, settings

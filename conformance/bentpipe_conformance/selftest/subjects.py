@@ -87,17 +87,26 @@ def subjects(suite: str, only: Sequence[str] = ()) -> list[Subject]:
     return [*references, *mutants]
 
 
-def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
-    """Run the cases of the subject's profile, except extra ones, on the simulated GEO link."""
+def judge_subject(
+    subject: Subject, suite: str, seed: int = 0, *, whole: bool = False
+) -> SubjectResult:
+    """Run the cases of the subject's profile, except extra ones, on the simulated GEO link.
+
+    A mutant's cases are those first that target what it breaks; unless ``whole``, the rest is left
+    out once it is caught.
+    """
     reference = subject_of(suite_named(suite).folder)
     alter = load_mutants()[subject.name].configure if subject.target else lambda setup: setup
     lane, settings = stage(reference, subject.profile, subject.setting, seed, alter)
     failed: dict[str, str] = {}
     still_open: dict[str, str] = {}
     passed: set[str] = set()
-    for item in load_cases(suite).values():
+    cases = load_cases(suite).values()
+    for item in sorted(cases, key=lambda item: subject.target not in item.requirements):
         if subject.profile not in item.profiles or item.extra:
             continue
+        if subject.target in failed and not whole:
+            break
         for finding in run_case(item, lane, settings, judged_by=shared_judge()).findings:
             sentence = f"{item.id}: {finding.sentence}"
             if finding.verdict is Verdict.PASS:
@@ -113,10 +122,11 @@ def judge_subject(subject: Subject, suite: str, seed: int = 0) -> SubjectResult:
 
 def run(
     chosen: Iterable[Subject], suite: str, seed: int, jobs: int,
-    report: Callable[[SubjectResult], None],
+    report: Callable[[SubjectResult], None], *, whole: bool = False,
 ) -> list[SubjectResult]:  # fmt: skip
     """Judge subjects on ``jobs`` processes, calling ``report`` for each as it ends."""
-    return work_through(chosen, partial(judge_subject, suite=suite, seed=seed), jobs, report)
+    function = partial(judge_subject, suite=suite, seed=seed, whole=whole)
+    return work_through(chosen, function, jobs, report)
 
 
 def summary(results: Sequence[SubjectResult], suite: str) -> dict[str, Any]:

@@ -249,3 +249,20 @@ def test_rule_loses_by_index_as_often_as_told(losses: Any, lost: list[bool]) -> 
     rule = rule_to_lose(losses, lambda item: len(item.data))
     arrival = Datagram(IUT, 1, 2, b"abc")
     assert [rule(arrival, before) for before in range(3)] == lost
+
+
+def test_packet_of_scapy_is_sent_and_its_expression_kept() -> None:
+    class Odd:
+        def __bytes__(self) -> bytes:
+            return b"odd"
+
+        def command(self) -> str:
+            return "IP()/TCP()"
+
+    wire = Wire()
+    peer = Peer(wire, TESTER, IUT, rtt=0.5)
+    peer.wait(1.5)
+    peer.send(b"even")
+    peer.send(Odd())
+    assert [(at.time, at.expression) for at in peer.crafted] == [(1.5, "IP()/TCP()")]
+    assert wire.sent == [(1.5, b"even"), (1.5, b"odd")]

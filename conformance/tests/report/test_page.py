@@ -253,3 +253,14 @@ def test_eighty_large_cases_stay_below_ten_megabytes(sample: Any) -> None:
     one = render_page(sample.run, sample.result, sample.texts, [(record, trace)])
     none = render_page(sample.run, sample.result, sample.texts, [])
     assert 80 * (len(one) - len(none)) + len(none) < 10_000_000
+
+
+def test_failure_in_the_wake_of_another_stands_under_it(sample: Any) -> None:
+    failing = [row["id"] for row in sample.result["requirements"] if row["verdict"] == "fail"]
+    cause, consequence = failing[-1], failing[0]
+    attribution = [{"requirement": cause, "cases": [], "consequences": [consequence]}]
+    result = {**sample.result, "attribution": attribution}
+    html = render_page(sample.run, result, sample.texts, [])
+    attention = html[html.index('id="attention"') :]
+    assert attention.index(cause) < attention.index(f'href="#{consequence}"')
+    assert f"in the wake of {cause}" in attention

@@ -25,7 +25,7 @@ def test_ports_of_an_encounter_belong_to_one_connection_each() -> None:
 
 def test_statement_of_a_host_without_sack_claims_no_d_sack() -> None:
     sysctls = {**draw_encounter(1).sysctls[0], "net.ipv4.tcp_sack": "0", "net.ipv4.tcp_dsack": "1"}
-    claimed = statement(sysctls, {"congestion": "bbr"})
+    claimed = statement(sysctls, {"congestion": "bbr", "nodelay": 1})
     assert not claimed["sack"]
     assert not claimed["dsack"]
     assert claimed["pacing"]

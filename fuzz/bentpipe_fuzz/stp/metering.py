@@ -35,7 +35,7 @@ def excess(endpoint: StpEndpoint) -> str | None:
         ("timers", len(endpoint._timers), 4 * held + _TIMERS_SLACK),
         ("used cookies", len(endpoint._cookies), config.used_cookies),
         ("addresses with void cookies", len(endpoint._cookies._void), config.used_cookies),
-        ("cookies for calls", len(endpoint._machine.actions._jar), config.kept_cookies),
+        ("cookies for calls", len(endpoint._machine.actions._jar), 8 * config.kept_cookies),
         ("connections with events", len(endpoint._eventful), 2 * config.max_connections),
     )
     for what, count, bound in bounds:

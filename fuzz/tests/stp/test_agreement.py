@@ -314,7 +314,7 @@ def built_by_scapy(fields: dict[str, Any], path: Path) -> bytes:
         elif name in OPENING:
             body["options"] = scapy_options(fields)
         # What add_payload joins need not be copied, as an operand of / is.
-        packet.add_payload(getattr(layers, f"STP{name.capitalize()}")(**body))
+        packet.add_payload(getattr(layers, name.upper())(**body))
     if fields.get("data"):
         packet.add_payload(Raw(bytes.fromhex(fields["data"])))
     if path.carrier == "udp":

@@ -53,6 +53,9 @@ class Call:
         aborts: whether it then aborts instead.
         endless: whether the service sends without end, so that the user closes only at the latest
             time.
+        gap_s: seconds between two writes; 0.0 to write whenever there is room.
+        silence: (from, to), seconds: a time in which it writes nothing.
+        deaf: (from, to), seconds: a time in which it reads nothing.
     """
 
     at: float
@@ -63,6 +66,9 @@ class Call:
     ends_at: float
     aborts: bool
     endless: bool
+    gap_s: float = 0.0
+    silence: tuple[float, float] = (0.0, 0.0)
+    deaf: tuple[float, float] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +79,13 @@ class Drawn:
         setup: see :class:`Subject`.
         ics: answers.
         profile: a profile of the suite.
+        latency_s: what passes before each packet leaves the host that has made it, seconds.
     """
 
     setup: Any
     ics: Mapping[str, Any]
     profile: str
+    latency_s: float = 0.0
 
 
 Configure = Callable[[Any], Any]
@@ -91,10 +99,16 @@ class Setting:
     Attributes:
         configure: turns its usual setup into this one.
         ics: answers of its conformance statement that then differ.
+        ip_protocol: what carries its packets in IP directly, 0 for the usual carriage.
+        latency_s: see :class:`Drawn`.
+        profiles: of the suite, in which it is permitted; empty for all.
     """
 
     configure: Configure
     ics: Mapping[str, Any]
+    ip_protocol: int = 0
+    latency_s: float = 0.0
+    profiles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

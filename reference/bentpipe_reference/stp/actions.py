@@ -7,7 +7,6 @@ Each is a function of a connection's variables, which it changes; packets go int
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -175,7 +174,7 @@ class Actions:
             if v.receiver is None and v.begin is not None and v.begin.cookie is not None:
                 self._jar.end(v.identity.peer)
             note(v, "outcome", now, {"result": "failure", "reason": int(reason)})
-        self.drop_data(v)
+        v.outgoing.sender.drop()
 
     def fail_unless_complete(self, v: Variables, text: str, reason: int, now: float) -> None:
         """Section 5.4: nothing that comes later changes the success of a complete endpoint."""
@@ -190,11 +189,6 @@ class Actions:
             v.succeeded = True
             v.events |= Events.ENDED
             note(v, "outcome", now, {"result": "success", "reason": 0})
-        self.drop_data(v)
-
-    def drop_data(self, v: Variables) -> None:
-        """Forget what is still to be sent or held."""
-        v.outgoing.sender.drop()
 
     def send_end(self, v: Variables, end: End, now: float) -> None:
         """Section 5.4: send an END and wait for its acknowledgment."""
@@ -242,11 +236,6 @@ class Actions:
     def discard(self, v: Variables, packet: Packet, now: float) -> None:
         """Do nothing."""
 
-    def forget(self, v: Variables, packet: Packet, now: float) -> None:
-        """The connection no longer exists."""
-        self.drop_data(v)
-        v.state = State.IDLE
-
     def give_way(self, v: Variables, begin: Begin, now: float) -> None:
         """STP-CC-041: a later call replaces this connection."""
         self.fail_unless_complete(v, "the peer has called again", Reason.ABORTED, now)
@@ -274,8 +263,6 @@ class Actions:
     def open(self, v: Variables, bgak: Bgak, now: float) -> None:
         """Section 5.1: the call is accepted."""
         v.peer_csn = bgak.csn
-        v.timer_cc = math.inf
-        v.state = State.READY
         v.events |= Events.OPENED
         self._measure(v, now)
         self._learn_peer(v, bgak.iss, bgak.max_sd)
@@ -291,7 +278,6 @@ class Actions:
         """STP-PL-009: an answer is a measurement if the BEGIN was sent once."""
         if v.asked_at is not None:
             v.outgoing.rtt.sample(now - v.asked_at)
-        v.asked_at = None
 
     def answer_stray_bgak(self, v: Variables, bgak: Bgak, now: float) -> None:
         """STP-CC-020."""
@@ -303,10 +289,9 @@ class Actions:
 
     # END
 
-    def acknowledge_and_forget(self, v: Variables, end: End, now: float) -> None:
+    def acknowledge(self, v: Variables, end: End, now: float) -> None:
         """STP-CC-022."""
         self.put(v, endak_for(end))
-        self.forget(v, end, now)
 
     def be_disowned(self, v: Variables, end: End, now: float) -> None:
         """The peer does not know the connection."""

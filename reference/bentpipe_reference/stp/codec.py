@@ -19,6 +19,7 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
 from bentpipe_reference.common.encapsulation import MalformedPacket
@@ -30,23 +31,13 @@ _HEADER_OCTETS = 12
 _24_BITS = 0xFFFFFF
 
 
-class _Formats(dict[int, struct.Struct]):
-    """Formats of what begins with ``head``, by the number of words that follow."""
-
-    def __init__(self, head: str) -> None:
-        self._head = head
-
-    def __missing__(self, count: int) -> struct.Struct:
-        found = struct.Struct(f"!{self._head}{count}I")
-        if count < _KEPT_FORMATS:
-            self[count] = found
-        return found
+@lru_cache
+def _format(head: str, count: int) -> struct.Struct:
+    """The format of what begins with ``head`` and goes on with ``count`` words."""
+    return struct.Struct(f"!{head}{count}I")
 
 
 _HEADER = struct.Struct("!HHIHH")
-_WHOLE, _WORDS = _Formats("HHIHH"), _Formats("")
-_KEPT_FORMATS = 100
-"""STATs with the usual MaxSTAT of 67 are common enough to keep their formats."""
 
 
 def encode(packet: packets.Packet, pseudo_header: bytes = b"") -> bytes:
@@ -61,8 +52,8 @@ def encode(packet: packets.Packet, pseudo_header: bytes = b"") -> bytes:
         MalformedPacket: a field is out of its range, or the options do not fit.
     """
     try:
-        number, bits, words, tail = _FIELDS[type(packet)](packet)
-        if bits >> 24:
+        number, others, words, tail = _FIELDS[type(packet)](packet)
+        if max((number, *others)) >> 24:
             raise MalformedPacket("a number has more than 24 bits")
         sport, dport, tag = packet.sport, packet.dport, packet.tag
         word = packet.flags << 28 | packet.type << 24 | number
@@ -72,7 +63,9 @@ def encode(packet: packets.Packet, pseudo_header: bytes = b"") -> bytes:
         if pseudo_header:
             size = _HEADER_OCTETS + 4 * len(words) + len(tail)
             total += ones_complement_residue(pseudo_header) + size
-        head = _WHOLE[len(words)].pack(sport, dport, word, checksum_field(total), tag, *words)
+        head = _format("HHIHH", len(words)).pack(
+            sport, dport, word, checksum_field(total), tag, *words
+        )
     except (struct.error, TypeError, ValueError, OverflowError) as error:
         raise MalformedPacket(f"the packet has no encoding: {error}") from error
     return head + tail
@@ -108,42 +101,39 @@ def decode(octets: bytes, pseudo_header: bytes = b"") -> packets.Packet:
     return read(octets, sport, dport, tag, word)
 
 
-_Fields = tuple[int, int, tuple[int, ...], bytes]
-"""The sequence field, all bits of numbers that must have 24, words and octets after the header."""
+_Numbers = tuple[int, ...]
+_Fields = tuple[int, _Numbers, tuple[int, ...], bytes]
+"""The sequence field, other numbers that must have 24 bits, words and octets after the header."""
 
 
 def _begin(packet: packets.Begin) -> _Fields:
     options = _encode_options(packet)
-    if packet.version >> 4:
-        raise MalformedPacket("the version has more than 4 bits")
     second = packet.version << 28 | len(options) >> 2 << 24 | packet.n_mr
-    return packet.iss, packet.iss | packet.n_mr, (second, packet.csn), options + packet.data
+    return packet.iss, (packet.n_mr,), (second, packet.csn), options + packet.data
 
 
 def _bgak(packet: packets.Bgak) -> _Fields:
     options = _encode_options(packet)
     words = (len(options) >> 2 << 24 | packet.n_mr, packet.csn, packet.peer_csn, packet.n_r)
-    return packet.iss, packet.iss | packet.n_mr | packet.n_r, words, options
+    return packet.iss, (packet.n_mr, packet.n_r), words, options
 
 
 def _bgrej(packet: packets.Bgrej) -> _Fields:
-    if packet.reason >> 8:
-        raise MalformedPacket("the reason has more than 8 bits")
     options = _encode_options(packet)
     words = (packet.reason << 24 | len(options) >> 2 << 16, packet.peer_csn)
-    return 0, 0, words, options
+    return 0, (), words, options
 
 
 def _stat(packet: packets.Stat) -> _Fields:
-    n_r, n_mr, n_ps, elements = packet.n_r, packet.n_mr, packet.n_ps, packet.elements
-    bits = n_r | n_mr | n_ps | max(elements, default=0)
-    return n_r, bits, (n_mr, n_ps, packet.timestamp, *elements), b""
+    numbers = (packet.n_mr, packet.n_ps, *packet.elements)
+    words = (packet.n_mr, packet.n_ps, packet.timestamp, *packet.elements)
+    return packet.n_r, numbers, words, b""
 
 
 def _ustat(packet: packets.Ustat) -> _Fields:
     first, second = packet.elements
-    bits = packet.n_r | packet.n_mr | first | second
-    return packet.n_r, bits, (packet.n_mr, first, second), b""
+    numbers = (packet.n_mr, first, second)
+    return packet.n_r, numbers, numbers, b""
 
 
 _FIELDS: dict[type, Callable[..., _Fields]] = {
@@ -151,21 +141,20 @@ _FIELDS: dict[type, Callable[..., _Fields]] = {
     packets.Bgak: _bgak,
     packets.Bgrej: _bgrej,
     packets.End: lambda packet: (
-        packet.n_r, packet.n_r, (packet.reason << 24, packet.csn, packet.peer_csn), b""),
-    packets.Endak: lambda packet: (0, 0, (packet.peer_csn,), b""),
-    packets.Sd: lambda packet: (packet.n_s, packet.n_s, (), packet.data),
+        packet.n_r, (), (packet.reason << 24, packet.csn, packet.peer_csn), b""),
+    packets.Endak: lambda packet: (0, (), (packet.peer_csn,), b""),
+    packets.Sd: lambda packet: (packet.n_s, (), (), packet.data),
     packets.Sdp: lambda packet: (
-        packet.n_s, packet.n_s | packet.n_ps, (packet.n_ps, packet.timestamp, packet.csn),
-        packet.data),
+        packet.n_s, (packet.n_ps,), (packet.n_ps, packet.timestamp, packet.csn), packet.data),
     packets.Poll: lambda packet: (
-        packet.n_s, packet.n_s | packet.n_ps, (packet.n_ps, packet.timestamp, packet.csn), b""),
+        packet.n_s, (packet.n_ps,), (packet.n_ps, packet.timestamp, packet.csn), b""),
     packets.Stat: _stat,
     packets.Ustat: _ustat,
 }  # fmt: skip
 
 
 def _read_begin(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Begin:
-    second, csn = _WORDS[2].unpack_from(octets, 12)
+    second, csn = _format("", 2).unpack_from(octets, 12)
     n_mr, version = second & _24_BITS, second >> 28
     flags, iss = word >> 28 & 3, word & _24_BITS
     if version != packets.VERSION:  # STP-PF-003: nothing beyond is looked at
@@ -180,7 +169,7 @@ def _read_begin(octets: bytes, sport: int, dport: int, tag: int, word: int) -> p
 
 
 def _read_bgak(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Bgak:
-    second, csn, peer_csn, n_r = _WORDS[4].unpack_from(octets, 12)
+    second, csn, peer_csn, n_r = _format("", 4).unpack_from(octets, 12)
     if len(octets) != 28 + (second >> 22 & 60):
         raise _wrong_length(packets.Type.BGAK, octets)
     return packets.Bgak(
@@ -190,7 +179,7 @@ def _read_bgak(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pa
 
 
 def _read_bgrej(octets: bytes, sport: int, dport: int, tag: int, _: int) -> packets.Bgrej:
-    second, peer_csn = _WORDS[2].unpack_from(octets, 12)
+    second, peer_csn = _format("", 2).unpack_from(octets, 12)
     if len(octets) != 20 + (second >> 14 & 60):
         raise _wrong_length(packets.Type.BGREJ, octets)
     return packets.Bgrej(
@@ -199,14 +188,14 @@ def _read_bgrej(octets: bytes, sport: int, dport: int, tag: int, _: int) -> pack
 
 
 def _read_end(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.End:
-    second, csn, peer_csn = _WORDS[3].unpack_from(octets, 12)
+    second, csn, peer_csn = _format("", 3).unpack_from(octets, 12)
     return packets.End(
         sport, dport, tag, word >> 28 & 12, word & _24_BITS, second >> 24, csn, peer_csn
     )
 
 
 def _read_endak(octets: bytes, sport: int, dport: int, tag: int, _: int) -> packets.Endak:
-    return packets.Endak(sport, dport, tag, 0, *_WORDS[1].unpack_from(octets, 12))
+    return packets.Endak(sport, dport, tag, 0, *_format("", 1).unpack_from(octets, 12))
 
 
 def _read_sd(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Sd:
@@ -214,7 +203,7 @@ def _read_sd(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pack
 
 
 def _read_sdp(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Sdp:
-    n_ps, timestamp, csn = _WORDS[3].unpack_from(octets, 12)
+    n_ps, timestamp, csn = _format("", 3).unpack_from(octets, 12)
     return packets.Sdp(
         sport, dport, tag, word >> 28 & 1, word & _24_BITS, n_ps & _24_BITS, timestamp, csn,
         octets[24:],
@@ -222,14 +211,14 @@ def _read_sdp(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pac
 
 
 def _read_poll(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Poll:
-    n_ps, timestamp, csn = _WORDS[3].unpack_from(octets, 12)
+    n_ps, timestamp, csn = _format("", 3).unpack_from(octets, 12)
     return packets.Poll(sport, dport, tag, 0, word & _24_BITS, n_ps & _24_BITS, timestamp, csn)
 
 
 def _read_stat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Stat:
     if len(octets) & 3:
         raise _wrong_length(packets.Type.STAT, octets)
-    n_mr, n_ps, timestamp, *elements = _WORDS[len(octets) - 12 >> 2].unpack_from(octets, 12)
+    n_mr, n_ps, timestamp, *elements = _format("", len(octets) - 12 >> 2).unpack_from(octets, 12)
     return packets.Stat(
         sport, dport, tag, 0, word & _24_BITS, n_mr & _24_BITS, n_ps & _24_BITS, timestamp,
         tuple([element & _24_BITS for element in elements]),
@@ -237,7 +226,7 @@ def _read_stat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pa
 
 
 def _read_ustat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Ustat:
-    n_mr, first, second = [field & _24_BITS for field in _WORDS[3].unpack_from(octets, 12)]
+    n_mr, first, second = [field & _24_BITS for field in _format("", 3).unpack_from(octets, 12)]
     return packets.Ustat(sport, dport, tag, 0, word & _24_BITS, n_mr, (first, second))
 
 

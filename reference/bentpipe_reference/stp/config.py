@@ -71,7 +71,7 @@ class StpConfig:
         receive_memory: octets that all receivers together may promise to hold.
         used_cookies: cookies by which connections were opened that are remembered; a further BEGIN
             is refused with reason 5 (STP-CC-038).
-        kept_cookies: cookies received that are kept for later calls (STP-CC-040).
+        kept_cookies: addresses from which a few cookies are kept for later calls (STP-CC-040).
         answers_per_second: BGREJs of STP-CC-019, and as many ENDs of STP-CC-020.
     """
 

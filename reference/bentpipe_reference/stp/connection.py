@@ -170,8 +170,7 @@ class Connection(Variables):
         elif self.state is State.OUTGOING:
             if self.begin is None:
                 self.machine.actions.send_first_begin(self, now)
-            sender = self.outgoing.sender
-            if self.ticket is not None and sender.has_new and sender.permitted():
+            if self.ticket is not None:
                 self.send_data(now)  # STP-CC-002: within the early credit; no timer repeats it
         if self.untold:
             note(self, "put", now, {})

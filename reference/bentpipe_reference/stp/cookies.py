@@ -18,7 +18,8 @@ _PER_SECOND = 1_000_000
 """Units of a cookie's number in a second."""
 
 _MOST_PER_PEER = 8
-"""Cookies kept from one address; a caller gets one with each call and uses it for the next."""
+"""Cookies kept from one address, the newest; a caller gets one with each call and uses it for the
+next."""
 
 
 class Cookies:
@@ -143,20 +144,20 @@ class CookieJar:
     """The cookies that an endpoint has received and not yet used, by peer address.
 
     Args:
-        capacity: cookies kept, and addresses to which calls have failed or been opened; those
-            heard of longest ago make room.
+        capacity: addresses whose cookies are kept, and addresses to which calls have failed or been
+            opened; those heard of longest ago make room.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._held: dict[Hashable, deque[Ticket]] = {}
-        self._count = 0
         self._begun = 0
         self._marks: dict[Hashable, _Mark] = {}
         self._others = _Mark(0)  # of the addresses that are not in it
 
     def __len__(self) -> int:
-        return self._count
+        """How many cookies are kept."""
+        return sum(map(len, self._held.values()))
 
     def begin(self) -> int:
         """Number a BEGIN that is sent for the first time, from 1 on."""
@@ -165,7 +166,7 @@ class CookieJar:
 
     def end(self, peer: Hashable) -> None:
         """STP-CC-039: a call with a cookie has ended in state 2, and its BEGIN may still arrive."""
-        self._count -= len(self._held.pop(peer, ()))
+        self._held.pop(peer, None)
         self._remember(peer, _Mark(self._begun, before=self._mark(peer).voids))
 
     def open(self, peer: Hashable, made: int) -> None:
@@ -196,28 +197,19 @@ class CookieJar:
             self._others = _Mark(max(self._others.ended, oldest.ended))
 
     def put(self, peer: Hashable, ticket: Ticket) -> None:
-        """Keep a cookie from ``peer``, unless it is of no use or too many are unused."""
-        if ticket.asked <= self._mark(peer).ended:
-            return
-        held = self._held.pop(peer, None) or deque()
-        self._held[peer] = held
-        while held and ticket.time - held[0].time > COOKIE_LIFE_S:
-            held.popleft()
-            self._count -= 1
-        if len(held) < _MOST_PER_PEER:
+        """Keep a cookie from ``peer``, unless it is of no use."""
+        if ticket.asked > self._mark(peer).ended:
+            held = self._held.pop(peer, None) or deque(maxlen=_MOST_PER_PEER)
             held.append(ticket)
-            self._count += 1
-        while self._count > self._capacity:
-            self._count -= len(self._held.pop(next(iter(self._held))))
+            self._held[peer] = held
+            if len(self._held) > self._capacity:
+                del self._held[next(iter(self._held))]
 
     def take(self, peer: Hashable, now: float) -> Ticket | None:
         """STP-CC-040: a cookie that may be good, which is then gone."""
         held = self._held.get(peer)
         while held:
             ticket = held.popleft()
-            self._count -= 1
-            if not held:
-                del self._held[peer]
             if now - ticket.time <= COOKIE_LIFE_S:
                 return ticket
         return None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 
+from bentpipe_reference.common.encapsulation import PROTOCOL
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.subject import Call, Drawn, Setting, Station, Subject
 from bentpipe_reference.common.users import Caller
-from bentpipe_reference.stp.config import StpConfig
+from bentpipe_reference.stp.config import LEAST_MAX_SD, StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.setup import Setup
@@ -23,15 +24,19 @@ RATE_BPS = 600_000
 def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
     reorders = any(way.reorder_probability > 0 for way in (link.forward, link.return_))
     rate = numbers.choice((0, 0, 0, 100_000, 700_000))
+    mtu = numbers.choice((1500, 1500, 1280, 576, 9000))
     config = StpConfig(
         path_class=numbers.choice(("geo", "leo", "vbdc")),
-        mtu=numbers.choice((1500, 1500, 1280, 576)),
-        credit=numbers.choice((8, 40, 256, 2048)),
-        send_buffer=numbers.choice((4096, 65536, 1 << 18)),
+        mtu=mtu,
+        max_sd=numbers.choice((None, None, LEAST_MAX_SD)),
+        credit=numbers.choice((4, 5, 8, 40, 256, 2048)),
+        send_buffer=numbers.choice((512, 4096, 65536, 1 << 18, 1 << 24)),
+        send_window=numbers.choice((4, 64, 1 << 14, 1 << 14)),
         initial_window=numbers.randint(1, 10),
         max_rate=rate or None,
         fifo=not reorders and numbers.random() < 0.8,
-        keep_alive=numbers.choice((15, 60, 600)),
+        keep_alive=numbers.choice((15, 60, 600, 7200)),
+        max_stat=numbers.choice((3, 7, 67, 67)),
     )
     ics = {
         "active_open": True,
@@ -42,7 +47,8 @@ def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
         "keep_alive_s": int(config.keep_alive),
         "path_class": config.path_class,
     }
-    return Drawn(Setup(config), ics, "stp1e2")
+    latency = numbers.choice((0.0, 0.0, 0.001, 0.005))
+    return Drawn(Setup(config), ics, "stp1e2", latency_s=latency)
 
 
 class User(Caller):
@@ -55,7 +61,8 @@ class User(Caller):
     def run(self, connection: Connection) -> None:
         """Read, write, and end as the call says."""
         now = self._simulation.now
-        connection.read(self.call.reading)
+        if self.reads(now):
+            connection.read(self.call.reading)
         if not connection.is_over and not connection.has_closed:
             self.go_on(connection, now, lambda: connection.abort(now))
 
@@ -97,6 +104,11 @@ SUBJECT = Subject(
         ),
         "reordering": Setting(lambda setup: setup.configured(fifo=False), {"fifo": False}),
         "vbdc": Setting(lambda setup: setup.configured(path_class="vbdc"), {"path_class": "vbdc"}),
+        "small-over-ip": Setting(
+            lambda setup: setup.configured(protocol=PROTOCOL, max_sd=1200, max_connections=8),
+            {},
+            ip_protocol=PROTOCOL,
+        ),
         "initial-window-10": Setting(
             lambda setup: setup.configured(initial_window=10), {"initial_window_sds": 10}
         ),

@@ -122,7 +122,7 @@ def _release(g: type[Guards], a: type[Actions]) -> Iterable[Row]:
             g.would_open, again=True),
         row(packets.Begin, "", "as in state 1", _RELEASE, a.stay, again=True),
         row(packets.End, "not valid", "discard", _RELEASE, a.discard, g.is_not_valid),
-        row(packets.End, "R flag", "nothing more", _IDLE, a.forget, g.is_reflected),
-        row(packets.End, "", "send ENDAK", _IDLE, a.acknowledge_and_forget),
-        row(packets.Endak, "own CSN as recipient", "nothing more", _IDLE, a.forget, g.is_for_us),
+        row(packets.End, "R flag", "nothing more", _IDLE, a.discard, g.is_reflected),
+        row(packets.End, "", "send ENDAK", _IDLE, a.acknowledge),
+        row(packets.Endak, "own CSN as recipient", "nothing more", _IDLE, a.discard, g.is_for_us),
     )  # fmt: skip

@@ -28,6 +28,8 @@ class EndpointConfig:
         timestamps: offer and accept the Timestamps option (RFC 7323).
         limited_transmit: send new data on the first two duplicate ACKs (RFC 3042).
         initial_window_segments: initial window in segments.
+        byte_counting: segments that one ACK may add in slow start: 1 for RFC 5681's equation 2,
+            2 for appropriate byte counting (L of RFC 3465 section 2.3).
         nagle: hold small segments while data is outstanding (RFC 9293 section 3.7.4).
         initial_rto: retransmission timeout before a measurement.
         min_rto: its lower bound.
@@ -54,6 +56,7 @@ class EndpointConfig:
     timestamps: bool | None = None
     limited_transmit: bool | None = None
     initial_window_segments: int | None = None
+    byte_counting: int = 1
     nagle: bool = False
     initial_rto: float = 1.0
     min_rto: float = 1.0

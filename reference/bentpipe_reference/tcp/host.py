@@ -99,6 +99,13 @@ class TcpHost:
         self._settle(key, now)
         return connection
 
+    def run(self, connection: Connection, now: float) -> None:
+        """Run the service of a connection although nothing has happened to it."""
+        ends = connection.addresses
+        key = (ends.remote, ends.remote_port, ends.local_port)
+        if self.connections.get(key) is connection:
+            self._settle(key, now)
+
     def open(
         self,
         remote: str,

@@ -70,7 +70,8 @@ class Receiver:
 
     def window_update_due(self) -> bool:
         """Whether reading has made enough room to tell the peer (RFC 9293 section 3.8.6.2.2)."""
-        gain = self.rcv_nxt + self.free_room() - self.edge
+        widest = 0xFFFF << self.window_shift
+        gain = self.rcv_nxt + min(self.free_room(), widest) - self.edge
         return gain >= min(self.config.receive_buffer // 2, 2 * self.config.mss)
 
     def is_acceptable(self, seq: int, length: int) -> bool:

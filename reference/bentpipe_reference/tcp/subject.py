@@ -50,19 +50,24 @@ SETUPS = {
 def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
     """A host of either profile."""
     profile = numbers.choice(("rfc", "rfc", "rfc", "hk99"))
+    rfc = profile == "rfc"
+    mss = numbers.choice((1460, 1460, 1460, 1000, 536, 256, 4000, 9000))
     config = EndpointConfig(
-        variant="sack-newreno-rfc" if profile == "rfc" else "sack-newreno-hk99",
-        mss=numbers.choice((1460, 1460, 1000, 536)),
+        variant="sack-newreno-rfc" if rfc else "sack-newreno-hk99",
+        mss=mss,
         sack=numbers.random() < 0.8,
-        dsack=profile == "rfc",
-        window_scale=numbers.random() < 0.9,
-        timestamps=numbers.random() < 0.8,
-        limited_transmit=numbers.random() < 0.8 if profile == "rfc" else None,
+        dsack=rfc and numbers.random() < 0.9,
+        window_scale=numbers.random() < 0.8,
+        timestamps=numbers.random() < 0.7,
+        limited_transmit=numbers.random() < 0.8 if rfc else None,
+        byte_counting=numbers.choice((1, 1, 2)) if rfc else 1,
         nagle=numbers.random() < 0.2,
-        receive_buffer=numbers.choice((8192, 65536, 240 * 1024)),
-        send_buffer=numbers.choice((16384, 240 * 1024)),
-        delayed_ack_timeout=numbers.choice((0.04, 0.2, 0.5)),
-        initial_window_segments=numbers.choice((None, 2, 4)) if profile == "rfc" else None,
+        receive_buffer=numbers.choice((mss, 2 * mss, 8192, 65536, 240 * 1024, 1 << 24)),
+        send_buffer=numbers.choice((16384, 240 * 1024, 1 << 24)),
+        delayed_ack_timeout=numbers.choice((0.001, 0.01, 0.04, 0.2, 0.5)),
+        initial_window_segments=numbers.choice((None, *range(1, 11))) if rfc else None,
+        initial_rto=numbers.choice((1.0, 1.0, 3.0)),
+        clock_granularity=numbers.choice((None, None, 0.01, 0.1, 0.5)),
     )
     ics = ICS | {
         **dict.fromkeys(("sack", "sack_sender", "sack_receiver"), config.uses_sack),
@@ -71,6 +76,7 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         "window_scale": config.window_scale,
         "limited_transmit": config.uses_limited_transmit,
         "nagle": config.nagle,
+        "byte_counting": "abc" if config.byte_counting > 1 else "no",
         "initial_window_segments": config.initial_segments,
     }
     return Drawn(Setup(config), ics, profile)
@@ -81,16 +87,27 @@ class User(Caller):
 
     def run(self, connection: Connection, now: float, /) -> None:
         """Read, write, and end as the call says."""
-        connection.read(self.call.reading)
+        if self.reads(now):
+            connection.read(self.call.reading)
         if connection.state in (State.ESTABLISHED, State.CLOSE_WAIT):
             self.go_on(connection, now, lambda: connection.abort("the user aborted", now), now)
 
 
 def _call(simulation: Simulation, station: Station, host: TcpHost, remote: str, call: Call) -> None:
-    """Let a host call; the user runs after each event of its connection."""
+    """Let a host call; the user runs after each event of its connection, and when it wants to."""
 
     def begin(now: float) -> None:
-        host.connect(remote, call.port, User(call), now)
+        user = User(call)
+        connection = host.connect(remote, call.port, user, now)
+
+        def look(now: float) -> None:
+            if connection.state is State.CLOSED:
+                return
+            host.run(connection, now)
+            if (wake := user.wake(now)) is not None:
+                simulation.call_at(wake, lambda: station.step(look))
+
+        look(now)
 
     simulation.call_at(call.at, lambda: station.step(begin))
 

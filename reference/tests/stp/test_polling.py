@@ -6,7 +6,10 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.packets import End, Poll, Reason, Sd, Sdp, Stat
+from bentpipe_reference.stp.polling import Polling
+from bentpipe_reference.stp.rtt import RoundTrip
 from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.states import State
 
@@ -334,3 +337,26 @@ def test_stat_timestamp_is_not_trusted(stp: Any) -> None:
     assert isinstance(stat, Stat)
     script.arrive(stat)
     assert script.connection.outgoing.rtt.srtt == pytest.approx(RTT)
+
+
+def timers(rtt: float) -> Polling:
+    """Timers of an endpoint that has measured once."""
+    measured = RoundTrip()
+    measured.sample(rtt)
+    return Polling(StpConfig(), measured)
+
+
+def test_silence_time_above_fifteen_seconds_is_kept() -> None:
+    polling = timers(8.0)
+    polling.polled(0.0)
+    assert polling.deadline() == 24.0  # 8 s and four deviations of 4 s
+    assert polling.expire(24.0)
+    assert polling.deadline() == 48.0
+
+
+def test_report_that_leaves_a_window_closed_starts_the_doubled_time_again() -> None:
+    polling = timers(RTT)
+    polling.polled(0.0)
+    assert polling.expire(1.8)
+    polling.reported(2.4, opens=False)
+    assert polling.deadline() == pytest.approx(2.4 + 3.6)

@@ -292,10 +292,11 @@ def octets_of(packet: Stp) -> bytes:
         )  # fmt: skip
     except (struct.error, OverflowError) as error:
         raise ValueError(f"{packet.name} has a field out of its range: {error}") from error
-    return _rechecked(packet, header + body)
+    return with_checksum(packet, header + body)
 
 
-def _rechecked(packet: Stp, octets: bytes) -> bytes:
+def with_checksum(packet: Stp, octets: bytes) -> bytes:
+    """Octets that are carried as ``packet`` is, at least 10, with the correct checksum."""
     covered = octets = octets[:8] + b"\0\0" + octets[10:]
     if packet.protocol != UDP:
         src, dst = socket.inet_aton(packet.src), socket.inet_aton(packet.dst)
@@ -386,7 +387,7 @@ def build_datagram(packet: Stp, octets: bytes, *, rechecked: bool = False) -> by
         rechecked: whether to put the correct checksum into ``octets`` first, if there is room.
     """
     if rechecked and len(octets) >= 10:
-        octets = _rechecked(packet, octets)
+        octets = with_checksum(packet, octets)
     src, dst = socket.inet_aton(packet.src), socket.inet_aton(packet.dst)
     if packet.protocol == UDP:
         octets = build_udp(src, dst, packet.udp_sport, packet.udp_dport, octets)

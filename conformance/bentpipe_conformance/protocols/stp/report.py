@@ -8,6 +8,7 @@ from itertools import compress
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.engine.suite import Reporter
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, POLL, SDP, Stp
+from bentpipe_conformance.protocols.stp.crafting import dissection
 from bentpipe_conformance.protocols.stp.replay import Packet, Trace, events
 from bentpipe_conformance.protocols.stp.replay.events import Event
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
@@ -146,4 +147,5 @@ REPORTER = Reporter(
     legend=LEGEND,
     unit="SD number",
     counting="SDs, N(S), N(R) and list elements are counted from 0, the SD numbered ISS",
+    layers=dissection,
 )

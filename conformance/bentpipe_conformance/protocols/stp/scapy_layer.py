@@ -1,8 +1,12 @@
+# scapy.contrib.description = Satellite Transport Protocol, version 1 (STP/1)
+# scapy.contrib.status = loads
+
 """Satellite Transport Protocol, version 1 (STP/1), for Scapy.
 
-``IP()/STP()/STPPoll()`` and ``IP()/UDP()/STP()/...`` build and dissect; the data of an SD is a Raw
-payload.
+``IP()/STP()/POLL()`` and ``IP()/UDP()/STP()/...`` build and dissect; the data of an SD is a Raw
+payload. The types are called as in the specification, and ``STP`` is not Scapy's spanning tree.
 Directly over IP the protocol numbers 253 and 254 are bound; for UDP call :func:`bind_udp`.
+The module imports Scapy only, so that its file can be used without the rest of bentpipe.
 A packet that is malformed (STP-PF-003) is dissected as ``STP``/``Raw`` or as ``STP`` alone, and its
 :attr:`STP.malformed` is true.
 """
@@ -237,7 +241,7 @@ def _options_length(body: Packet) -> int:
 _OPTIONS = PacketListField("options", [], STPOption, length_from=_options_length)
 
 
-class STPBegin(_Opening):
+class BEGIN(_Opening):
     """BEGIN (section 3.3); its data, if any, is the payload.
 
     Of another version only the first 20 octets of the packet are read, and all others are payload.
@@ -262,7 +266,7 @@ class STPBegin(_Opening):
         return other or super().fits(octets)
 
 
-class STPBgak(_Opening):
+class BGAK(_Opening):
     """BGAK (section 3.3)."""
 
     name = "STP BGAK"
@@ -280,7 +284,7 @@ class STPBgak(_Opening):
     ]
 
 
-class STPBgrej(_Opening):
+class BGREJ(_Opening):
     """BGREJ (section 3.3)."""
 
     name = "STP BGREJ"
@@ -298,7 +302,7 @@ class STPBgrej(_Opening):
     ]
 
 
-class STPEnd(_Body):
+class END(_Body):
     """END (section 3.4)."""
 
     name = "STP END"
@@ -312,7 +316,7 @@ class STPEnd(_Body):
     ]
 
 
-class STPEndak(_Body):
+class ENDAK(_Body):
     """ENDAK (section 3.4)."""
 
     name = "STP ENDAK"
@@ -322,7 +326,7 @@ class STPEndak(_Body):
     fields_desc = [XIntField("peer_csn", 0)]
 
 
-class STPSdp(_Body):
+class SDP(_Body):
     """SDP (section 3.5) behind the common header; its data is the payload."""
 
     name = "STP SDP"
@@ -332,16 +336,16 @@ class STPSdp(_Body):
     fields_desc = [*_number("n_ps", "reserved"), IntField("timestamp", 0), XIntField("csn", 0)]
 
 
-class STPPoll(_Body):
+class POLL(_Body):
     """POLL (section 3.5)."""
 
     name = "STP POLL"
     type_code = 10
     least = 12
-    fields_desc = STPSdp.fields_desc
+    fields_desc = SDP.fields_desc
 
 
-class STPStat(_Body):
+class STAT(_Body):
     """STAT (section 3.5)."""
 
     name = "STP STAT"
@@ -364,12 +368,12 @@ class STPStat(_Body):
     def answers(self, other: Packet) -> int:
         """Whether it answers the poll of a POLL or SDP."""
         return int(
-            isinstance(other, STPPoll | STPSdp)
+            isinstance(other, POLL | SDP)
             and (self.n_ps, self.timestamp) == (other.n_ps, other.timestamp)
         )
 
 
-class STPUstat(_Body):
+class USTAT(_Body):
     """USTAT (section 3.5)."""
 
     name = "STP USTAT"
@@ -383,7 +387,7 @@ class STPUstat(_Body):
 
 
 for _body in (
-    STPBegin, STPBgak, STPEnd, STPEndak, STPBgrej, STPSdp, STPPoll, STPStat, STPUstat,
+    BEGIN, BGAK, END, ENDAK, BGREJ, SDP, POLL, STAT, USTAT,
 ):  # fmt: skip
     bind_layers(STP, _body, type=_body.type_code)
 
@@ -406,3 +410,8 @@ def unbind_udp(port: int) -> None:
     split_bottom_up(UDP, STP, dport=port)
     split_bottom_up(UDP, STP, sport=port)
     split_top_down(UDP, STP, sport=port, dport=port)
+
+
+STPBegin, STPBgak, STPEnd, STPEndak, STPBgrej = BEGIN, BGAK, END, ENDAK, BGREJ
+STPSdp, STPPoll, STPStat, STPUstat = SDP, POLL, STAT, USTAT
+"""Former names of the types."""

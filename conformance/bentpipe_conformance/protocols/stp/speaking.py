@@ -5,7 +5,7 @@ Scripts count SDs of either direction from 0, the one numbered ISS.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from bentpipe_conformance.engine.peer import BaseConnection, BasePeer, pattern
@@ -13,11 +13,16 @@ from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.codec import FIN, VERSION, A, Stp, V, build, option_field
 from bentpipe_conformance.protocols.stp.cookies import Jar
+from bentpipe_conformance.protocols.stp.crafting import craft
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, on_wire, tag_of
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 
 MAX_STAT = 67
 """Elements of a STAT of the tester (section 8, MaxSTAT)."""
+
+
+ODD = frozenset({"sport", "dport", "tag", "csn", "peer_csn", "version", "reserved", "n_r"})
+"""Fields of :class:`Stp` that a script gives to depart from what the connection would send."""
 
 
 class Speaker(BaseConnection[Stp, Arrival]):
@@ -35,6 +40,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         sent: data and FIN of each of the tester's SDs.
         cookie: what the tester's BEGIN carries, None for no Cookie option.
         voiding: whether it has the V flag.
+        alter: changes every packet before it is sent.
     """
 
     def __init__(
@@ -88,6 +94,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         self._offset = 0
         self.last_poll: tuple[int, int] = (0, 0)
         self._clock = peer.random.getrandbits(32)
+        self.alter: Callable[[Stp], Stp] = lambda packet: packet
 
     # -- composing and sending
 
@@ -161,11 +168,23 @@ class Speaker(BaseConnection[Stp, Arrival]):
         """The tester's clock for POLLs: milliseconds, 32 bits."""
         return (self._clock + int(self.peer.now() * 1000)) % (1 << 32)
 
-    def send(self, kind: int, *, after: float = 0.0, **fields: Any) -> Stp:
-        """Send a packet of this connection, ``after`` seconds; see :meth:`compose`."""
-        packet = self.compose(kind, **fields)
-        self.peer.send(build(packet), after=after)
+    def send(self, kind: int, *, after: float = 0.0, odd: bool = False, **fields: Any) -> Stp:
+        """Send a packet of this connection, ``after`` seconds; see :meth:`compose`.
+
+        It is one of Scapy if it is ``odd`` where it comes, or by :data:`ODD` fields.
+        """
+        usual = self.compose(kind, **fields)
+        packet = self.alter(usual)
+        odd = odd or packet != usual
+        if odd or packet.reserved_flags or not ODD.isdisjoint(fields):
+            self.peer.send(craft(packet), after=after)
+        else:
+            self.peer.send(build(packet), after=after)
         return packet
+
+    def craft(self, kind: int, **fields: Any) -> Any:
+        """A packet of this connection as one of Scapy, to be changed and sent by the peer."""
+        return craft(self.compose(kind, **fields))
 
     def begin(self, data: bytes = b"", *, fin: bool = False, **fields: Any) -> None:
         """Send a BEGIN; its data is the tester's SD 0."""

@@ -38,8 +38,10 @@ class Tcp:
 
     ``window`` is the raw field, unscaled. ``sack`` holds (left, right) edges as on the wire.
     ``checksum_ok`` covers header, payload and pseudo-header. ``options_ok`` is False when the
-    option list could not be walked to its end. ``missing`` counts octets at the end of the payload
-    that the capture did not keep.
+    option list could not be walked to its end, or an option has a length that its kind has not.
+    ``offset_ok`` is False when the data offset points into the fixed header or outside the segment,
+    which then has neither options nor payload here. ``missing`` counts octets at the end of the
+    payload that the capture did not keep.
     """
 
     src: str
@@ -60,6 +62,7 @@ class Tcp:
     options_ok: bool = True
     checksum_ok: bool = True
     missing: int = 0
+    offset_ok: bool = True
 
     @property
     def size(self) -> int:
@@ -87,7 +90,7 @@ def dissect(packet: bytes) -> Tcp:
     """Dissect one IPv4 or IPv6 packet.
 
     Raises:
-        MalformedPacket: too short, not IP, a fragment, not TCP, or with impossible lengths.
+        MalformedPacket: too short, not IP, a fragment, not TCP, or an impossible IP length.
     """
     src, dst, start, data, end = _segment(packet, len(packet))
     segment = packet[start:end]
@@ -104,7 +107,7 @@ def skim(packet: bytes, wire: int) -> Tcp:
         MalformedPacket: as :func:`dissect`, or the headers are not whole.
     """
     src, dst, start, data, end = _segment(packet, wire)
-    if data > len(packet):
+    if end >= data > len(packet):
         raise MalformedPacket("the capture cut the TCP header")
     return _read(packet, src, dst, start, data, end, True)
 
@@ -117,8 +120,6 @@ def _segment(packet: bytes, wire: int) -> tuple[bytes, bytes, int, int, int]:
     if end < start + 20 or len(packet) < start + 20:
         raise MalformedPacket(f"{end - start} octets are too few for a TCP header")
     data = start + (packet[start + 12] >> 4) * 4
-    if data < start + 20 or data > end:
-        raise MalformedPacket("the TCP data offset points outside the segment")
     return src, dst, start, data, end
 
 
@@ -128,16 +129,22 @@ def _read(
     sport, dport, seq, ack, _, flags, window, _, _ = _HEADER.unpack_from(packet, start)
     # Equal numbers are one object, for captures have millions of them.
     sport, dport, window = map(_SAME.setdefault, *[(sport, dport, window)] * 2)
+    offset_ok = start + 20 <= data <= end
+    if not offset_ok:
+        data = end
     payload = packet[data:end]
-    if data == start + 20:
+    if data == start + 20 or not offset_ok:
         options: _Options = (None, None, False, (), None, None, True)
     else:
         options = _dissect_options(packet[start + 20 : data])
     return Tcp(
         address_text(src), address_text(dst), sport, dport, seq, ack, flags, window,
-        payload, *options, checksum_ok, end - data - len(payload),
+        payload, *options, checksum_ok, end - data - len(payload), offset_ok,
     )  # fmt: skip
 
+
+_SIZED = (2, 3, 4, 5, 8)
+"""Kinds of options with lengths of their own: the five that are read."""
 
 _Options = tuple[
     int | None, int | None, bool, tuple[tuple[int, int], ...], int | None, int | None, bool
@@ -146,7 +153,7 @@ _Options = tuple[
 
 def _dissect_options(octets: bytes) -> _Options:
     mss = scale = tsval = tsecr = None
-    permitted, sack = False, ()
+    permitted, sack, ok = False, (), True
     at, end = 0, len(octets)
     while at < end:
         kind = octets[at]
@@ -170,7 +177,9 @@ def _dissect_options(octets: bytes) -> _Options:
             sack = tuple(struct.iter_unpack("!II", value))  # type: ignore[assignment]
         elif kind == 8 and size == 10:
             tsval, tsecr = struct.unpack("!II", value)
-    return mss, scale, permitted, sack, tsval, tsecr, True
+        elif kind in _SIZED:
+            ok = False
+    return mss, scale, permitted, sack, tsval, tsecr, ok
 
 
 def build(segment: Tcp, appended: bytes = b"") -> bytes:

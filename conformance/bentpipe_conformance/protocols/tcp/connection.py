@@ -5,7 +5,7 @@ Offsets count octets of a direction, 0 being the first octet of data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from bentpipe_conformance.engine.peer import (
 )
 from bentpipe_conformance.protocols.tcp import codec
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.crafting import Option, craft, usual_options
 from bentpipe_conformance.protocols.tcp.reception import Reception
 
 SEGMENT = 1460
@@ -77,7 +78,8 @@ class Connection(BaseConnection[Tcp, Segment]):
         syn_window: int = 65535,
         tsval: int | None = None,
         iss: int | None = None,
-        options: bytes = b"",
+        options: Sequence[Option] = (),
+        raw: bytes = b"",
     ) -> None:
         """What the tester offers, see also :meth:`Peer.connect`.
 
@@ -93,7 +95,8 @@ class Connection(BaseConnection[Tcp, Segment]):
             syn_window: window field of the SYN, never scaled.
             tsval: first timestamp value; a random one when omitted.
             iss: initial sequence number; a random one when omitted.
-            options: raw octets to append to the SYN's option list.
+            options: further options of the SYN; it is then a packet of Scapy.
+            raw: octets behind its options, see :func:`~.crafting.craft`.
         """
         super().__init__(peer, port, source_port)
         self.window = window
@@ -112,7 +115,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self._ts_recent = 0
         self._shift = 0
         self._iut_shift = 0
-        self._syn_options = options
+        self._syn_options, self._syn_raw = list(options), raw
         self.syn = Tcp(
             peer.address, peer.iut_address, source_port, port, self._iss, 0, SYN, syn_window, b"",
             mss=mss, window_scale=window_scale, sack_permitted=sack,
@@ -138,7 +141,11 @@ class Connection(BaseConnection[Tcp, Segment]):
 
     def send_syn(self) -> None:
         """Send (or repeat) the SYN."""
-        self.peer.send(codec.build(self.syn, self._syn_options))
+        if self._syn_options or self._syn_raw:
+            options = usual_options(self.syn) + self._syn_options
+            self.peer.send(craft(self.syn, options, self._syn_raw))
+        else:
+            self.peer.send(codec.build(self.syn))
 
     def called(self, syn: Tcp) -> None:
         """The IUT's SYN has come; :meth:`answer` it, or not."""
@@ -215,17 +222,42 @@ class Connection(BaseConnection[Tcp, Segment]):
             self.window = window
         self.send(flags=ACK, ack=ack, sack=sack)
 
-    def send(
-        self, payload: bytes = b"", *, at: int | None = None, options: bytes = b"", **fields: Any
-    ) -> None:
-        """Send any segment of this connection, see :meth:`compose`.
-
-        ``options`` are raw octets to append to its option list.
-        """
+    def send(self, payload: bytes = b"", *, at: int | None = None, **fields: Any) -> None:
+        """Send a well-formed segment of this connection, see :meth:`compose`."""
         segment = self.compose(payload, at=at, **fields)
-        self.peer.send(codec.build(segment, options))
+        self.peer.send(codec.build(segment))
         if at is None:
             self.next_offset += len(payload) + bool(segment.flags & FIN)
+
+    def craft(
+        self,
+        payload: bytes = b"",
+        *,
+        options: Sequence[Option] | None = None,
+        more: Sequence[Option] = (),
+        raw: bytes = b"",
+        fields: Mapping[str, Any] | None = None,
+        **usual: Any,
+    ) -> Any:
+        """An odd segment of this connection, as a packet of Scapy for :meth:`BasePeer.send`.
+
+        Args:
+            payload: data.
+            options: instead of the usual ones.
+            more: options behind them.
+            raw: octets behind these, see :func:`~.crafting.craft`.
+            fields: fields of Scapy's ``TCP``, for example ``{"reserved": 7}``.
+            usual: see :meth:`compose`.
+        """
+        segment = self.compose(payload, **usual)
+        listed = [*(usual_options(segment) if options is None else options), *more]
+        return craft(segment, listed, raw, **(fields or {}))
+
+    def send_odd(self, payload: bytes = b"", *, at: int | None = None, **odd: Any) -> None:
+        """Send an odd segment, see :meth:`craft`."""
+        self.peer.send(self.craft(payload, at=at, **odd))
+        if at is None:
+            self.next_offset += len(payload)
 
     def compose(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.lane import OpenRequest
 from bentpipe_conformance.engine.peer import BasePeer, NotReached
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN, Tcp, dissect
@@ -27,7 +28,10 @@ class Peer(BasePeer[Tcp, Connection]):
 
     def dissect(self, octets: bytes) -> Tcp:
         """The segment in an IPv4 packet."""
-        return dissect(octets)
+        segment = dissect(octets)
+        if not segment.offset_ok:
+            raise MalformedPacket("the TCP data offset points outside the segment")
+        return segment
 
     def connect(self, service: str | int = "chargen", **offer: Any) -> Connection:
         """Open a connection to a service of the IUT and complete the handshake.

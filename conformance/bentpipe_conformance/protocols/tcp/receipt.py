@@ -23,6 +23,7 @@ CLAIMS: Mapping[str, Any] = {
     "dsack": True,
     "timestamps": True,
     "window_scale": True,
+    "challenge_acks": True,
 }
 """The conformance statement of the implementation in the traces."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.engine.suite import Reporter
+from bentpipe_conformance.protocols.tcp.crafting import dissection
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows
@@ -151,4 +152,5 @@ REPORTER = Reporter(
     legend=LEGEND,
     unit="octet offset",
     counting="offsets count octets of data in one direction from 0",
+    layers=dissection,
 )

@@ -122,7 +122,7 @@ class ReferenceAccused(Exception):
 
 def measure(
     scope: Scope, suite: str, seed: int, mutants: Sequence[Mutant], jobs: int,
-    tick: Callable[[], None] = lambda: None,
+    tick: Callable[[], None] = lambda: None, *, usual: bool = False,
 ) -> Baseline:  # fmt: skip
     """Run every case on the true reference: judged, traced, and with the probes of mutants.
 
@@ -133,6 +133,7 @@ def measure(
         mutants: whose lines and probes are of interest.
         jobs: processes.
         tick: called after each judged run.
+        usual: whether to leave out settings other than the usual one.
 
     Raises:
         ReferenceAccused: a finding of it fails: nothing can be said of mutants.
@@ -141,7 +142,7 @@ def measure(
     subject = load_subject(scope.protocol, {}, scope.root)
     player = Player(subject, suite, seed, baseline.judge)
     found: dict[Run, Reached] = {}
-    for run in runs_of(suite, subject):
+    for run in runs_of(suite, subject, usual=usual):
         found[run] = _judged(run, player)
         tick()
     groups = sorted({(run.profile, run.setting) for run in found})
@@ -167,11 +168,11 @@ def measure(
     return baseline
 
 
-def runs_of(suite: str, subject: Any) -> list[Run]:
+def runs_of(suite: str, subject: Any, *, usual: bool = False) -> list[Run]:
     """Every case in every profile and setting of a reference, except extra ones."""
     return [
         Run(item.id, profile, setting)
-        for setting in ("", *subject.settings)
+        for setting in ("", *(() if usual else subject.settings))
         for profile in suite_named(suite).profiles
         for item in load_cases(suite).values()
         if profile in item.profiles and not item.extra

@@ -138,6 +138,7 @@ class Campaign:
         seed: of the simulation.
         whole: whether every run that kills is wanted, not only the first.
         jobs: processes.
+        usual: whether to leave out settings other than the usual one.
     """
 
     scope: Scope
@@ -145,10 +146,12 @@ class Campaign:
     seed: int = 0
     whole: bool = False
     jobs: int = 1
+    usual: bool = False
 
     def baseline(self, mutants: Sequence[Mutant], tick: Callable[[], None]) -> Baseline:
         """See :func:`measure`."""
-        return measure(self.scope, self.suite, self.seed, mutants, self.jobs, tick)
+        what = self.scope, self.suite, self.seed, mutants, self.jobs, tick
+        return measure(*what, usual=self.usual)
 
     def run(
         self, chosen: Sequence[Mutant], baseline: Baseline, store: Store,

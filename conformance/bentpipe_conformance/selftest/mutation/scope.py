@@ -1,13 +1,14 @@
 """Which modules of a reference count, as data beside its mutants.
 
 ``mutants/modules.toml`` of a protocol names every module of the protocol and of ``common``: those
-whose mutants count under ``[counted]`` with what they do, the others under ``[left_out]`` with the
-reason. A name with a colon leaves out a function or a pattern of functions, such as
-``tcp.config:EndpointConfig.*``; with that of a class what is written in the class directly.
+whose mutants count under ``[counted]`` with what they do, the others, or patterns of them, under
+``[left_out]`` with the reason. A name with a colon leaves out a function or a pattern of functions,
+such as ``tcp.config:EndpointConfig.*``; with that of a class what is written in the class directly.
 """
 
 from __future__ import annotations
 
+import fnmatch
 import pkgutil
 import tomllib
 from collections.abc import Mapping
@@ -77,8 +78,8 @@ class Scope:
         found = []
         for folder in (self.protocol, "common"):
             for item in pkgutil.walk_packages([str(package / folder)], f"{folder}."):
-                parents = (item.name.rsplit(".", depth)[0] for depth in range(3))
-                if not any(name in self.counted or name in self.left_out for name in parents):
+                left_out = any(fnmatch.fnmatchcase(item.name, name) for name in self.left_out)
+                if not left_out and item.name not in self.counted:
                     found.append(item.name)
         return found
 

@@ -18,7 +18,7 @@ def test_sample_of_mutants_is_killed_as_often_as_the_data_says(suite: str) -> No
     scope = load_scope(load_suites()[suite].folder)
     every = scope.mutants()
     chosen = Choice(sample=SAMPLE, seed=SEED).of(every)
-    campaign = Campaign(scope, suite, jobs=2)
+    campaign = Campaign(scope, suite, jobs=2, usual=True)
     store = Store(None, "")
     campaign.run(chosen, campaign.baseline(chosen, lambda: None), store, lambda _: None)
     assert len(store.trials) == len(chosen) == SAMPLE

@@ -74,3 +74,21 @@ mutant("stp-grows-unused", "STP-CG-010", "lets a window grow of which little is 
 mutant("stp-sends-in-bursts", "STP-CG-008", "sends whatever the window permits at once")(
     returning(Pacer, Pacer.window_rate, math.inf)
 )
+
+
+@mutant("stp-grows-with-a-third-in-flight", breaks="STP-CG-010")
+class GrowsWithAThirdInFlight(Congestion):
+    """Lets a window grow of which a third is used."""
+
+    def is_used(self, flight: int) -> bool:
+        return 3 * flight >= self.cwnd
+
+
+@mutant("stp-remembers-its-threshold", breaks="STP-CG-007")
+class RemembersItsThreshold(Congestion):
+    """Leaves ssthresh as it was after two silences."""
+
+    def on_second_silence(self, serial: int) -> None:
+        threshold = self.ssthresh
+        super().on_second_silence(serial)
+        self.ssthresh = threshold

@@ -121,14 +121,7 @@ class CallsTooOften(Actions):
         return super().max_cc(v) + (v.state is State.OUTGOING)
 
 
-class _KeepsTimer(Actions):
-    def open(self, v: Variables, bgak: Bgak, now: float) -> None:
-        timer = v.timer_cc
-        super().open(v, bgak, now)
-        v.timer_cc = timer
-
-
-@mutant("stp-calls-on", breaks="STP-CC-016", also=(_KeepsTimer,))
+@mutant("stp-calls-on", breaks="STP-CC-016")
 class CallsOn(Connection):
     """Repeats a BEGIN that has been answered."""
 

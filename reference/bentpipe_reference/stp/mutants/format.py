@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bentpipe_reference.stp.actions import Actions
 from bentpipe_reference.stp.mutants import mutant
 from bentpipe_reference.stp.mutants.hosts import MeddlingHost, altering, rechecked, type_of
 from bentpipe_reference.stp.outgoing import Outgoing
-from bentpipe_reference.stp.packets import Type
+from bentpipe_reference.stp.packets import Begin, Type
+from bentpipe_reference.stp.variables import Variables
 
 _RESERVED_AT = 12
 """Offset of the first reserved octet of POLL, STAT and USTAT."""
@@ -147,3 +149,15 @@ class TakesTheLastMaxSd(MeddlingHost):
 mutant("stp-numbers-its-endaks", "STP-PF-001", "sends ENDAKs with a sequence number")(
     altering(Type.ENDAK, lambda octets: octets[:7] + b"\x07" + octets[8:])
 )
+
+
+@mutant("stp-fills-more-than-the-mtu", breaks="STP-PF-016")
+class FillsMoreThanTheMtu(Actions):
+    """Puts as much data into a BEGIN as into an SD, whatever its options take."""
+
+    def first_data(self, v: Variables, begin: Begin) -> tuple[bytes, int]:
+        sender = v.outgoing.sender
+        if not sender.has_new:
+            return b"", 0
+        entry = sender.take_new()
+        return entry.data, entry.fin

@@ -11,10 +11,17 @@ from bentpipe_reference.common.encapsulation import UDP, emit_datagram, parse_da
 from bentpipe_reference.stp.codec import MalformedPacket
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.packets import Type
+from bentpipe_reference.stp.variables import Address
 
 
 class MeddlingHost(StpHost):
-    """Changes packets between the endpoint and the wire; in UDP, where no pseudo-header is."""
+    """Changes packets between the endpoint and the wire; in UDP, where no pseudo-header is.
+
+    Attributes:
+        peer: the address that the last packet came from, as the endpoint has it.
+    """
+
+    peer: Address = ()
 
     def leaving(self, octets: bytes) -> bytes:
         """A packet of the endpoint as it goes on the wire."""
@@ -33,6 +40,7 @@ class MeddlingHost(StpHost):
             datagram = parse_datagram(packet)
         except MalformedPacket:
             return
+        self.peer = (datagram.source, datagram.udp_sport)
         payload = self.arriving(datagram.payload) if datagram.protocol == UDP else None
         if payload is not None:
             super().receive(emit_datagram(replace(datagram, payload=payload)), now)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from bentpipe_reference.stp.mutants import add, mutant, overriding
 from bentpipe_reference.stp.outgoing import Outgoing
+from bentpipe_reference.stp.packets import Stat
 from bentpipe_reference.stp.polling import Polling
 from bentpipe_reference.stp.sender import Sender, SentSd
+from bentpipe_reference.stp.sequence import unwrap_poll
 
 mutant("stp-polls-once-per-round-trip", "STP-PL-001", "polls once in a round trip")(
     overriding(Polling, Polling.poll_interval, lambda self: 3 * Polling.poll_interval(self))
@@ -127,3 +130,76 @@ class NeverKeepsAlive(Polling):
     @property
     def keep_alive_at(self) -> float:
         return math.inf
+
+
+@mutant("stp-smooths-by-a-quarter", breaks="STP-PL-009")
+class SmoothsByAQuarter(Outgoing):
+    """Smooths the round-trip time with a gain of a quarter."""
+
+    def open(self, now: float) -> None:
+        super().open(now)
+        self.rtt.ALPHA = 1 / 4
+
+
+@mutant("stp-measures-by-discarded-stats", breaks="STP-PL-009")
+class MeasuresByDiscardedStats(Outgoing):
+    """Takes measurements from STATs that newer ones have overtaken."""
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._left: dict[int, float] = {}
+
+    def take_poll(self, now: float) -> tuple[int, int, int]:
+        taken = super().take_poll(now)
+        self._left[self.sender.vt_ps] = now
+        return taken
+
+    def on_stat(self, stat: Stat, now: float) -> None:
+        number = unwrap_poll(stat.n_ps, self.sender.vt_ps) if stat.n_ps else 0
+        if 0 < number < self.sender.vt_pa and number in self._left:
+            self.rtt.sample(now - self._left[number])
+        super().on_stat(stat, now)
+
+
+@mutant("stp-forgets-the-deviation", breaks="STP-PL-007")
+class ForgetsTheDeviation(Polling):
+    """Leaves the deviation of the round-trip time out of the silence time."""
+
+    def silence_time(self) -> float:
+        srtt = self._rtt.srtt
+        return self._initial if srtt is None else max(srtt + self.poll_interval(), 0.2)
+
+
+@mutant("stp-waits-a-second-in-silence", breaks="STP-PL-007")
+class WaitsASecondInSilence(Polling):
+    """Has a silence time of one second at least."""
+
+    def silence_time(self) -> float:
+        return max(super().silence_time(), 1.0)
+
+
+@mutant("stp-counts-reports-to-be-discarded", breaks="STP-PL-008")
+class CountsReportsToBeDiscarded(Outgoing):
+    """Keeps a peer that sends nothing but reports to be discarded."""
+
+    def on_stat(self, stat: Stat, now: float) -> None:
+        super().on_stat(stat, now)
+        self.polling._unanswered_since = math.inf
+
+
+@mutant("stp-has-no-longest-interval", breaks="STP-PL-001")
+class HasNoLongestInterval(Polling):
+    """Polls three times in a round trip, however long that is."""
+
+    def poll_interval(self) -> float:
+        srtt = self._rtt.srtt
+        return self._initial if srtt is None else max(srtt / 3, 0.02)
+
+
+@mutant("stp-has-no-shortest-interval", breaks="STP-PL-002")
+class HasNoShortestInterval(Polling):
+    """Polls three times in a round trip, however short that is."""
+
+    def poll_interval(self) -> float:
+        srtt = self._rtt.srtt
+        return self._initial if srtt is None else min(srtt / 3, 2.0)

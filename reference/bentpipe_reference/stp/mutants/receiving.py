@@ -278,3 +278,57 @@ class TakesAnySize(Receiver):
 mutant("stp-answers-large-begins", "STP-DT-028", "answers a BEGIN with more data than its MaxSD")(
     returning(Idle, Idle.is_too_large, False)
 )
+
+
+@mutant("stp-announces-a-few", breaks="STP-DT-024")
+class AnnouncesAFew(Receiver):
+    """Announces a window that has opened by one SD."""
+
+    def reopened(self) -> bool:
+        return self._closed and self.credit() > self.vr_mr
+
+
+@mutant("stp-announces-an-empty-buffer", breaks="STP-DT-024")
+class AnnouncesAnEmptyBuffer(Receiver):
+    """Announces a window that was closed once nine tenths of it are open."""
+
+    def reopened(self) -> bool:
+        return self._closed and self.credit() - self.vr_mr >= 0.9 * self._credit
+
+
+@mutant("stp-stops-below-the-credit", breaks="STP-DT-002")
+class StopsBelowTheCredit(Receiver):
+    """Does not raise VR(H) by a POLL whose N(S) is exactly VR(MR)."""
+
+    def raise_highest(self, number: int) -> None:
+        if number < self.vr_mr:
+            super().raise_highest(number)
+
+
+@mutant("stp-reports-whole-gaps-late", breaks="STP-DT-031", setting="reordering")
+class ReportsWholeGapsLate(Receiver):
+    """Reports in a USTAT that has waited also what has arrived meanwhile."""
+
+    def due_ustats(self, now: float) -> list[Run]:
+        due = [item for item in self._waiting if item[3] <= now or item[2] <= self._arrivals]
+        self._waiting = [item for item in self._waiting if item not in due]
+        return [(first, end) for first, end, *_ in due]
+
+
+@mutant("stp-reports-after-a-stat", breaks="STP-DT-031", setting="reordering")
+class ReportsAfterAStat(Receiver):
+    """Sends a USTAT that waits after a STAT that has reported its gap."""
+
+    def on_poll(self, field: int) -> list[tuple[int, ...]]:
+        waiting = list(self._waiting)
+        lists = super().on_poll(field)
+        self._waiting += waiting
+        return lists
+
+
+@mutant("stp-waits-for-ever", breaks="STP-DT-031", setting="reordering")
+class WaitsForEver(Receiver):
+    """Leaves gaps to STATs where the path reorders."""
+
+    def hold_back(self, gap: Run, until: float) -> None:
+        """Forget the gap."""

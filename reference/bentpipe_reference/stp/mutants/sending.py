@@ -206,3 +206,60 @@ class ProbesSteadily(Polling):
 
     def reported(self, now: float, *, opens: bool) -> None:
         super().reported(now, opens=True)
+
+
+@mutant("stp-ignores-the-credit-of-ustats", breaks="STP-DT-029")
+class IgnoresTheCreditOfUstats(Sender):
+    """Takes no credit from a USTAT."""
+
+    def on_ustat(self, ustat: Ustat) -> Report | None:
+        before = self.vt_ms
+        report = super().on_ustat(ustat)
+        self.vt_ms = before
+        return report
+
+
+@mutant("stp-takes-credit-back", breaks="STP-DT-007")
+class TakesCreditBack(Sender):
+    """Lets its credit fall to what the last report says."""
+
+    def grant(self, field: int, n_r: int) -> None:
+        self.vt_ms = n_r + (field - n_r & PACKET_MASK)
+
+
+@mutant("stp-repeats-one-at-a-time", breaks="STP-DT-009")
+class RepeatsOneAtATime(Outgoing):
+    """Retransmits one SD in a round trip."""
+
+    def _may_repeat(self, entry: SentSd) -> bool:
+        idle = self.congestion.first_retransmission or not self.sender.flight
+        return idle and super()._may_repeat(entry)
+
+
+@mutant("stp-takes-a-last-run-for-held", breaks="STP-DT-006")
+class TakesALastRunForHeld(Sender):
+    """Takes a run that is missing at the end of a list for held."""
+
+    def _process_list(self, elements: list[int], n_ps: int, report: Report) -> None:
+        super()._process_list(elements, n_ps, report)
+        if len(elements) > 2 and not len(elements) % 2:
+            for number in [n for n in self._numbers if elements[-2] <= n < elements[-1]]:
+                self.release(number, report)
+                self._numbers.remove(number)
+
+
+@mutant("stp-sends-nothing-at-all", breaks="STP-DT-030")
+class SendsNothingAtAll(Sender):
+    """Opens connections, and never sends an SD."""
+
+    @property
+    def has_new(self) -> bool:
+        return False
+
+
+@mutant("stp-asks-for-credit-without-need", breaks="STP-PL-010")
+class AsksForCreditWithoutNeed(Outgoing):
+    """Asks for credit also while it has nothing to send."""
+
+    def is_closed(self) -> bool:
+        return not self.sender.unacknowledged and not self.sender.permitted()

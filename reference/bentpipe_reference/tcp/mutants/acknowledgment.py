@@ -110,7 +110,7 @@ class HeedsUnacceptableSegments(Connection):
         self._take_ack(segment, receiver.rcv_nxt, now)
 
 
-@mutant("snr-text-of-a-false-acknowledgment", breaks="SNR-ACK-009")
+@mutant("snr-text-of-a-false-acknowledgment", breaks="SNR-SEG-004")
 class TakesTextWithFalseAcknowledgments(Connection):
     """The data of a segment that acknowledges unsent data is accepted."""
 

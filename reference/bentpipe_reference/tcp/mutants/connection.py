@@ -506,3 +506,20 @@ class PushesNothing(Altering):
 
     def alter(self, segment: Segment, now: float) -> None:
         segment.flags &= ~Flags.PSH
+
+
+@mutant("snr-data-without-ack", breaks="SNR-CON-039")
+class SendsDataWithoutAck(Altering):
+    """Data is sent without ACK until something has arrived."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        receiver = self.receiver
+        if segment.payload and receiver is not None and receiver.rcv_nxt == receiver.irs + 1:
+            segment.flags &= ~Flags.ACK
+
+
+@mutant("snr-ipv4-checksum-left-out", breaks="SNR-CON-040", part="emit")
+def leave_out_the_header_checksum(segment: Segment) -> bytes:
+    """The header checksum of an IPv4 packet is zero."""
+    packet = emit_packet(segment)
+    return packet[:10] + b"\0\0" + packet[12:]

@@ -36,9 +36,13 @@ class CongestionRules(SenderVariables):
         return self.congestion_avoidance_increase(acked)
 
     def slow_start_increase(self, acked: int) -> int:
-        """min(N, SMSS), equation 2 of RFC 5681, so that ACK division gains nothing."""
+        """min(N, L * SMSS), so that ACK division gains nothing.
+
+        L is 1 in equation 2 of RFC 5681, and with RFC 3465 while a timeout is repaired.
+        """
         self.octets_acked = 0
-        return min(acked, self.smss)
+        repairing = self.snd_una <= self.recover
+        return min(acked, (1 if repairing else self.config.byte_counting) * self.smss)
 
     def congestion_avoidance_increase(self, acked: int) -> int:
         """One segment per window of acknowledged octets (RFC 5681 section 3.1).

@@ -167,7 +167,7 @@ def send_each(connection: Connection, names: str, apart: float = PAUSE_S) -> Non
     """Send a packet of each type, with the usual values; see :func:`types`."""
     for kind in types(names):
         raw: dict[str, Any] = {"elements": (1, 2)} if kind == USTAT else {}
-        connection.send(kind, **raw)
+        connection.send(kind, odd=True, **raw)
         connection.wait(apart)
 
 

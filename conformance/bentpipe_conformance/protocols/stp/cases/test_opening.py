@@ -59,7 +59,10 @@ def test_ready_reports_with_a_wrong_tag(connection: Connection) -> None:
     """STATs and USTATs with another tag give no credit, and have nothing sent again."""
     connection.receive(4, credit=None)
     connection.wait(PAUSE_S)
-    more = {"n_mr": connection.theirs(64), "tag": tag_of(connection.csn ^ 1)}
+    more: dict[str, Any] = {
+        "n_mr": connection.theirs(64),
+        "tag": tag_of(connection.csn ^ 1),
+    }
     connection.send(codec.STAT, n_ps=0, timestamp=0, **more)
     connection.wait(PAUSE_S)
     connection.send(codec.USTAT, elements=connection.their_list((3, 4)), **more)
@@ -237,6 +240,7 @@ def test_idle_cookies_grow_old(peer: Peer) -> None:
     wait_until(made + 905.0)
     used.begin(b"")
     peer.wait(2 * peer.rtt + PAUSE_S)
+    peer.connect("discard", cookie=peer.fresh_cookie()).abort()
 
 
 @case("STP-CC-041", "STP-CC-012", "STP-CC-001")
@@ -338,6 +342,21 @@ def test_ready_two_connections_at_once(peer: Peer) -> None:
     third.release()
 
 
+@case("STP-CC-012", "STP-CC-010")
+def test_ready_many_connections_at_once(peer: Peer) -> None:
+    """Who can hold no more of them says so, and goes on with those it has."""
+    first = peer.connect("discard")
+    for _ in range(11):
+        peer.call("discard")
+        peer.wait(PAUSE_S)
+    peer.wait(peer.rtt)
+    first.ask()
+    for connection in peer.open_connections:
+        connection.abort()
+    peer.wait(2 * peer.rtt + PAUSE_S)
+    peer.connect("discard").abort()
+
+
 @case("STP-CC-012", "STP-CC-021", "STP-DT-017")
 def test_ready_same_ports_of_two_addresses(peer: Peer) -> None:
     """Over UDP the port below is part of the address: the connections are two.
@@ -388,9 +407,8 @@ def test_idle_begins_of_other_versions(peer: Peer) -> None:
     peer.connect("discard", cookie=cookie).abort()
     for service in ("discard", UNUSED_PORT):
         connection = peer.prepare(service)
-        begin = connection.compose(codec.BEGIN, version=1, options=bytes((9, 0, 0, 0)))
-        octets = bytearray(codec.octets_of(begin))
-        octets[12] |= 0x0F
-        peer.send(codec.build_datagram(begin, bytes(octets), rechecked=True))
+        begin = connection.craft(codec.BEGIN, version=1, options=bytes((9, 0, 0, 0)))
+        begin["STP BEGIN"].optlen = 15
+        peer.send(begin)
         peer.wait(PAUSE_S)
     peer.wait(2 * peer.rtt)

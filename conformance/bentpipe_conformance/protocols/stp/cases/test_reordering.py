@@ -5,6 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.protocols.stp.cases.steps import (
     NEAR_S,
     PAUSE_S,
+    VERY_FAR_S,
     connected,
     go_on,
     holding,
@@ -12,6 +13,9 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
 from bentpipe_conformance.protocols.stp.codec import POLL, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import MODULUS
+
+REPORTED_S = 1.5
+"""Seconds after which a gap must have been reported, also by a USTAT that waits."""
 
 BY_TIMER_S = 6.0
 """Seconds within which POLLs without answer are repeated."""
@@ -28,6 +32,44 @@ def test_ready_polls_arrive_late(connection: Connection) -> None:
         connection.wait(PAUSE_S)
     connection.sd(number=1)
     connection.ask()
+    connection.deliver()
+
+
+@connected("STP-DT-031", "STP-DT-018")
+def test_ready_gaps_are_filled_soon(connection: Connection) -> None:
+    """What is missing comes soon, in part, or a POLL asks: a USTAT that waits reports the rest."""
+    connection.sds(6, octets=40, skip=[1, 2, 3])
+    connection.sd(number=2)
+    connection.wait(REPORTED_S)
+    connection.ask()
+    for asks in (False, True):
+        first = connection.vt_s
+        connection.sds(4, octets=40, skip=[first, first + 2])
+        connection.sd(number=first)
+        if asks:
+            connection.poll()
+        connection.wait(REPORTED_S)
+    connection.deliver()
+
+
+@connected("STP-DT-031", to="echo", rtt=VERY_FAR_S, credit=64)
+def test_ready_gaps_on_a_long_path(connection: Connection) -> None:
+    """An eighth of the round-trip time is long: three more SDs come before it has passed, or none.
+
+    The IUT has measured the round trip by an echo before.
+    """
+    connection.sd(40, poll=True)
+    connection.serve(lambda: len(connection.reception.stream) >= 40)
+    go_on(connection, 2 * connection.rtt)
+    for more in (4, 1, 0):
+        first = connection.vt_s
+        connection.sds(4, octets=40, skip=range(first, first + 3))
+        connection.wait(PAUSE_S / 2)
+        connection.sd(number=first + 1)
+        for _ in range(more):
+            connection.wait(PAUSE_S / 2)
+            connection.sd(40)
+        connection.wait(REPORTED_S)
     connection.deliver()
 
 
@@ -54,9 +96,9 @@ def test_ready_old_stat_gives_credit(connection: Connection, base: int) -> None:
     connection.receive(base + 16, credit=8)
 
 
-@holding("STP-DT-007", losing=[2])
+@holding("STP-DT-007", "STP-PL-009", losing=[2])
 def test_ready_old_stat_reports_a_gap(connection: Connection, base: int) -> None:
-    """A STAT that a newer one has overtaken retransmits nothing."""
+    """A STAT that a newer one has overtaken retransmits nothing, and measures nothing."""
     for _ in range(2):
         connection.remember(connection.expect(POLL, within=BY_TIMER_S, what="a POLL by timer"))
     connection.stat(elements=())
@@ -64,6 +106,8 @@ def test_ready_old_stat_reports_a_gap(connection: Connection, base: int) -> None
     old = connection.their_list((base + 2, base + 3, base + 8))
     connection.send(STAT, n_ps=n_ps, elements=old, after=PAUSE_S)
     go_on(connection, connection.rtt + 3 * PAUSE_S, answering=False)
+    connection.stat(elements=(), n_ps=0, timestamp=0)
+    go_on(connection, BY_TIMER_S, answering=False)
     connection.receive(base + 16, credit=8)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected, types
+from bentpipe_conformance.protocols.stp.codec import with_checksum
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.crafting import carried
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
 
@@ -32,8 +34,8 @@ def test_idle_packets_of_strangers(peer: Peer) -> None:
     for _ in range(50):
         peer.begin("discard", data=b"of a stranger")
         stray = peer.prepare("discard")
-        stray.poll()
-        stray.send(codec.SD, data=b"stray")
+        stray.poll(odd=True)
+        stray.send(codec.SD, odd=True, data=b"stray")
         peer.wait(0.11)
     connection = peer.connect("discard")
     connection.ask()
@@ -48,8 +50,9 @@ def test_ready_random_octets_arrive(connection: Connection) -> None:
     for length in (0, 1, 4, 5, 11, 12, 13, 19, 24, 60, 400, 1400):
         octets = connection.peer.random.randbytes(length)
         like = connection.compose(codec.SD)
-        connection.peer.send(codec.build_datagram(like, octets))
-        connection.peer.send(codec.build_datagram(like, octets, rechecked=True))
+        connection.peer.send(carried(like, octets))
+        right = with_checksum(like, octets) if length >= 10 else octets
+        connection.peer.send(carried(like, right))
         connection.wait(0.05)
     _random_fields(connection)
     for _ in range(2):
@@ -71,7 +74,7 @@ def _random_fields(connection: Connection) -> None:
             }
             if kind in (codec.BGAK, codec.END):
                 raw |= {"csn": draw.getrandbits(32), "peer_csn": draw.getrandbits(32)}
-            connection.send(kind, **raw)
+            connection.send(kind, odd=True, **raw)
             connection.peer.wait(0.02)
 
 
@@ -80,11 +83,11 @@ def test_ready_reports_that_name_half_of_all_numbers(connection: Connection) -> 
     """STATs and USTATs with runs of millions of numbers are discarded, and data goes on."""
     connection.ask()
     connection.receive(12)
-    connection.stat(elements=(connection.highest + 5, connection.highest + (1 << 22)))
+    connection.stat(elements=(connection.highest + 5, connection.highest + (1 << 22)), odd=True)
     connection.wait(PAUSE_S)
-    connection.ustat(connection.highest + 1, connection.highest + (1 << 22))
+    connection.ustat(connection.highest + 1, connection.highest + (1 << 22), odd=True)
     connection.wait(PAUSE_S)
-    connection.stat(n_r=connection.highest + 1000)
+    connection.stat(n_r=connection.highest + 1000, odd=True)
     connection.receive(40)
     connection.poll()
     connection.discard(2 * connection.rtt + PAUSE_S)
@@ -112,7 +115,7 @@ def test_ready_forged_packets_arrive(connection: Connection) -> None:
         (codec.SD, {"tag": wrong & 0xFFFF}),
         (codec.STAT, {"tag": wrong & 0xFFFF}),
     ):
-        connection.send(kind, **raw)
+        connection.send(kind, odd=True, **raw)
         connection.wait(PAUSE_S)
     connection.sd(b"y" * 100)
     connection.ask()
@@ -122,6 +125,6 @@ def test_ready_forged_packets_arrive(connection: Connection) -> None:
 def test_ready_stat_ahead_of_everything_sent(connection: Connection) -> None:
     """A STAT that acknowledges what was never sent is discarded; the sender goes on."""
     connection.receive(8)
-    connection.stat(n_r=connection.highest + 200, n_mr=connection.highest + 400)
+    connection.stat(n_r=connection.highest + 200, n_mr=connection.highest + 400, odd=True)
     connection.wait(PAUSE_S)
     connection.receive(40)

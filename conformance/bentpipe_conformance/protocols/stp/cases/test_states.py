@@ -28,12 +28,15 @@ CALLING = "outgoing connection pending"
 READY = "data transfer ready"
 RELEASING = "outgoing disconnection pending"
 
+Bring = Callable[[Peer], Connection]
+"""Makes a connection that the IUT has in some state."""
+
 Stimulus = Callable[[Peer, Connection], object]
 """Sends what a row is about on a connection that the IUT has in the row's state."""
 
 
 def _sends(kind: int, **raw: Any) -> Stimulus:
-    return lambda _, connection: connection.send(kind, **raw)
+    return lambda _, connection: connection.send(kind, odd=True, **raw)
 
 
 def _other(csn: int | None, by: int) -> int:
@@ -161,7 +164,7 @@ _REPLACED = ("would open in state 1", "reason 6, with a cookie, not the sixth")
 """Conditions of rows after which the connection is another one, in the same state."""
 
 
-def drive(peer: Peer, state: str, bring: Callable[[Peer], Connection]) -> None:
+def drive(peer: Peer, state: str, bring: Bring) -> None:
     """Send the stimulus of each row of a state, bringing the IUT into the state as often as needed.
 
     Args:
@@ -211,13 +214,20 @@ def _impolite(connection: Connection) -> Connection:
     return connection
 
 
-def _unused(peer: Peer) -> Connection:
+def bring_idle(peer: Peer) -> Connection:
+    """A connection of the tester's own imagination."""
     connection = _impolite(peer.prepare("discard"))
     connection.peer_csn = peer.random.getrandbits(32)
     return connection
 
 
-def _open(peer: Peer) -> Connection:
+def bring_calling(peer: Peer) -> Connection:
+    """A call of the IUT that nobody has answered."""
+    return _impolite(peer.summon("receive"))
+
+
+def bring_ready(peer: Peer) -> Connection:
+    """An open connection."""
     connection = _impolite(peer.connect("discard"))
     connection.ask()
     return connection
@@ -226,7 +236,7 @@ def _open(peer: Peer) -> Connection:
 @case("STP-CC-012", "STP-CC-019", "STP-CC-020", "STP-CC-022", "STP-CC-036", "STP-CC-038")
 def test_idle_every_packet(peer: Peer) -> None:
     """Calls are answered or refused, strays are told so, and everything else is discarded."""
-    drive(peer, IDLE, _unused)
+    drive(peer, IDLE, bring_idle)
 
 
 @case(
@@ -235,7 +245,7 @@ def test_idle_every_packet(peer: Peer) -> None:
 )  # fmt: skip
 def test_calling_every_packet(peer: Peer) -> None:
     """A caller that waits for its BGAK minds only what answers its BEGIN."""
-    drive(peer, CALLING, lambda peer: _impolite(peer.summon("receive")))
+    drive(peer, CALLING, bring_calling)
 
 
 @case(
@@ -244,7 +254,7 @@ def test_calling_every_packet(peer: Peer) -> None:
 )  # fmt: skip
 def test_ready_every_packet(peer: Peer) -> None:
     """An open connection ends for valid ENDs and later calls only."""
-    drive(peer, READY, _open)
+    drive(peer, READY, bring_ready)
 
 
 @case(

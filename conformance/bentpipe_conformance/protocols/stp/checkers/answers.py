@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
+from bentpipe_conformance.protocols.stp.checkers.calling import MAX_CC, latest
 from bentpipe_conformance.protocols.stp.numbers import near
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
+from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
 _REPLIES = (codec.BGAK, codec.BGREJ, codec.END, codec.ENDAK, codec.STAT, codec.USTAT)
 """What a packet can evoke at once; SDs and POLLs also leave by timer."""
@@ -98,6 +100,17 @@ def state_on_ports(flow: Flow, at: At) -> State | None:
     return flow.state_when(at) if there is flow else there.state_at(at.time)
 
 
+def is_idle(flow: Flow, at: At) -> bool:
+    """Whether the IUT surely has no connection on these ports when a packet arrives."""
+    if state_on_ports(flow, at) != State.IDLE:
+        return False
+    # One may be about to open, or to call anew.
+    return not any(
+        abs(other.passed[0].time - at.time) <= flow.due_s
+        for other in flow.same_ports if other is not flow and other.iut_csn is not None
+    )  # fmt: skip
+
+
 def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
     """Whether a packet drew no answer, and nothing that later reports could know from it alone.
 
@@ -111,8 +124,58 @@ def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
     knowing = _report_that_knows(flow, at)
     if knowing is not None:
         yield context.violated(f"{what} was accepted, as a later report shows", at, knowing)
+        return
+    taken = _unexplained(flow, at) if alone else None
+    if taken is not None:
+        yield context.violated(f"{what} was accepted, as {taken.name} shows", at, taken)
+    elif _ended_the_wait(flow, context, at):
+        yield context.violated(f"{what} ended the wait: nothing was repeated any more", at)
     elif not replies and alone and observed(flow, at):
         yield context.holds(f"{what} was neither answered nor accepted", at)
+
+
+def _unexplained(flow: Flow, at: At) -> At | None:
+    """What the IUT sent at once that only a packet which it had to discard explains.
+
+    That is an SD which no valid report has reported missing since it was last sent, or one beyond
+    the credit (sections 6.1 and 6.4); and a POLL of a caller (section 5.1).
+    """
+    kind, until = at.stp.type, at.time + flow.due_s
+    if kind in (codec.STAT, codec.USTAT):
+        for sd in flow.sds_sent:
+            if sd.frame > at.frame and at.time <= sd.time <= until and sd.stp.type != codec.BEGIN:
+                again = not sd.new and sd.awaited is None
+                if again or (sd.new and sd.number >= sd.vt_ms):
+                    return sd
+    elif kind == codec.BGAK and flow.state_when(at) == State.CALLING:
+        return next(iter(answers(flow, at, (codec.POLL, codec.SDP))), None)
+    return None
+
+
+_ENDS_THE_WAIT = {
+    State.CALLING: (codec.BGAK, codec.BGREJ, codec.END),
+    State.RELEASING: (codec.BEGIN, codec.END, codec.ENDAK),
+}
+"""What can end state 2 or 4."""
+
+
+def _ended_the_wait(flow: Flow, context: Context, at: At) -> bool:
+    """Whether a caller, or who waits for its ENDAK, repeats nothing any more after a packet."""
+    state = flow.state_when(at)
+    if state is None or at.stp.type not in _ENDS_THE_WAIT.get(state, ()):
+        return False
+    kind = codec.BEGIN if state == State.CALLING else codec.END
+    sent = [each for each in flow.sent if each.stp.type == kind and not each.stp.flags & codec.R]
+    before = [each for each in sent if each.frame < at.frame]
+    if not before or len(before) >= MAX_CC or len(before) < len(sent):
+        return False
+    due = before[-1].time + latest(first_wait(context.ics) * 2.0 ** (len(before) - 1))
+    due += flow.timing_error
+    over = [time for time in (flow.ended, flow.established) if time is not None]
+    others = flow.heard_of(*_ENDS_THE_WAIT[state])
+    excused = any(before[-1].time - flow.due_s <= other.time <= due for other in others)
+    over_before = any(before[-1].time <= time <= due for time in over)
+    return flow.until > due and not excused and not over_before
 
 
 def gone_after(flow: Flow, at: At) -> At | None:

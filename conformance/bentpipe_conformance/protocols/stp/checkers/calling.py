@@ -336,8 +336,9 @@ def _voids_when_it_has_to(flow: Flow, context: Context, begin: At) -> Findings:
         if _has_voided(other) and (other.established or 0.0) < begin.time - flow.due_s
     ]  # fmt: skip
     if not opened:
+        # Who opens a connection by a BEGIN without a cookie breaks a rule; then all is open.
         before = [other for other in flow.neighbours if other.start < flow.start]
-        if flow.unmet and not any(_has_voided(other) for other in before):
+        if flow.unmet and not any(other.established is not None for other in before):
             yield judged(
                 context, voids,
                 "a BEGIN to an address that had not been called had the V flag",

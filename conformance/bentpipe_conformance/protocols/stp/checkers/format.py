@@ -7,7 +7,9 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
     answers,
+    answers_on_ports,
     discarded,
+    is_idle,
     many_before,
     observed,
 )
@@ -37,8 +39,11 @@ from bentpipe_conformance.protocols.stp.replay.events import (
 )
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 
-LARGEST_PACKET = 1500 - 20
-"""Octets of an STP packet over IPv4 on the suite's links, whose MTU is 1,500; UDP takes 8 more."""
+MTU = 1500
+"""Octets of an IPv4 packet on the suite's links."""
+
+LARGEST_PACKET = MTU - 20
+"""Octets of an STP packet over IPv4 on these links; UDP takes 8 more."""
 
 LARGEST_MAX_STAT = 67
 """Elements of a STAT (section 8, MaxSTAT: 67, or less)."""
@@ -126,10 +131,12 @@ def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
         if at.stp.type == BEGIN:
             due = due_answer(flow, at)
             replies = [reply for reply in replies_to(flow, at) if due and due.is_met_by(reply)]
-            if due is not None and due.rule in ("STP-CC-012", "STP-CC-015", "STP-CC-036"):
-                yield from answered(flow, context, at, replies, what)
-        elif not at.stp.flags & R and flow.state_when(at) == State.OPEN and flow.names(at):
+            if due is not None:
+                many = due.rule == "STP-CC-019" and many_before(flow, at, (BEGIN,))
+                yield from answered(flow, context, at, replies, what, excused=many)
+        elif not at.stp.flags & R and flow.names(at) and flow.state_when(at) in _ENDABLE:
             yield from answered(flow, context, at, answers(flow, at, (ENDAK,)), what)
+    yield from _reserved_in_strays(flow, context)
     yield from _reserved_for_callers(flow, context)
     for report in flow.reports_heard:
         if _reserved(report.stp) and report.wanted and not report.fault:
@@ -140,13 +147,32 @@ def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
             and flow.state_when(at) == State.RELEASING
             and flow.is_recipient(at.stp)
         ):
-            later = [end for end in flow.sent if end.time > at.time + DUE_S and end.stp.type == END]
+            later = [
+                end for end in flow.sent
+                if end.time > at.time + DUE_S and end.stp.type == END and not end.stp.flags & R
+            ]  # fmt: skip
             if later or flow.until - at.time > RESERVED_S:
                 yield judged(
                     context, not later,
                     "an ENDAK with reserved bits set was taken",
                     "an ENDAK with reserved bits set was ignored", at, *later[:1],
                 )  # fmt: skip
+
+
+_ENDABLE = (State.OPEN, State.RELEASING)
+"""States in which an END with both CSNs is valid."""
+
+
+def _reserved_in_strays(flow: Flow, context: Context) -> Findings:
+    """Whether packets of no connection with reserved bits set are answered (section 5.5)."""
+    for at in flow.heard_of(BGAK, END, SDP, POLL):
+        ends_nothing = at.stp.type == END and at.stp.flags & R
+        if not _reserved(at.stp) or ends_nothing or not is_idle(flow, at):
+            continue
+        replies = answers_on_ports(flow, at, (ENDAK if at.stp.type == END else END,))
+        many = many_before(flow, at, (BGAK, END, SDP, POLL))
+        what = f"{at.name} without a connection and with reserved bits set"
+        yield from answered(flow, context, at, replies, what, excused=many)
 
 
 def _reserved_for_callers(flow: Flow, context: Context) -> Findings:
@@ -424,6 +450,23 @@ def cookies_fit_the_option(flow: Flow, context: Context) -> Findings:
 def _cookie_sizes(octets: bytes) -> list[int]:
     """Octets of the value of each Cookie option of a well-formed option field."""
     return [size for kind, size in _options(octets) if kind == COOKIE]
+
+
+@checker("STP-PF-016")
+def packets_are_not_fragmented(flow: Flow, context: Context) -> Findings:
+    """No packet with data exceeds the MTU, and none may be fragmented (section 3.6).
+
+    What the MTU of a foreign path is, a capture does not tell.
+    """
+    for sd in flow.sds_sent if flow.whole else ():
+        octets = len(sd.packet.data)
+        yield judged(
+            context, octets <= MTU and sd.stp.dont_fragment,
+            f"{sd.name} of {octets} octets has the Don't Fragment bit",
+            f"{sd.name} may be fragmented", sd,
+            expected=f"at most {MTU} octets, and the Don't Fragment bit",
+            actual=f"{octets} octets, {'with' if sd.stp.dont_fragment else 'without'} it",
+        )  # fmt: skip
 
 
 @checker("STP-PF-011")

@@ -34,7 +34,10 @@ MARGIN, SLACK_S = 0.1, 0.1
 _MEASUREMENTS = 2
 """Measurements from which on it matters how they are smoothed."""
 
-NO_RESPONSE_S, LATE_S = 60.0, 2.0
+DOUBLED_MARGIN = 0.05
+"""The same share for a timer that was started with twice a time that shows in the packets."""
+
+NO_RESPONSE_S, LATE_S = 60.0, 0.5
 """When a peer that does not answer is given up (STP-PL-008), and how far from it at most."""
 
 KEEP_ALIVE_S = 600
@@ -173,7 +176,7 @@ def _doubled(
 ) -> Findings:  # fmt: skip
     """A time that began with a POLL, and should last as long as two times say."""
     least, most = wanted
-    error = MARGIN * most + SLACK_S + 2 * flow.timing_error
+    error = DOUBLED_MARGIN * most + SLACK_S + 2 * flow.timing_error
     last = place + 1 == len(silence.polls)
     where = silence.polls[max(0, place - 1) : place + 2]
     what = f"{waited:.2f} s of silence passed"

@@ -17,6 +17,9 @@ from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportSent, 
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
+WAITING_SDS, WAITING_SHARE = 3, 1 / 8
+"""SDs, and the share of the round-trip time, for which a USTAT may wait (STP-DT-026)."""
+
 USTAT_S = 1.0
 """Seconds after which a USTAT is missing for sure, ten times what is granted to it."""
 
@@ -43,6 +46,67 @@ def gap_begins_at_vr_h(flow: Flow, context: Context) -> Findings:
                 "a USTAT reports no gap that an SD has just shown", ustat, *latest[:1],
                 expected="a run from VR(H) up to an SD above it, once",
                 actual=f"[{ustat.elements[0]}, {ustat.elements[1]})",
+            )  # fmt: skip
+
+
+@checker("STP-DT-031")
+def ustats_tell_the_truth(flow: Flow, context: Context) -> Findings:
+    """A USTAT, at once or held back, reports what is missing and not reported yet (section 6.2)."""
+    if context.prepared.unsure:
+        return
+    for ustat in flow.reports_sent:
+        if ustat.is_stat or not ustat.certain or len(ustat.elements) != 2:
+            continue
+        wrong = _untrue(flow, ustat)
+        run = f"[{ustat.elements[0]}, {ustat.elements[1]})"
+        yield judged(
+            context, not wrong, f"a USTAT reports {run}, which is missing",
+            f"a USTAT reports {run}, of which SD {wrong}", ustat,
+        )  # fmt: skip
+    yield from _held_too_long(flow, context)
+
+
+def _untrue(flow: Flow, ustat: ReportSent) -> str:
+    """Which SD of a USTAT it should not report, and why; empty if there is none."""
+    first, end = ustat.elements
+    known = ustat.possible[-1]
+    if first < known.vr_r:
+        return f"{first} had been delivered"
+    if end > max(item.vr_h for item in ustat.possible):
+        return f"{end - 1} is at or above VR(H)"
+    got = {sd.number for sd in flow.sds_heard if sd.time < ustat.time - flow.due_s}
+    arrived = next((number for number in range(first, end) if number in got), None)
+    if arrived is not None:
+        return f"{arrived} had arrived"
+    before = [item for item in flow.reports_sent if item.frame < ustat.frame]
+    reported = next((n for n in range(first, end) for item in before if item.misses(n)), None)
+    return "" if reported is None else f"{reported} had been reported before"
+
+
+def _held_too_long(flow: Flow, context: Context) -> Findings:
+    """Gaps of which nothing was reported long after a USTAT had to leave."""
+    trips = context.prepared.round_trips(context.ics)
+    rtt = max(trips.longest, trips.initial)
+    for sd in flow.sds_heard:
+        if sd.gap is None or not sd.certain:
+            continue
+        due = sd.time + rtt * WAITING_SHARE
+        later = [item.time for item in flow.sds_heard if item.frame > sd.frame]
+        if len(later) >= WAITING_SDS:
+            due = min(due, later[WAITING_SDS - 1])
+        due += flow.due_s
+        first, end = sd.gap
+        said = any(
+            any(report.misses(number) for number in range(first, end))
+            for report in flow.reports_sent
+            if sd.frame < report.frame and report.time <= due
+        )
+        closed = {item.number for item in flow.sds_heard if item.time <= due}
+        if not said and flow.over > due and not closed.issuperset(range(first, end)):
+            yield context.violated(
+                f"the gap below SD {sd.number} was reported neither by a USTAT nor by a STAT", sd,
+                expected="a USTAT when three more SDs or an eighth of the round-trip time had "
+                "passed", actual="none",
             )  # fmt: skip
 
 

@@ -43,7 +43,10 @@ def _release(flow: Flow) -> At | None:
 def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
     """The peer's FIN, which a service answers by its own, is reported last (section 5.3)."""
     fin, own, sender = context.prepared.completion.peers_fin, flow.own_fin, flow.sender
-    if own is None or sender is None or not flow.served:
+    if sender is None or not flow.served:
+        return
+    if own is None:
+        yield from _closes_at_last(flow, context)
         return
     if fin is None:
         if flow.opener is not None:
@@ -72,6 +75,24 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
     else:
         yield context.holds("the service closed after all SDs had arrived", own)
+
+
+def _closes_at_last(flow: Flow, context: Context) -> Findings:
+    """Whether a service that nothing hinders closes after its peer's FIN (section 11)."""
+    finished, sender, receiver = context.prepared.completion.finished, flow.sender, flow.receiver
+    if finished is None or sender is None or receiver is None or flow.state == State.RELEASING:
+        return
+    if sender.vt_a < sender.vt_s or sender.vt_s >= sender.vt_ms or not receiver.certain:
+        return
+    returned = sum(len(data) for data in sender.data.values())
+    if flow.service == ECHO and returned != len(receiver.reception.stream):
+        return
+    last = max([finished, *(item.time for item in (*flow.sds_sent, *flow.reports_heard))])
+    if flow.over - last > SOON_S:
+        yield context.violated(
+            "the service did not close, though its peer's stream had ended",
+            *(sd for sd in flow.sds_heard if sd.stp.flags & codec.FIN),
+        )  # fmt: skip
 
 
 @checker("STP-CC-023")

@@ -10,9 +10,9 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     answers_on_ports,
     discarded,
     gone_after,
+    is_idle,
     many_before,
     observed,
-    state_on_ports,
 )
 from bentpipe_conformance.protocols.stp.codec import A, R
 from bentpipe_conformance.protocols.stp.numbers import tag_of
@@ -43,7 +43,7 @@ def no_connection(flow: Flow, context: Context) -> Findings:
             continue
         calling = flow.state_when(at) == State.CALLING
         stray = calling and stp.type == codec.BGAK and stp.peer_csn != flow.iut_csn
-        if not stray and not _is_idle(flow, at):
+        if not stray and not is_idle(flow, at):
             continue
         if stp.type in _TOLD_SO:
             yield from _told_so(flow, context, at, used)
@@ -90,17 +90,6 @@ def _endaks(flow: Flow, end: At) -> list[At]:
     return [
         reply for reply in _replies(flow, end, codec.ENDAK) if reply.stp.peer_csn == end.stp.csn
     ]
-
-
-def _is_idle(flow: Flow, at: At) -> bool:
-    """Whether the IUT surely has no connection on these ports when a packet arrives."""
-    if state_on_ports(flow, at) != State.IDLE:
-        return False
-    # One may be about to open, or to call anew.
-    return not any(
-        abs(other.passed[0].time - at.time) <= flow.due_s
-        for other in flow.same_ports if other is not flow and other.iut_csn is not None
-    )  # fmt: skip
 
 
 @checker("STP-CC-021")
@@ -152,7 +141,7 @@ def ends_are_acknowledged(flow: Flow, context: Context) -> Findings:
             continue
         many = False
         if state == State.IDLE:
-            due, many = _is_idle(flow, at), many_before(flow, at, _LIMITED)
+            due, many = is_idle(flow, at), many_before(flow, at, _LIMITED)
         elif state is None:
             # Whatever the state is, such an END is valid, unless other calls have the ports.
             due = flow.names(at) and len(flow.same_ports) == 1

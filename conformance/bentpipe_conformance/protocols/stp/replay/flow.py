@@ -73,6 +73,7 @@ class Flow:
         neighbours: all connections of the trace with the same tester's address, this one among
             them, in the order of their first packets.
         ledger: the cookies that went to and came from that address.
+        whole: whether the trace is that of a case, on a link of the suite.
         unmet: whether the IUT surely had not heard of that address before the trace.
     """
 
@@ -105,6 +106,7 @@ class Flow:
     changes: list[tuple[float, State | None]] = field(default_factory=list)
     neighbours: Sequence[Flow] = ()
     ledger: Ledger = field(default_factory=Ledger)
+    whole: bool = False
     unmet: bool = False
 
     @cached_property

@@ -37,6 +37,7 @@ def read_flows(trace: Trace) -> list[Flow]:
         flow.timing_error, flow.until = trace.timing_error, until
         flow.neighbours = by_address[flow.ends[:2]]
         # An address that is only the tester's usual one may have been used in a run before.
+        flow.whole = trace.whole
         flow.unmet = trace.whole and flow.ends[1] not in (0, DEFAULT_UDP_PORT)
     for flow in flows:
         _Reader(flow).run()

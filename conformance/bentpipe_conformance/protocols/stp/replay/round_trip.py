@@ -144,22 +144,46 @@ def _silence(srtt: float, deviation: float) -> float:
 
 def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
     """What the IUT has measured on a connection, its initial interval being ``initial``."""
-    error = flow.timing_error
+    exact = _smoothed(flow, initial)
     times: list[float] = []
-    found: list[Smoothed] = []
     averages: list[Smoothed] = []
     shortest, longest = math.inf, 0.0
-    for asked, answered in sorted(_pairs(flow), key=lambda pair: pair[1].frame):
-        rtt = answered.time - asked.time
-        measured = max(rtt - error, 0.0), rtt + error + INSIDE_S
-        shortest, longest = min(shortest, measured[0]), max(longest, measured[1])
-        first = Smoothed(measured, (measured[0] / 2, measured[1] / 2))
-        apart = max(longest / 2, longest - shortest)
-        averages.append(Smoothed((shortest, longest), (0.0, apart)) if found else first)
-        found.append(found[-1].then(measured) if found else first)
+    for asked, answered in sorted([*_pairs(flow), *_discarded(flow)], key=_when):
+        least, most = _measured(flow, asked, answered)
+        shortest, longest = min(shortest, least), max(longest, most)
+        apart = least / 2 if not times else 0.0, max(longest / 2, longest - shortest)
+        averages.append(Smoothed((shortest, longest), apart))
         times.append(answered.time)
-    exact = RoundTrips(times, found, longest, initial, unread=DUE_S)
     return RoundTrips(times, averages, longest, initial, exact)
+
+
+def _smoothed(flow: Flow, initial: float) -> RoundTrips:
+    times: list[float] = []
+    found: list[Smoothed] = []
+    for asked, answered in sorted(_pairs(flow), key=_when):
+        rtt = _measured(flow, asked, answered)
+        first = Smoothed(rtt, (rtt[0] / 2, rtt[1] / 2))
+        found.append(found[-1].then(rtt) if found else first)
+        times.append(answered.time)
+    return RoundTrips(times, found, 0.0, initial, unread=DUE_S)
+
+
+def _when(pair: tuple[At, At]) -> int:
+    return pair[1].frame
+
+
+def _measured(flow: Flow, asked: At, answered: At) -> Bounds:
+    rtt = answered.time - asked.time
+    return max(rtt - flow.timing_error, 0.0), rtt + flow.timing_error + INSIDE_S
+
+
+def _discarded(flow: Flow) -> Iterator[tuple[At, At]]:
+    """POLLs and STATs to be discarded that name them: taking those is a matter of STP-PL-009."""
+    polls = {poll.n_ps: poll for poll in flow.polls_sent}
+    for report in flow.reports_heard:
+        poll = polls.get(report.n_ps or 0)
+        if report.fault and poll is not None and poll.frame < report.frame:
+            yield poll, report
 
 
 def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:

@@ -16,13 +16,6 @@ SACK = ("sack_sender",)
 """What an implementation needs to use the tester's SACK blocks."""
 
 
-def damaged(packet: bytes) -> bytes:
-    """An IPv4 packet with one bit of its TCP checksum turned over."""
-    octets = bytearray(packet)
-    octets[(octets[0] & 0xF) * 4 + 16] ^= 0x10
-    return bytes(octets)
-
-
 def take_round(connection: Connection, round_trips: float = 1.2, *, bare: bool = False) -> None:
     """Take in what arrives for a while and acknowledge it; ``bare`` without SACK blocks."""
     connection.collect(round_trips * connection.rtt)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, take_round
-from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, build
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 
 WINDOW = 8 * SEGMENT
@@ -24,7 +22,8 @@ def test_window_limited_old_acknowledgments(connection: Connection) -> None:
     connection.receive(24)
     old = connection.delivered - 5 * connection.segment
     for _ in range(4):
-        connection.ack(old, sack=(), window=1 << 20)
+        connection.window = 1 << 20
+        connection.send_odd(ack=old, sack=())
     connection.window = WINDOW
     take_round(connection, 1.1)
     connection.receive(40)
@@ -38,7 +37,7 @@ def test_window_limited_acknowledgment_of_unsent_data(connection: Connection) ->
     """
     connection.receive(24)
     connection.collect(0.35 * connection.rtt)
-    connection.ack(connection.delivered + 40 * connection.segment, sack=())
+    connection.send_odd(ack=connection.delivered + 40 * connection.segment, sack=())
     take_round(connection, 0.7)
     connection.receive(48)
 
@@ -50,7 +49,7 @@ def test_slow_start_split_acknowledgments(connection: Connection) -> None:
         item = connection.expect()
         connection.hold(item)
         for piece in range(1, 9):
-            connection.ack(item.start + (item.end - item.start) * piece // 8)
+            connection.send_odd(ack=item.start + (item.end - item.start) * piece // 8)
     connection.receive(40)
 
 
@@ -89,13 +88,12 @@ def test_window_limited_segment_beyond_receive_window(connection: Connection) ->
     """A segment far outside the receive window acknowledges nothing."""
     connection.receive(24)
     connection.collect(0.35 * connection.rtt)
-    tcp = connection.compose(sack=())
-    connection.peer.send(build(replace(tcp, seq=(tcp.seq + (1 << 30)) % MODULUS)))
+    connection.send_odd(at=1 << 30, sack=())
     take_round(connection, 0.7)
     connection.receive(48)
 
 
-@connected("SNR-ACK-009", "SNR-ACK-003", to="discard")
+@connected("SNR-SEG-004", "SNR-ACK-003", to="discard")
 def test_data_with_an_acknowledgment_of_unsent_data(connection: Connection) -> None:
     """Data comes in segments that acknowledge an octet too many, and far too many."""
     connection.send_data(100)

@@ -23,7 +23,7 @@ def test_acknowledgment_impossible_blocks(connection: Connection) -> None:
             "far": (una + (1 << 30), una + (1 << 30) + segment),
             "everything": (una + (1 << 31) - 1, una + 1),
         }[block]
-        connection.ack(sack=[(left, right)])
+        connection.send_odd(sack=[(left, right)])
         connection.receive_more(4)
 
 
@@ -36,7 +36,7 @@ def test_acknowledgment_malformed_option(connection: Connection) -> None:
     connection.grow(8)
     for length in (0, 1, 2, 6, 9, 11, 17, 255):
         blocks = bytes(range(1, 17))[: max(0, length - 2)]
-        connection.send(sack=(), options=bytes((5, length)) + blocks)
+        connection.send_odd(sack=(), raw=bytes((5, length)) + blocks)
         connection.receive_more(4)
 
 
@@ -46,8 +46,8 @@ def test_acknowledgment_duplicate_report(connection: Connection) -> None:
     connection.grow(8)
     for _ in range(3):
         segment, una = connection.segment, connection.delivered
-        connection.ack(sack=[(una - 2 * segment, una - segment)])
-        connection.ack(sack=[(una - segment, una)])
+        connection.send_odd(sack=[(una - 2 * segment, una - segment)])
+        connection.send_odd(sack=[(una - segment, una)])
         connection.receive_more(6)
 
 
@@ -64,6 +64,6 @@ def test_sack_not_negotiated_two_reports(connection: Connection) -> None:
         item = connection.expect()
         if item.start != hole:
             connection.hold(item)
-            connection.ack(sack=blocks)
+            connection.send_odd(sack=blocks)
     take_round(connection, 1.1)
     connection.receive(38)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import UNUSED_PORT, NotReached, pattern
-from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, damaged
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG, build
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.crafting import craft, wrong_checksum
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
@@ -31,9 +30,10 @@ def _answered(peer: Peer, service: str | int = "discard", **offer: int | None) -
 def _send_strays(connection: Connection, *strays: tuple[int, int]) -> None:
     for index, (flags, octets) in enumerate(strays):
         at = (index + 1) * 1000
-        stray = replace(connection.compose(pattern(at, octets), flags=flags, at=at), sack=())
         # The field of a segment without ACK has no meaning and is not zero either.
-        connection.peer.send(build(replace(stray, ack=(at * at) % MODULUS)))
+        connection.send_odd(
+            pattern(at, octets), flags=flags, at=at, sack=(), fields={"ack": at * at % MODULUS}
+        )
         connection.wait(connection.rtt + PAUSE_S)
 
 
@@ -75,7 +75,7 @@ def test_syn_received_wrong_acknowledgments(peer: Peer) -> None:
     connection = _answered(peer)
     connection.send_syn()
     for ack, octets in ((-1, 0), (1, UNIT), (1000, UNIT), (1 << 31, 0)):
-        connection.send(pattern(0, octets), ack=ack, at=0)
+        connection.send_odd(pattern(0, octets), ack=ack, at=0)
         peer.wait(peer.rtt + PAUSE_S)
     connection.closed = ""  # the RSTs that answered were meant for these segments alone
     connection.send_data(UNIT)
@@ -88,7 +88,7 @@ def test_syn_received_wrong_acknowledgments(peer: Peer) -> None:
 def test_syn_received_reset(peer: Peer) -> None:
     """A RST ends the handshake; the acknowledgment that comes afterwards belongs to nothing."""
     connection = _answered(peer)
-    connection.send(flags=RST, at=0)
+    connection.send_odd(flags=RST, at=0)
     peer.wait(8.0)
     connection.ack()
     peer.wait(peer.rtt + PAUSE_S)
@@ -119,18 +119,18 @@ def test_segments_with_wrong_checksums(peer: Peer) -> None:
     """
     window = 4 * 1460
     connection = peer.draft(mss=1460, window_scale=0, window=window, syn_window=window)
-    peer.send(damaged(build(connection.syn)))
+    peer.send(wrong_checksum(craft(connection.syn)))
     peer.wait(peer.rtt + PAUSE_S)
     connection.send_syn()
     connection.establish()
     connection.grow(4)
-    peer.send(damaged(build(replace(connection.compose(), window=60000))))
+    peer.send(wrong_checksum(connection.craft(fields={"window": 60000})))
     peer.wait(0.4 * peer.rtt)
     connection.receive(12)
     other = peer.connect("discard")
     for flags in (ACK | PSH, ACK | PSH | FIN, RST | ACK):
         octets = b"" if flags & RST else pattern(other.next_offset, UNIT)
-        peer.send(damaged(build(other.compose(octets, flags=flags))))
+        peer.send(wrong_checksum(other.craft(octets, flags=flags)))
         peer.wait(PAUSE_S)
         other.send_data(UNIT)
         peer.wait(PAUSE_S)

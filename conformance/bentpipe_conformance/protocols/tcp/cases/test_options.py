@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.tcp.codec import build
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
-UNKNOWN = bytes((200, 6, 1, 2, 3, 4)) + bytes((99, 2))
+UNKNOWN = [(200, b"\x01\x02\x03\x04"), (99, b"")]
 """Two well-formed options of kinds the IANA has not assigned."""
 
 
@@ -82,7 +79,7 @@ def test_shift_of_fifteen_fills_the_window(connection: Connection) -> None:
 def test_established_window_scale_option_later(connection: Connection) -> None:
     """A Window Scale option in a later segment changes nothing: the window stays 8000 octets."""
     connection.receive(2)
-    connection.peer.send(build(replace(connection.compose(at=0), window_scale=14)))
+    connection.send_odd(at=0, more=[("NOP", None), ("WScale", 14)])
     connection.receive(40)
 
 
@@ -90,7 +87,7 @@ def test_established_window_scale_option_later(connection: Connection) -> None:
 def test_syn_with_absurd_mss(peer: Peer) -> None:
     """MSS options of 0, 1 and 47 octets neither crash nor silence the implementation."""
     for mss in (0, 1, 47):
-        connection = peer.connect(mss=mss, window=600, syn_window=600)
+        connection = peer.connect(mss=None, options=[("MSS", mss)], window=600, syn_window=600)
         connection.collect(2.0)
         _talk(connection, 2)
         connection.abort()
@@ -113,7 +110,7 @@ def test_syn_with_unknown_options(peer: Peer) -> None:
 @connected("SNR-OPT-013", to="discard")
 def test_established_data_with_unknown_options(connection: Connection) -> None:
     """Data in a segment with options nobody knows is taken like any other."""
-    connection.send(b"x" * 100, options=UNKNOWN)
+    connection.send_odd(b"x" * 100, more=UNKNOWN)
     connection.wait(PAUSE_S)
     _talk(connection, 2)
 
@@ -126,10 +123,10 @@ def test_established_data_with_illegal_option_lengths(peer: Peer) -> None:
     """
     for octets in (bytes((200, 0)), bytes((200, 1)), bytes((200, 40, 1, 1)), bytes((1, 1, 1, 8))):
         connection = peer.connect("discard")
-        connection.send(b"x" * 100, at=0, options=octets)
+        connection.send_odd(b"x" * 100, at=0, raw=octets)
         peer.wait(PAUSE_S)
         _talk(connection)
-    peer.begin("discard", options=bytes((2, 0, 200, 0)))
+    peer.begin("discard", raw=bytes((2, 0, 200, 0)))
     _talk(peer.connect("discard"), 1)
 
 
@@ -154,7 +151,7 @@ def test_syn_with_options_of_odd_lengths(peer: Peer) -> None:
     The SYNs carry unknown options as long as the known ones, and known ones of impossible length.
     """
     for octets in ODD_LENGTHS:
-        connection = peer.begin("discard", sack=False, window_scale=None, options=octets)
+        connection = peer.begin("discard", sack=False, window_scale=None, raw=octets)
         peer.wait(peer.rtt + PAUSE_S)
         if connection.answered:
             connection.ack()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, RST, build
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, RST
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -23,15 +21,16 @@ def _send(connection: Connection, *units: int, age: int = 0, apart: float = PAUS
     for unit in units:
         tsval = (connection.timestamp() - age) % MODULUS
         payload = pattern(unit * UNIT, UNIT)
-        connection.send(payload, flags=ACK | PSH, at=unit * UNIT, tsval=tsval)
+        send = connection.send_odd if age else connection.send
+        send(payload, flags=ACK | PSH, at=unit * UNIT, tsval=tsval)
         connection.next_offset = max(connection.next_offset, (unit + 1) * UNIT)
         connection.wait(apart)
 
 
 def _send_bare(connection: Connection, unit: int) -> None:
     """Send a small segment without the Timestamps option that was negotiated."""
-    segment = connection.compose(pattern(unit * UNIT, UNIT), flags=ACK | PSH, at=unit * UNIT)
-    connection.peer.send(build(replace(segment, tsval=None, tsecr=None)))
+    payload = pattern(unit * UNIT, UNIT)
+    connection.send_odd(payload, flags=ACK | PSH, at=unit * UNIT, options=[])
 
 
 @connected("SNR-TS-001", needs=("timestamps",), to="discard", timestamps=True)
@@ -77,10 +76,8 @@ def test_reset_with_an_old_timestamp_or_none(peer: Peer) -> None:
     for stamped in (True, False):
         connection = peer.connect("discard", timestamps=True)
         _send(connection, 0, apart=peer.rtt + PAUSE_S)
-        reset = connection.compose(flags=RST | ACK, at=UNIT)
         old = (connection.timestamp() - OLD_MS) % MODULUS
-        stamps = (old, reset.tsecr) if stamped else (None, None)
-        peer.send(build(replace(reset, tsval=stamps[0], tsecr=stamps[1])))
+        connection.send_odd(flags=RST | ACK, at=UNIT, tsval=old, options=None if stamped else [])
         for unit in (1, 2):
             peer.wait(PAUSE_S)
             _send(connection, unit, apart=0)
@@ -113,8 +110,10 @@ def test_data_without_the_negotiated_timestamp(connection: Connection) -> None:
 def test_data_with_timestamps_not_negotiated(connection: Connection) -> None:
     """Data carries timestamps that go back and forth, though neither SYN did."""
     for unit, tsval in enumerate((5000, 4000, 1 << 31, 0, MODULUS - 1, 1)):
-        segment = connection.compose(pattern(unit * UNIT, UNIT), flags=ACK | PSH, at=unit * UNIT)
-        connection.peer.send(build(replace(segment, tsval=tsval, tsecr=tsval)))
+        connection.send_odd(
+            pattern(unit * UNIT, UNIT), flags=ACK | PSH, at=unit * UNIT,
+            more=[("NOP", None), ("NOP", None), ("Timestamp", (tsval, tsval))],
+        )  # fmt: skip
         connection.wait(PAUSE_S)
     connection.next_offset = 6 * UNIT
     connection.send_data(UNIT)

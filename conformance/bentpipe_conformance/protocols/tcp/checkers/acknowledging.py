@@ -19,6 +19,10 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 
+PROBE_S = 0.15
+"""Seconds after which a tail loss probe may send what waits (RFC 8985 section 7.2: it allows for an
+acknowledgment that is delayed by 200 ms)."""
+
 HELD_S = 1.0
 """Seconds within which data that was held is acknowledged once the gap below it is filled."""
 
@@ -207,7 +211,7 @@ def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
             continue
         if not 0 < event.payload < room or event.end >= event.window_edge - 1:
             continue
-        if small is not None and event.cause is not None:
+        if small is not None and event.time - small.time < PROBE_S - context.timing_error:
             sentence = f"{event.payload} octets were sent, {small.span} being unacknowledged"
             expected = "one small segment at a time"
             yield context.violated(sentence, event, small, expected=expected, actual="two")

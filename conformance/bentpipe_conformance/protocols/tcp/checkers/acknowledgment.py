@@ -10,9 +10,8 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import harmless, in_calm
-from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
 from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -259,18 +258,3 @@ def _beyond_receive_window(flow: Flow) -> Iterator[tuple[Ack, int]]:
         start = nearest(ack.tcp.seq - first, reference)
         if ack.rejected and not ack.beyond and start > edge:
             yield ack, start - edge
-
-
-@checker("SNR-ACK-009")
-def data_with_a_false_acknowledgment_is_dropped(flow: Flow, context: Context) -> Findings:
-    """Data that comes with an acknowledgment of unsent data is dropped (RFC 9293 3.10.7.4)."""
-    # Exercised by new data in such a segment, once an acknowledgment follows.
-    established = context.prepared.lifetime.established
-    begin = float("inf") if established is None else established.packet.number
-    beyond = {a.packet.number for a in flow.acks if a.beyond and a.packet.number > begin}
-
-    def refused(arrival: Arrival) -> bool:
-        return arrival.packet.number in beyond and arrival.end > arrival.expected
-
-    kind = "in a segment that acknowledges what was never sent"
-    yield from never_accepted(flow, context, refused, kind, "the segment dropped")

@@ -39,7 +39,8 @@ def _in_syn_sent(flow: Flow) -> Iterator[tuple[Segment, bool]]:
         good = bool(tcp.flags & ACK) and tcp.ack == (syns[0].tcp.seq + 1) % MODULUS
         yield item, good
         wrong = tcp.flags & ACK and not good
-        if not wrong and (tcp.flags & SYN or (tcp.flags & RST and good)):
+        opens = tcp.flags & (SYN | RST) == SYN
+        if not wrong and (opens or (tcp.flags & RST and good)):
             return
 
 
@@ -146,9 +147,12 @@ def other_resets_are_ignored(flow: Flow, context: Context) -> Findings:
     # Exercised by such a RST, by what follows it.
     for item, good in _in_syn_sent(flow):
         wrong = item.tcp.flags & ACK and not good
-        if item.tcp.flags & SYN or (is_reset(item) and good) or (wrong and not is_reset(item)):
+        opens = item.tcp.flags & (SYN | RST) == SYN
+        if opens or (is_reset(item) and good) or (wrong and not is_reset(item)):
             continue
-        answer = leaving_after(flow, item, flow.reaction, lambda s: not s.tcp.flags & SYN)
+        answer = leaving_after(
+            flow, item, flow.reaction, lambda s: s.tcp.flags & (SYN | ACK) != SYN
+        )
         if answer is not None:
             sentence = "a segment to be dropped in SYN-SENT was answered"
             actual = f"a segment with flags {answer.tcp.flag_names}"
@@ -182,9 +186,11 @@ def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
         wanted = (tcp.seq + 1) % MODULUS
         answer = leaving_after(flow, item, longest + flow.reaction, lambda _: True)
         expected = f"an acknowledgment of {wanted}"
+        if answer is not None and is_reset(answer):
+            return  # its user may have given the connection up
         if answer is not None:
             behind = (answer.tcp.ack - wanted) % MODULUS
-            met = bool(answer.tcp.flags & ACK) and behind < MODULUS // 2 and not is_reset(answer)
+            met = bool(answer.tcp.flags & ACK) and behind < MODULUS // 2
             said = f"flags {answer.tcp.flag_names}, acknowledgment {answer.tcp.ack}"
             sentence = f"a SYN-ACK was answered by {said}"
             yield judged(context, met, sentence, answer, item, expected=expected, actual=said)

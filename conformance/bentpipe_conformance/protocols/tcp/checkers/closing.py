@@ -17,12 +17,14 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
+    Lifetime,
     is_reset,
     lasts,
     latest_before,
     leaving_after,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 ECHO_PORT = 7
 """RFC 862."""
@@ -39,9 +41,9 @@ def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
     reset = lifetime.reset
     if reset is None or lifetime.established is None:
         return
-    if lifetime.own_fin is not None or lifetime.fin is not None:
-        return
     number = reset.packet.number
+    if _closed(lifetime, number):
+        return
     earlier = any(item.outgoing and item.number < number for item in flow.resets)
     if number < lifetime.established.packet.number or earlier:
         return
@@ -60,17 +62,27 @@ def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
         yield context.holds("a RST at the next expected octet reset the connection", reset)
 
 
-def _resets(flow: Flow) -> Iterator[tuple[Segment, int, Reply]]:
+def _closed(lifetime: Lifetime, number: int) -> bool:
+    """Whether the IUT's FIN had been acknowledged when a packet came.
+
+    Until then every state has the rules of ESTABLISHED; afterwards the IUT has no connection any
+    more, or lingers, where stacks keep less of it.
+    """
+    acked = lifetime.own_fin_acked
+    return acked is not None and acked.packet.number < number
+
+
+def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Reply]]:
     """The tester's RSTs on an open connection, the offset of each and the reply before it.
 
     Only while the last thing that happened was that reply: then it says what is expected.
     """
     offer = flow.handshake.offer
     replies = [r for r in flow.replies if r.ack == r.expected]
-    if offer is None or not replies or any(sent.fin for sent in flow.sent):
+    if offer is None or not replies:
         return
     for packet in flow.resets:
-        if packet.outgoing:
+        if packet.outgoing or _closed(lifetime, packet.number):
             return
         reset = Segment(packet)
         latest = latest_before(flow, packet.number)
@@ -113,7 +125,10 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
 def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Findings:
     """A RST outside the window has no effect (RFC 9293 section 3.10.7.4)."""
     # Exercised by such a RST, once data follows it.
-    for reset, offset, reply in _resets(flow):
+    fin = context.prepared.lifetime.fin
+    for reset, offset, reply in _resets(flow, context.prepared.lifetime):
+        if fin is not None and offset == fin.end - 1 and fin.packet.number < reset.packet.number:
+            continue
         widest = max(item.window for item in flow.replies)
         if offset < reply.ack or offset > reply.ack + 2 * widest:
             number = reset.packet.number
@@ -150,7 +165,7 @@ def _challenged(
 def reset_in_the_window_is_challenged(flow: Flow, context: Context) -> Findings:
     """A RST in the window but not at its left edge is challenged (RFC 5961 section 3.2)."""
     # Exercised by the first such RST while nothing is held.
-    for reset, offset, reply in _resets(flow):
+    for reset, offset, reply in _resets(flow, context.prepared.lifetime):
         if reply.ack < offset < reply.window_edge and not reply.held:
             what = f"a RST {offset - reply.ack} octets into the window"
             yield from _challenged(flow, context, reset, reply, what)
@@ -160,12 +175,14 @@ def reset_in_the_window_is_challenged(flow: Flow, context: Context) -> Findings:
 @checker("SNR-CON-013")
 def syn_is_challenged(flow: Flow, context: Context) -> Findings:
     """A SYN on an open connection is challenged (RFC 5961 section 4.2)."""
-    # Exercised by the first SYN on an established connection, the FINs not having been sent.
+    # Exercised by the first SYN on an open connection, the IUT's FIN not having been acknowledged.
     lifetime = context.prepared.lifetime
     if flow.handshake.iut_opens or lifetime.established is None or not flow.replies:
         return
     begin = lifetime.established.packet.number
-    ends = [item.packet.number for item in (lifetime.own_fin, lifetime.reset) if item is not None]
+    ends = [
+        item.packet.number for item in (lifetime.own_fin_acked, lifetime.reset) if item is not None
+    ]
     until = min(ends, default=float("inf"))
     for item in flow.arriving:
         if begin < item.packet.number < until and item.tcp.flags & SYN:
@@ -323,6 +340,8 @@ def data_after_the_own_fin(flow: Flow, context: Context) -> Findings:
         fits = arrival.in_order and arrival.end <= arrival.window_edge
         if not after or not arrival.payload or not fits:
             continue
+        if lifetime.reset is not None and lifetime.reset.packet.number < arrival.packet.number:
+            return
         reset = flow.own_reset
         if reset is not None and 0 <= reset.time - arrival.time <= LONGEST_DELAY_S:
             sentence = "data after the own FIN was answered by a RST"
@@ -384,15 +403,16 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
     # Exercised by hours in which the tester sends nothing and nothing is outstanding.
     least = float(context.permitted("idle_s", 10.0))
     exercised = float(context.permitted("exercised_s", 7200.0))
+    acks = [ack for ack in flow.acks if ack.acceptable]
     outstanding = {sent.packet.number: sent for sent in flow.sent}
     for item, silence in _idle(flow):
         if silence < least:
             continue
         number = item.packet.number
-        una = max((a.ack for a in flow.acks if a.packet.number < number), default=0)
+        una = max((a.ack for a in acks if a.packet.number < number), default=0)
         sent = max((s.end for s in flow.sent if s.packet.number < number), default=0)
-        edge = max((a.window_edge for a in flow.acks if a.packet.number < number), default=0)
-        latest = next((a for a in reversed(flow.acks) if a.packet.number < number), None)
+        edge = max((a.window_edge for a in acks if a.packet.number < number), default=0)
+        latest = next((a for a in reversed(acks) if a.packet.number < number), None)
         closed = latest is None or latest.window_edge < edge or latest.window_edge <= sent
         if sent > una or closed:
             continue  # a retransmission or a window probe may be due
@@ -403,6 +423,8 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
         own = outstanding.get(number)
         if own is not None and own.start >= sent:
             continue  # its user wrote
+        if item.tcp.flags & RST and not is_own_reset(flow, item.packet):
+            continue  # its user may have aborted
         sentence = f"a segment was sent after {silence:.0f} s of idleness"
         actual = f"a segment with flags {item.tcp.flag_names}"
         yield context.violated(sentence, item, expected="silence", actual=actual)

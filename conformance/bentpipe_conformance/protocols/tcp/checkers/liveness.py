@@ -1,4 +1,4 @@
-"""Checkers for what a live connection has to do in the end (SNR-CON-034 to 038)."""
+"""Checkers for what a live connection has to do in the end (SNR-CON-034 to 039)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.closing import DAYTIME_PORT, ECHO_PORT
-from bentpipe_conformance.protocols.tcp.codec import PSH
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset
@@ -165,3 +165,25 @@ def last_segment_is_pushed(flow: Flow, context: Context) -> Findings:
                 expected="PSH", actual=f"flags {sent.tcp.flag_names}",
             )  # fmt: skip
             return
+
+
+@checker("SNR-CON-039")
+def every_segment_acknowledges(flow: Flow, context: Context) -> Findings:
+    """Every segment but a first SYN and a RST has ACK (RFC 9293 section 3.1)."""
+    # Exercised by every segment of the IUT once the tester's SYN has arrived.
+    if flow.handshake.tester is None:
+        return
+    number = flow.handshake.tester.number
+    last = None
+    for item in flow.leaving:
+        flags = item.tcp.flags
+        first = flags & SYN and flow.handshake.iut_opens
+        if item.packet.number < number or first or is_reset(item):
+            continue
+        if not flags & ACK:
+            actual = f"a segment with flags {item.tcp.flag_names or 'none'}"
+            yield context.violated("a segment lacks ACK", item, expected="ACK", actual=actual)
+            return
+        last = item
+    if last is not None:
+        yield context.holds("every segment has ACK", last)

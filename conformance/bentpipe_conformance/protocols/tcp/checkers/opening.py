@@ -1,6 +1,11 @@
-"""Checkers for checksums, segments of no connection and the handshake (SNR-CON-001 to 009)."""
+"""Checkers for checksums, segments of no connection and the handshake.
+
+SNR-CON-001 to 009, 033 and 040.
+"""
 
 from __future__ import annotations
+
+from bentpipe_reference.common.checksum import internet_checksum
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
@@ -263,6 +268,8 @@ def syn_is_answered(flow: Flow, context: Context) -> Findings:
     for item in syns:
         if item.packet.number > until:
             return
+        if item.tcp.seq != syns[0].tcp.seq:
+            continue  # another attempt
         answer = leaving_after(flow, item, longest, lambda s: bool(s.tcp.flags & (SYN | RST | ACK)))
         if answer is not None and not is_reset(answer):
             yield context.holds("the SYN was answered", answer, item)
@@ -272,3 +279,22 @@ def syn_is_answered(flow: Flow, context: Context) -> Findings:
             actual = "a RST" if refused else "nothing"
             yield context.violated(sentence, item, expected="a SYN-ACK", actual=actual)
             return
+
+
+@checker("SNR-CON-040")
+def header_checksums_are_correct(flow: Flow, context: Context) -> Findings:
+    """The header checksum of every IPv4 packet is correct (RFC 791 section 3.1)."""
+    # Exercised by every IPv4 packet of the IUT whose length field has been filled in.
+    last = None
+    for item in flow.leaving:
+        octets = item.packet.data
+        header = octets[: (octets[0] & 0xF) * 4]
+        if octets[0] >> 4 != 4 or len(header) < 20 or header[2:4] == b"\0\0":
+            continue
+        if internet_checksum(header) not in (0, 0xFFFF):
+            sentence = "an IPv4 header has a wrong checksum"
+            yield context.violated(sentence, item, expected="the right one", actual="another")
+            return
+        last = item
+    if last is not None:
+        yield context.holds("every IPv4 header has a correct checksum", last)

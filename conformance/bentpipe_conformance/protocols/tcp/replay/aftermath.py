@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.protocols.tcp.replay.direction import older
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -73,7 +73,6 @@ class _Account:
     def __init__(self, flow: Flow, expiry: Expiry) -> None:
         sent = expiry.sent
         self.aftermath = Aftermath(expiry, sent.max)
-        self._sack = flow.handshake.sack
         self._segment = largest_segment(flow)
         self._una = sent.una
         self._since = RangeSet(((sent.start, sent.end),))
@@ -113,6 +112,8 @@ class _Account:
         repaired = self._una >= self.aftermath.recover
         if repaired and (ack.duplicate or ack.blocks):
             return False
+        if ack.duplicates >= DUPLICATE_THRESHOLD and ack.duplicate and not ack.newly_sacked:
+            return False  # a fast recovery may begin, and its window is inflated
         missing = self._since.gaps(self._una, max(ack.ack, self._una))
         if not all(self._held.covers(*gap) for gap in missing):
             return False
@@ -127,8 +128,8 @@ class _Account:
             self._duplicates = 0
             self._acks += 1
             self._open = ack
-        elif ack.duplicate and not self._sack:
-            # Without SACK a duplicate reports one more segment received.
+        elif ack.duplicate and not ack.newly_sacked:
+            # Without blocks a duplicate reports one more segment received.
             self._duplicates += 1
             self._delivered += self._segment
         return True

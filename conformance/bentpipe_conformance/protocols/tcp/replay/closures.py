@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.protocols.tcp.codec import MODULUS
+from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited
+
+MOST_DOUBLINGS = 6
+"""Of a timeout that may be limited to a minute or more (RFC 6298 rule 2.5)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -18,7 +22,8 @@ class Closure:
     Attributes:
         start: the acknowledgment of everything sent that left a window of zero.
         rtt, longest_rtt: smallest and largest round trip measured before, in seconds.
-        longest_timeout: seconds that no timeout exceeds given those.
+        longest_timeout: seconds that no timeout exceeds given those, and how often the timer has
+            expired since the last of them (RFC 6298 section 5.7).
         probes: what a timer sent into it, in order.
         answered: acknowledgments that reached the sender and left the window at zero.
         end: the acknowledgment that opened it; None when the trace ends before.
@@ -56,8 +61,10 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
     found: list[Closure] = []
     current: Closure | None = None
     opened: Closure | None = None
+    # A RST or SYN is no event, and may be answered by an acknowledgment (RFC 5961).
+    challenges = [item.time for item in flow.arriving if item.tcp.flags & (RST | SYN)]
     arrived = 0.0
-    told = 0
+    told = expired = 0
     following: int | None = None
     for event in flow.events:
         if isinstance(event, Arrival):
@@ -67,15 +74,18 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             if not event.acceptable:
                 continue
             if event.advance:
+                measured = trips.samples
                 trips.acknowledged(event)
+                expired = 0 if trips.samples > measured else expired
             if current is not None and event.window > 0:
                 current.end, current.until = event, event.time
                 opened, current = current, None
             elif current is not None:
                 current.answered.append(event)
             elif event.window == 0 and event.ack >= event.max:
+                longest = trips.longest_timeout * 2.0 ** min(expired, MOST_DOUBLINGS)
                 current = Closure(
-                    event, trips.smallest, trips.largest, trips.longest_timeout, until=event.time,
+                    event, trips.smallest, trips.largest, longest, until=event.time,
                     waiting=data_waited(flow, event),
                 )  # fmt: skip
                 found.append(current)
@@ -85,11 +95,14 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             if news:
                 continue
             # An acknowledgment carries SND.NXT, a probe without data the number before it.
+            latest = bisect_right(challenges, event.time)
+            arrived = max(arrived, challenges[latest - 1]) if latest else arrived
             probing = (event.tcp.seq + 1) % MODULUS == following
             if current is not None and (probing or event.time - arrived > flow.reaction):
                 current.probes.append(event)
         elif isinstance(event, Sent):
             trips.sent(event)
+            expired += event.retransmission and event.timed
             if event.new:
                 following = (event.tcp.seq + event.tcp.length) % MODULUS
             if opened is not None:

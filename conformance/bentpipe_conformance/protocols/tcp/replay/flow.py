@@ -62,6 +62,7 @@ class Flow:
         leaving, arriving: what left the IUT and what reached it, handshake and RST included.
         resets: RST segments, either direction.
         damaged: segments with a wrong checksum, either direction; no other list holds them.
+        misaligned: intact segments with an impossible data offset, the same.
         mss: largest payload the tester allows (its MSS option or 536, at least 48), options
             not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
@@ -82,6 +83,7 @@ class Flow:
     arriving: list[Segment] = field(default_factory=list)
     resets: list[Packet] = field(default_factory=list)
     damaged: list[Segment] = field(default_factory=list)
+    misaligned: list[Segment] = field(default_factory=list)
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
     listening: bool = False
@@ -188,11 +190,12 @@ class _Replay:
             flow.events.append(sent)
 
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
-        flow, sure = self.flow, True
+        flow, sure, unsent = self.flow, True, False
         if tcp.flags & ACK:
             rejected = self.receiver.rejects(tcp)
             may_heed = rejected and self.receiver.may_heed(tcp)
             ack = self.sender.acknowledged(packet, tcp, rejected=rejected, may_heed=may_heed)
+            unsent = ack.beyond
             # What is dropped for its acknowledgment may be dropped before its timestamp counts.
             sure = not (ack.ancient or ack.beyond)
             flow.acks.append(ack)
@@ -200,8 +203,7 @@ class _Replay:
             if flow.handshake.established is None and ack.acceptable:
                 flow.handshake.established = packet.time
         self.sender.last_in = packet.time
-        beyond = bool(tcp.flags & ACK) and self.sender.offset(tcp.ack) > self.sender.max
-        arrival = self.receiver.arriving(packet, tcp, dropped=beyond, sure=sure)
+        arrival = self.receiver.arriving(packet, tcp, unsent=unsent, sure=sure)
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)
@@ -218,10 +220,13 @@ def read_flows(trace: Trace) -> list[Flow]:
         iut, tester = (source, destination) if packet.outgoing else (destination, source)
         if (tester, iut) not in replays:
             replays[tester, iut] = _Replay(Flow(tester, iut, trace.timing_error))
-        if tcp.checksum_ok:
-            replays[tester, iut].packet(packet, tcp)
+        replay = replays[tester, iut]
+        if not tcp.checksum_ok:
+            replay.flow.damaged.append(Segment(packet))
+        elif not tcp.offset_ok:
+            replay.flow.misaligned.append(Segment(packet))
         else:
-            replays[tester, iut].flow.damaged.append(Segment(packet))
+            replay.packet(packet, tcp)
     flows = [replay.flow for replay in replays.values()]
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:

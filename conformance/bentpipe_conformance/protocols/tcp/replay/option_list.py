@@ -12,6 +12,11 @@ SACK = 5
 _ANY_LENGTH = 1 << 32
 
 
+def offset_octet(packet: Packet) -> int:
+    """The octet of a segment that begins with the data offset."""
+    return packet.data[locate(packet.data, _ANY_LENGTH)[3] + 12]
+
+
 def option_octets(packet: Packet) -> bytes:
     """The octets of a segment's option list, padding included."""
     # A capture may have cut the packet behind its headers.

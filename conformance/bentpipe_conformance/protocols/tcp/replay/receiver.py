@@ -26,7 +26,7 @@ class _Stamped:
     """A timestamped segment the IUT may not have processed when its next segment left.
 
     No acknowledgment beyond ``limit`` can have left before it was processed, none beyond ``reach``
-    without more.
+    without more. ``sure`` says that its value certainly is TS.Recent if ``updated``.
     """
 
     time: float
@@ -37,6 +37,7 @@ class _Stamped:
     updated: bool
     limit: int
     reach: int
+    sure: bool
 
 
 class Receiver:
@@ -123,12 +124,12 @@ class Receiver:
         return start < self.edge and start + length > self.expected
 
     def arriving(
-        self, packet: Packet, tcp: Tcp, *, dropped: bool = False, sure: bool = True
+        self, packet: Packet, tcp: Tcp, *, unsent: bool = False, sure: bool = True
     ) -> Arrival | None:
         """A segment reached the IUT; what it is when it carries data or FIN.
 
-        ``dropped`` says that its acknowledgment keeps it from being processed, ``sure`` that
-        nothing about it may.
+        ``unsent`` tells that it acknowledges what was never sent, for which it is dropped, ``sure``
+        that nothing about its acknowledgment may let the IUT drop it.
         """
         start = self.offset(tcp.seq)
         end = start + tcp.length
@@ -144,7 +145,7 @@ class Receiver:
         # After a broken option list a receiver may drop the segment, or not (RFC 9293 MUST-7).
         acceptable = inside and not stale and not bare and tcp.options_ok
         # Without ACK a segment is dropped (section 3.10.7.4, fifth).
-        acceptable = acceptable and bool(tcp.flags & ACK) and not dropped
+        acceptable = acceptable and bool(tcp.flags & ACK) and not unsent
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
@@ -190,7 +191,7 @@ class Receiver:
             # It makes no difference when the IUT processed it.
             return
         self._stamped.append(
-            _Stamped(time, start, end, value, before, updated, self._limit, self._limit)
+            _Stamped(time, start, end, value, before, updated, self._limit, self._limit, usable)
         )
 
     # -- leaving
@@ -268,7 +269,7 @@ class Receiver:
                     possible.add(item.tsval)
                     if not _any_newer(later, item.tsval):
                         kept.add(item.tsval)
-            if item.updated:
+            if item.updated and item.sure:
                 insort(later, item.tsval)
         self._recent |= kept
         if possible != self._echoed:

@@ -16,7 +16,7 @@ from functools import cached_property
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
-from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -51,7 +51,8 @@ class Repeat:
         runs: separate ranges reported held above it.
         highest: highest offset reported held, exclusive; 0 when there is none.
         delivered_later: data sent after its last transmission is known to have arrived.
-        duplicates: duplicate acknowledgments in a row, by RFC 5681 or by RFC 6675.
+        duplicates: duplicate acknowledgments in a row, by RFC 5681 or by RFC 6675, counting those
+            that met what was being sent.
         tail: it ends where the highest outstanding hole ends, its options not counted.
         lower: start of a lower segment that is neither held nor retransmitted, None without one.
         reordered: reordering or an unnecessary retransmission has been seen on this path.
@@ -151,6 +152,8 @@ class _Replay:
         self.evidence = RangeSet()
         self.una = 0
         self.sack_duplicates = 0
+        self.early = 0
+        self.bare: list[float] = []
         self.reordered = False
         self.repeats: list[Repeat] = []
         self.reports: list[Report] = []
@@ -169,6 +172,9 @@ class _Replay:
         self.order += 1
         if sent.flight == 0:
             self.progress = sent.time
+            # What arrived while this was on its way to the capture met it outstanding.
+            self.early = sum(sent.time - time <= REACTION_S for time in self.bare)
+            self.bare.clear()
         if sent.retransmission and sent.end > sent.una:
             self._repeat(sent)
         elif sent.retransmission:
@@ -195,7 +201,7 @@ class _Replay:
         held = self.certain.covers(sent.start, sent.end)
         absent = bool(self.evidence) and not self.evidence.covers(sent.start, sent.end)
         runs = sum(left >= sent.end for left, _ in snapshot)
-        duplicates = max(sent.duplicates, self.sack_duplicates)
+        duplicates = max(sent.duplicates + self.early, self.sack_duplicates)
         # Options that the first transmission did not carry take room from the last segment.
         shortened = sent.end + len(option_octets(sent.packet))
         tail = not missing or shortened >= missing[-1][1]
@@ -269,6 +275,8 @@ class _Replay:
             self._advance(ack)
         elif fresh:
             self.sack_duplicates += 1
+        elif ack.acceptable and ack.max == ack.ack and not ack.tcp.length:
+            self.bare.append(ack.time)
         if ack.sacked and ack.sacked[0][0] <= self.una < ack.max:
             self._forgive(ack.max)  # the receiver reneged: it holds what it does not acknowledge
         self._report(ack)
@@ -281,6 +289,8 @@ class _Replay:
         self.una = ack.ack
         self.progress = ack.time
         self.sack_duplicates = 0
+        self.early = 0
+        self.bare.clear()
         self.evidence.remove_below(ack.ack)
         done = bisect_left(self.starts, ack.ack)
         kept = [start for start in self.starts[:done] if self.segments[start].end > ack.ack]

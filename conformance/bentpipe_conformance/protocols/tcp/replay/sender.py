@@ -69,11 +69,6 @@ class Sender:
         self._last_ack: Ack | None = None
         self._last_out = float("-inf")
 
-    @property
-    def max(self) -> int:
-        """One past the highest offset sent."""
-        return self._max
-
     def opened(self, tcp: Tcp) -> None:
         """The IUT's SYN left, perhaps with data (RFC 7413)."""
         self._out = Direction(tcp.seq)

@@ -119,11 +119,12 @@ def _certain(
 
 
 def timed_syn_acks(flow: Flow) -> list[Segment]:
-    """The SYN-ACK and its repetitions, up to one that answers a repeated SYN.
+    """The SYN-ACK and its repetitions, up to one that may answer a repeated SYN.
 
     Empty when the implementation opened the connection itself.
     """
     found: list[Segment] = []
+    asked = 0
     for segment in map(Segment, flow.packets):
         flags = segment.tcp.flags
         if not flags & SYN:
@@ -131,7 +132,11 @@ def timed_syn_acks(flow: Flow) -> list[Segment]:
         if segment.packet.outgoing:
             if not flags & ACK:
                 return []
+            if found and asked > 1:
+                break
             found.append(segment)
         elif found:
             break
+        else:
+            asked += 1
     return found

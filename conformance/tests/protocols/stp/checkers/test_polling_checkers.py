@@ -16,7 +16,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     USTAT,
     A,
 )
-from bentpipe_conformance.protocols.stp.numbers import CHARGEN
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
 from bentpipe_conformance.protocols.stp.story import FAIL, NOTHING, PASS, StpStory
 
 RTT = 0.6
@@ -267,3 +267,14 @@ def test_silence_that_no_measurement_explains_is_none_of_smoothing() -> None:
     story = measured(0.6, 1.2).iut(POLL, 3, n_ps=4, after=12.0)
     assert story.verdicts("STP-PL-009") == NOTHING
     assert story.tester(SD, 0, after=0.1).verdicts("STP-PL-007") == FAIL
+
+
+@pytest.mark.parametrize(("wait", "verdict"), [(1.8, PASS), (6.0, FAIL)])
+def test_echo_has_data_and_no_credit(wait: float, verdict: set[Verdict]) -> None:
+    story = StpStory(credit=4).opened()
+    for number in range(4):
+        story.tester(SD, number, data=b"x").iut(SDP, number, data=b"x", n_ps=number + 1)
+    story.tester(STAT, 4, n_ps=4, n_mr=4, after=RTT).tester(SD, 4, data=b"x", after=2.0)
+    story.iut(POLL, 4, n_ps=5, after=wait).iut(POLL, 4, n_ps=6, after=2 * wait)
+    story.tester(SD, 4, data=b"x", after=0.1)
+    assert story.of_service(ECHO).verdicts("STP-DT-025") == verdict

@@ -359,3 +359,34 @@ def test_reports_of_millions_of_numbers_take_the_memory_of_the_sds_sent(n_r: int
         tracemalloc.stop()
     assert verdicts == (PASS if n_r == 1 else NOTHING)
     assert peak < 1_000_000
+
+
+# What a report does
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(0.1, PASS), (5.0, FAIL)])
+@pytest.mark.parametrize("kind", [STAT, USTAT])
+def test_credit_of_a_report_used_and_not_used(
+    kind: int, after: float, verdict: set[Verdict]
+) -> None:
+    story = sent(4, credit=4).tester(STAT, 3, n_mr=4, after=RTT)
+    elements = (3, 4) if kind == USTAT else ()
+    story.tester(kind, 3 if elements else 4, n_mr=8, elements=elements, after=0.1)
+    if elements:
+        story.iut(SD, 3, data=DATA, after=0.01)
+    story.iut(SD, 4, data=DATA, after=after)
+    assert later(story.of_service(CHARGEN)).verdicts("STP-DT-029") == verdict
+
+
+def test_credit_that_a_later_report_does_not_repeat_is_not_used() -> None:
+    story = sent(4, credit=64).tester(STAT, 4, n_mr=4, after=RTT).iut(SD, 4, data=DATA, after=5.0)
+    found = later(story.of_service(CHARGEN))
+    assert Verdict.FAIL in found.verdicts("STP-DT-007")
+    assert found.verdicts("STP-DT-029") == NOTHING
+
+
+@pytest.mark.parametrize(("apart", "verdict"), [(0.01, PASS), (1.5, FAIL)])
+def test_two_sds_are_missing_and_window_has_room(apart: float, verdict: set[Verdict]) -> None:
+    story = sent().tester(STAT, 2, elements=(2, 4, 6), after=RTT)
+    story.iut(SD, 2, data=DATA, after=0.01).iut(SD, 3, data=DATA, after=apart)
+    assert later(story, 3.0).verdicts("STP-DT-009") == verdict

@@ -1,0 +1,98 @@
+"""Which requirement names a fault: it stands first, and its consequences under it.
+
+A defect often violates several requirements: what is sent wrongly once is answered, and the answer
+answered. Within a case the finding whose decisive packet comes first is the cause, as later packets
+cannot bring about earlier ones. Across cases the requirement that is the cause most often names the
+fault; cases that it explains are set aside, and what is left is attributed in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFindings:
+    """What was found in one case.
+
+    Attributes:
+        id: the case.
+        targets: the requirements it targets.
+        findings: all of its findings.
+    """
+
+    id: str
+    targets: Sequence[str]
+    findings: Sequence[Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """A requirement that names a fault.
+
+    Attributes:
+        requirement: its identifier.
+        cases: where it is the cause.
+        consequences: requirements that fail in these cases only, the most frequent first.
+    """
+
+    requirement: str
+    cases: tuple[str, ...]
+    consequences: tuple[str, ...]
+
+
+def attribute(cases: Iterable[CaseFindings]) -> list[Attribution]:
+    """The requirements that name what is wrong, the most telling first; empty if nothing fails."""
+    failing = {
+        item.id: (item, found)
+        for item in cases
+        if (found := [it for it in item.findings if it.verdict is Verdict.FAIL])
+    }
+    spread = Counter(
+        name for _, found in failing.values() for name in {it.requirement for it in found}
+    )
+    causes = {name: _cause(item, found, spread) for name, (item, found) in failing.items()}
+    named: list[Attribution] = []
+    while causes:
+        votes = Counter(causes.values())
+        first = min(votes, key=lambda name: (-votes[name], spread[name], name))
+        mine = tuple(case for case, name in causes.items() if name == first)
+        causes = {case: name for case, name in causes.items() if name != first}
+        here = Counter(
+            name for case in mine for name in {it.requirement for it in failing[case][1]}
+        )
+        known = {item.requirement for item in named} | {first} | set(causes.values())
+        rest = (name for name, _ in here.most_common() if name not in known)
+        told = {name for item in named for name in item.consequences}
+        named.append(Attribution(first, mine, tuple(name for name in rest if name not in told)))
+    return named
+
+
+def _cause(item: CaseFindings, found: Sequence[Finding], spread: Counter[str]) -> str:
+    """The requirement of the finding that comes first."""
+
+    def place(finding: Finding) -> tuple[float, bool, int]:
+        at = finding.packets[0] if finding.packets else math.inf
+        return at, finding.requirement not in item.targets, -spread[finding.requirement]
+
+    return min(found, key=place).requirement
+
+
+def ranks(stored: Iterable[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
+    """Where requirements stand, by the ``attribution`` of a result.
+
+    The first number is that of what names the fault, the second 0 for it and more for what fails
+    in its wake.
+    """
+    found: dict[str, tuple[int, int]] = {}
+    for number, item in enumerate(stored):
+        for place, name in enumerate((item["requirement"], *item["consequences"])):
+            found.setdefault(name, (number, place))
+    return found

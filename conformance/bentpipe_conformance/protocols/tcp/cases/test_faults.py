@@ -1,0 +1,275 @@
+"""The fault tables of segments: fields x values, options x lengths, and stimuli x states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached, pattern
+from bentpipe_conformance.engine.scripts import Row, connected, each
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, TIMEOUT_S
+from bentpipe_conformance.protocols.tcp.cases.test_closing import DAYTIME
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, URG
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.crafting import craft, wrong_checksum
+from bentpipe_conformance.protocols.tcp.peer import Peer
+
+UNIT = 100
+
+REPEATED_S = 4.0
+"""Seconds in which a SYN-ACK that is not acknowledged is repeated."""
+
+SHORT_S = 0.3
+"""Seconds between stimuli to which the answer is immediate."""
+
+
+def _say(connection: Connection) -> None:
+    connection.send_data(UNIT)
+    connection.wait(PAUSE_S)
+
+
+# -- the fixed header
+
+OFFSETS = (0, 1, 4, 15)
+"""Data offsets in words; 15 words lie beyond the end of a segment of 20 + 30 octets."""
+
+
+@connected("SNR-SEG-001", to="discard")
+def test_established_impossible_data_offsets(connection: Connection) -> None:
+    """Data, a FIN and a RST come behind data offsets that cannot be, each before right data."""
+    _say(connection)
+    for offset in OFFSETS:
+        for flags in (ACK | PSH, ACK | FIN, RST | ACK):
+            octets = pattern(connection.next_offset, 0 if flags & RST else 30)
+            connection.peer.send(connection.craft(octets, flags=flags, fields={"dataofs": offset}))
+            connection.wait(SHORT_S)
+        _say(connection)
+
+
+@case("SNR-SEG-003", "SNR-SEG-002")
+def test_listening_syn_with_reserved_bits(peer: Peer) -> None:
+    """A SYN with reserved bits is answered as any other, and so is every segment behind it."""
+    peer.connect("echo").abort()
+    for bits in (1, 2, 4, 7):
+        connection = peer.draft("echo")
+        for _ in range(2):  # the second one shows how long the first had no answer
+            if not connection.answered:
+                peer.send(craft(connection.syn, reserved=bits))
+                peer.wait(peer.rtt + PAUSE_S)
+        connection.establish()
+        for flags in (ACK | PSH, ACK):
+            connection.send_odd(
+                pattern(connection.next_offset, UNIT), flags=flags, fields={"reserved": bits}
+            )
+            connection.wait(PAUSE_S)
+        connection.serve(lambda which=connection: which.delivered >= 2 * UNIT)  # type: ignore[misc]
+        connection.abort()
+
+
+@connected("SNR-CON-024", to="discard")
+def test_established_urgent_pointers(connection: Connection) -> None:
+    """Urgent pointers lie at the first octet, the last, and behind the data, without URG too."""
+    for pointer in (0, 1, UNIT, UNIT + 1, 65535):
+        for flags in (ACK | PSH | URG, ACK | PSH):
+            payload = pattern(connection.next_offset, UNIT)
+            connection.send_odd(payload, flags=flags, fields={"urgptr": pointer})
+            connection.wait(PAUSE_S)
+
+
+# -- the edges of acknowledgments and of the window
+
+
+@connected("SNR-SEG-004", to="discard")
+def test_established_data_that_acknowledges_the_future(connection: Connection) -> None:
+    """Data acknowledges one octet more than was sent, a window more, and half the numbers more.
+
+    After each comes old data, whose answer says what has been accepted, and then the data again.
+    """
+    _say(connection)
+    for ahead in (1, 2, 65536, (1 << 31) - 1):
+        start = connection.next_offset
+        connection.send_odd(pattern(start, UNIT), at=start, ack=ahead)
+        connection.wait(PAUSE_S)
+        connection.send_data(UNIT, at=0)
+        connection.wait(PAUSE_S)
+        _say(connection)
+
+
+@connected("SNR-RCV-001", "SNR-RCV-006", to="discard")
+def test_established_octets_at_the_edge_of_the_window(connection: Connection) -> None:
+    """Single octets arrive as the last of the window, across its edge, and behind it.
+
+    Ordinary data follows, and what lies below the first of them stays missing.
+    """
+    _say(connection)
+    connection.wait(connection.rtt)
+    edge = connection.acked + connection.iut_window
+    for start, octets in ((edge - 1, 1), (edge - 1, 2), (edge, 1), (edge + 1, 1), (UNIT + 1, 1)):
+        connection.send_odd(pattern(start, octets), at=start)
+        connection.wait(SHORT_S)
+    _say(connection)
+    _say(connection)
+
+
+# -- options
+
+KINDS: Mapping[int, int] = {2: 4, 3: 3, 4: 2, 5: 10, 8: 10, 254: 4}
+"""Kind to its right length: MSS, Window Scale, SACK-permitted, SACK, Timestamps, experimental."""
+
+
+def _malformed(kind: int, right: int) -> Iterator[bytes]:
+    """An option of a kind with lengths 0 and 1, one short, one long, and beyond the header."""
+    for length in (0, 1, right - 1, right + 1, 40):
+        if length > 2 or length < 2 <= right:
+            yield bytes((kind, length)) + bytes(range(1, max(1, min(length, right + 1) - 1)))
+
+
+@connected("SNR-OPT-014", to="discard")
+def test_established_options_of_every_length(connection: Connection) -> None:
+    """Each option anybody knows comes in data with every length it must not have."""
+    for kind, right in KINDS.items():
+        for octets in _malformed(kind, right):
+            connection.send_odd(pattern(connection.next_offset, 10), at=None, raw=octets)
+            connection.wait(SHORT_S)
+            if connection.closed:
+                return  # to reset the connection is allowed
+            connection.send_data(10, at=connection.next_offset - 10)
+            connection.wait(SHORT_S)
+    _say(connection)
+    _say(connection)
+
+
+@case("SNR-OPT-014")
+def test_listening_syn_options_of_every_length(peer: Peer) -> None:
+    """Each option anybody knows comes in a SYN with every length it must not have."""
+    for kind, right in KINDS.items():
+        for octets in _malformed(kind, right):
+            connection = peer.begin("discard", mss=None, sack=False, window_scale=None, raw=octets)
+            peer.wait(peer.rtt + SHORT_S)
+            if connection.answered and not connection.closed:
+                connection.ack()
+                _say(connection)
+                connection.abort()
+    connection = peer.connect("discard")
+    _say(connection)
+
+
+# -- states
+
+
+def _syn_received(peer: Peer) -> Connection:
+    connection = peer.begin("discard")
+    if not peer.pump_until(lambda: connection.answered, peer.patience):
+        raise NotReached("no SYN-ACK came")
+    return connection
+
+
+def _established(peer: Peer) -> Connection:
+    connection = peer.connect("discard")
+    _say(connection)
+    peer.wait(peer.rtt)
+    return connection
+
+
+def _close_wait(peer: Peer) -> Connection:
+    """The tester has closed, and its zero window keeps the echo of its data from leaving."""
+    connection = peer.connect("echo", window_scale=None, window=0)
+    connection.send_data(UNIT)
+    connection.send(flags=ACK | FIN)
+    peer.wait(peer.rtt + PAUSE_S)
+    return connection
+
+
+def _last_ack(peer: Peer) -> Connection:
+    """The tester has closed, and does not acknowledge the FIN of the implementation."""
+    connection = peer.connect("discard")
+    connection.send(flags=ACK | FIN)
+    connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
+    return connection
+
+
+def _fin_wait(peer: Peer) -> Connection:
+    """The implementation has closed, and its FIN is not acknowledged."""
+    connection = peer.connect(DAYTIME)
+    connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
+    _say(connection)
+    peer.wait(peer.rtt)
+    return connection
+
+
+Stimulus = Callable[[Connection], object]
+
+
+def _odd(flags: int, where: Callable[[Connection], int], octets: int = 0) -> Stimulus:
+    return lambda c: c.send_odd(pattern(where(c), octets), flags=flags, at=where(c), sack=())
+
+
+def _edge(connection: Connection) -> int:
+    return connection.acked + max(connection.iut_window, 65535)
+
+
+STIMULI: Mapping[str, Stimulus] = {
+    "a RST below the window, and below a FIN": _odd(RST, lambda c: c.acked - 2),
+    "a RST far beyond the window": _odd(RST, lambda c: c.acked + 3 * _edge(c) + 10000),
+    "a RST one octet into the window": _odd(RST | ACK, lambda c: c.acked + 1),
+    "a RST at the last octet of the window": _odd(RST, lambda c: c.acked + c.iut_window - 1),
+    "a damaged RST": lambda c: c.peer.send(
+        wrong_checksum(c.craft(flags=RST | ACK, at=c.acked, sack=()))
+    ),
+    "a SYN below the window": _odd(SYN, lambda c: c.acked - 1),
+    "a SYN in the window": _odd(SYN, lambda c: c.acked + 1),
+    "a segment without flags": _odd(0, lambda c: c.acked, 20),
+    "a RST at the next expected octet": _odd(RST, lambda c: c.acked),
+}
+"""Each goes to a connection of its own, because challenges may be limited in rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class InState(Row):
+    """Every stimulus in one state; ``bring`` makes a connection that is in it."""
+
+    state: str = ""
+    bring: Callable[[Peer], Connection] = _established
+
+
+def _show(connection: Connection, state: str) -> None:
+    """Send what a live connection has an answer to: a FIN again, or old data and new."""
+    for again in (True, False):
+        if state in ("close-wait", "last-ack"):
+            connection.send(flags=ACK | FIN, at=connection.next_offset - 1, sack=())
+        else:
+            connection.send_data(UNIT, at=0 if again and connection.next_offset else None)
+        connection.wait(connection.rtt + PAUSE_S)
+
+
+def _stimulate(peer: Peer, row: InState) -> None:
+    for stimulus in STIMULI.values():
+        connection = row.bring(peer)
+        stimulus(connection)
+        connection.wait(peer.rtt + (REPEATED_S if row.state == "syn-received" else 2 * PAUSE_S))
+        _show(connection, row.state)
+        if not connection.closed:
+            connection.abort()
+
+
+ALIKE = ("SNR-CON-002", "SNR-CON-010", "SNR-CON-011", "SNR-CON-012", "SNR-CON-013", "SNR-CON-014")
+
+each(
+    globals(),
+    (
+        InState(
+            f"{state}-every-odd-segment",
+            f"RSTs and SYNs at every edge of the window, in the state {state.upper()}.",
+            targets, needs, None, state, bring,
+        )
+        for state, bring, targets, needs in (
+            ("syn-received", _syn_received, ("SNR-CON-002", "SNR-CON-008"), ()),
+            ("established", _established, ALIKE, ()),
+            ("close-wait", _close_wait, ALIKE[:-1], ()),
+            ("last-ack", _last_ack, ALIKE[:-1], ()),
+            ("fin-wait-1", _fin_wait, ALIKE, ("daytime",)),
+        )
+    ),
+    _stimulate,
+)  # fmt: skip

@@ -1,0 +1,115 @@
+"""Checkers for the fixed header of a segment (SNR-SEG)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
+from bentpipe_conformance.protocols.tcp.replay import Packet
+from bentpipe_conformance.protocols.tcp.replay.answers import (
+    LONGEST_DELAY_S,
+    acknowledging,
+    answer_within,
+)
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Segment
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import lasts, leaving_after
+from bentpipe_conformance.protocols.tcp.replay.option_list import offset_octet
+
+RESERVED = 0x0E
+"""The reserved bits of the octet that begins with the data offset, without that of RFC 9768."""
+
+
+def reserved_bits(packet: Packet) -> int:
+    """The reserved bits of a segment."""
+    return offset_octet(packet) & RESERVED
+
+
+@checker("SNR-SEG-001")
+def impossible_offset_is_not_taken(flow: Flow, context: Context) -> Findings:
+    """Data behind an impossible offset is not accepted (RFC 9293 section 3.1)."""
+    # Exercised by such a segment on an open connection, once a later one is answered.
+    offer = flow.handshake.offer
+    for item in flow.misaligned:
+        if item.packet.outgoing or offer is None:
+            continue
+        offset = offset_octet(item.packet) >> 4
+        what = f"a segment with the data offset {offset}"
+        later = [reply for reply in flow.replies if reply.packet.number > item.packet.number]
+        start = nearest(item.tcp.seq - offer.seq - 1, later[0].ack if later else 0)
+        taken = next((reply for reply in later if reply.ack > max(reply.limit, start)), None)
+        if taken is not None:
+            yield context.violated(
+                f"{what} was accepted", taken, item,
+                expected=f"an acknowledgment up to offset {taken.limit} at most",
+                actual=f"an acknowledgment up to offset {taken.ack}",
+            )  # fmt: skip
+            return
+        if later:
+            yield context.holds(f"{what} was not accepted", later[0], item)
+
+
+@checker("SNR-SEG-002")
+def reserved_bits_are_sent_as_zero(flow: Flow, context: Context) -> Findings:
+    """Reserved bits are sent as zero (RFC 9293 section 3.1)."""
+    # Exercised by every segment of the IUT.
+    wrong = next((item for item in flow.leaving if reserved_bits(item.packet)), None)
+    if wrong is not None:
+        actual = f"{reserved_bits(wrong.packet):#x}"
+        sentence = f"a segment with flags {wrong.tcp.flag_names} has reserved bits"
+        yield context.violated(sentence, wrong, expected="zero", actual=actual)
+    elif flow.leaving:
+        yield context.holds("the reserved bits of every segment are zero", flow.leaving[0])
+
+
+@checker("SNR-SEG-003")
+def reserved_bits_are_ignored(flow: Flow, context: Context) -> Findings:
+    """Reserved bits that are set change nothing (RFC 9293 section 3.1)."""
+    # Exercised by a SYN to a port that listens, and by data in sequence inside the window.
+    for item in flow.arriving:
+        if item.tcp.flags & (SYN | ACK) == SYN and reserved_bits(item.packet) and flow.listening:
+            yield from _answered(flow, context, item)
+            break
+    for arrival in flow.arrivals:
+        inside = arrival.in_order and arrival.end <= arrival.window_edge
+        if not inside or not reserved_bits(arrival.packet) or arrival.tcp.flags & (RST | SYN):
+            continue
+        answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
+        what = "data with reserved bits"
+        if answer.reply is not None:  # how soon is another requirement's business
+            yield context.holds(f"{what} was accepted", answer.reply, arrival)
+        elif answer.timely == "late":
+            expected = f"an acknowledgment up to offset {arrival.end}"
+            yield context.violated(
+                f"{what} was not acknowledged", arrival, expected=expected, actual="none"
+            )
+
+
+@checker("SNR-SEG-004")
+def segment_that_acknowledges_the_future_is_dropped(flow: Flow, context: Context) -> Findings:
+    """A segment that acknowledges what was never sent is dropped (RFC 9293 section 3.10.7.4)."""
+    # Exercised by new data in such a segment, once an acknowledgment follows.
+    beyond = {ack.packet.number for ack in flow.acks if ack.beyond}
+
+    def refused(arrival: Arrival) -> bool:
+        return arrival.packet.number in beyond and arrival.end > arrival.expected
+
+    what = "acknowledging what was never sent"
+    yield from never_accepted(flow, context, refused, what, "the segment dropped")
+
+
+def _answered(flow: Flow, context: Context, syn: Segment) -> Findings:
+    """Whether the first SYN of a flow, with reserved bits, drew a SYN-ACK."""
+    if syn is not flow.arriving[0]:
+        return
+    wanted = (syn.tcp.seq + 1) % MODULUS
+    longest = LONGEST_DELAY_S + flow.reaction
+    answer = leaving_after(flow, syn, longest, lambda _: True)
+    if answer is not None or lasts(flow, syn, longest):
+        met = answer is not None and bool(answer.tcp.flags & SYN) and answer.tcp.ack == wanted
+        where = [syn] if answer is None else [answer, syn]
+        yield judged(
+            context, met, f"a SYN with reserved bits was {'' if met else 'not '}answered", *where,
+            expected="a SYN-ACK", actual="none" if answer is None else answer.tcp.flag_names,
+        )  # fmt: skip

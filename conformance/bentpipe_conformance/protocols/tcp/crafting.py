@@ -1,0 +1,97 @@
+"""Segments as Scapy packets, for those that a case is about: odd, malformed or inopportune.
+
+Scapy is imported by the first that is made. Its expression of a packet, ``packet.command()``, holds
+every field, so that it makes the same octets at Scapy's prompt.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Sequence
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from bentpipe_conformance.protocols.tcp.codec import Tcp
+
+Option = tuple[str | int, Any]
+"""An option as Scapy has it, ``("MSS", 536)`` or ``(200, b"abc")``."""
+
+FIXED_HEADER = 20
+"""Octets of a TCP header without options (RFC 9293 section 3.1)."""
+
+
+@cache
+def layers() -> Any:
+    """IP, TCP and Raw of Scapy."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inet = importlib.import_module("scapy.layers.inet")
+        return SimpleNamespace(
+            IP=inet.IP, TCP=inet.TCP, Raw=importlib.import_module("scapy.packet").Raw
+        )
+
+
+def craft(
+    segment: Tcp, options: Sequence[Option] | None = None, raw: bytes = b"", **fields: Any
+) -> Any:
+    """A segment as ``IP()/TCP()``, and its data as ``Raw``.
+
+    Args:
+        segment: what to send.
+        options: instead of the segment's own options.
+        raw: octets behind the options, well formed or not, padded with End of Option List. Scapy
+            writes right lengths, so that the whole option field is then in front of the data in
+            its ``Raw``, and ``dataofs`` tells where the data begins.
+        fields: other fields of ``TCP``, ``chksum`` or ``reserved`` for example.
+    """
+    scapy = layers()
+    wanted = list(usual_options(segment) if options is None else options)
+    payload = segment.payload
+    if raw:
+        field = scapy.TCP().get_field("options").i2m(None, wanted) + raw
+        field += bytes(-len(field) % 4)
+        fields = {"dataofs": (FIXED_HEADER + len(field)) // 4, **fields}
+        wanted, payload = [], field + payload
+    header = {
+        "sport": segment.sport, "dport": segment.dport, "seq": segment.seq, "ack": segment.ack,
+        "flags": segment.flags, "window": segment.window, "options": wanted,
+    }  # fmt: skip
+    packet = scapy.IP(src=segment.src, dst=segment.dst, id=0, flags="DF")
+    # What add_payload joins need not be copied, as an operand of / is.
+    packet.add_payload(scapy.TCP(**{**header, **fields}))
+    if payload:
+        packet.add_payload(scapy.Raw(payload))
+    return packet
+
+
+def usual_options(segment: Tcp) -> list[Option]:
+    """A segment's options on boundaries of four octets, as :func:`codec.build` writes them."""
+    options: list[Option] = []
+    if segment.mss is not None:
+        options.append(("MSS", segment.mss))
+    if segment.sack_permitted:
+        options += [("NOP", None), ("NOP", None), ("SAckOK", b"")]
+    if segment.tsval is not None:
+        options += [("NOP", None)] * 2 + [("Timestamp", (segment.tsval, segment.tsecr or 0))]
+    if segment.window_scale is not None:
+        options += [("NOP", None), ("WScale", segment.window_scale)]
+    if segment.sack:
+        edges = tuple(edge for block in segment.sack for edge in block)
+        options += [("NOP", None)] * 2 + [("SAck", edges)]
+    return options
+
+
+def wrong_checksum(packet: Any) -> Any:
+    """The same segment with a checksum that one bit makes wrong."""
+    layer = packet.getlayer(layers().TCP)
+    octets = bytes(packet)[-len(bytes(layer)) :]
+    layer.chksum = int.from_bytes(octets[16:18], "big") ^ 0x4000
+    return packet
+
+
+def dissection(octets: bytes) -> str:
+    """An IPv4 packet as Scapy shows it, layer by layer."""
+    shown: str = layers().IP(octets).show(dump=True)
+    return shown

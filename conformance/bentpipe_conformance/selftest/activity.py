@@ -1,0 +1,108 @@
+"""Whether faults change any packet: for whoever writes a blind round, without the exam.
+
+``python -m bentpipe_conformance.selftest.activity PROTOCOL FILE`` lets each fault of a Python file
+talk to a true reference over drawn links and users, and says in how many of the transfers packets
+differ from those of two true references. Nothing is judged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import random
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bentpipe_reference.common.blind import Fault, faults_of
+from bentpipe_reference.common.sim import Simulation
+from bentpipe_reference.common.subject import Subject, subject_of
+
+from bentpipe_conformance.selftest.chance import draw_calls, draw_link
+from bentpipe_conformance.selftest.innocence import ADDRESSES, LENGTH_S, connected, run_transfer
+
+SEEDS = range(1, 21)
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """What became of a fault.
+
+    Attributes:
+        active: transfers in which packets differ.
+        transfers: how many there were.
+        error: the exception that ended the faulty host, or kept it from starting; empty for none.
+    """
+
+    active: int
+    transfers: int
+    error: str = ""
+
+
+def activity_of(fault: Fault, subject: Subject, seeds: Sequence[int] = SEEDS) -> Activity:
+    """Let a fault transfer data with a true reference."""
+    profile = fault.profile or next(iter(subject.setups))
+    setup = subject.setups[profile]
+    if fault.setting:
+        setup = subject.settings[fault.setting].configure(setup)
+    active = 0
+    for seed in seeds:
+        true = _packets(subject, setup, setup, seed)
+        try:
+            faulty = _packets(subject, fault.configure(setup), setup, seed)
+        except Exception as error:  # whatever a stranger wrote
+            return Activity(active, len(seeds), f"{type(error).__name__}: {error}")
+        active += faulty != true
+    return Activity(active, len(seeds))
+
+
+def _packets(subject: Subject, first: Any, second: Any, seed: int) -> list[tuple[float, bytes]]:
+    """What the first host sends and receives."""
+    numbers = random.Random(seed)
+    simulation = Simulation()
+    link = draw_link(numbers)
+    hosts = [
+        subject.make(address, setup, numbers.getrandbits(32))
+        for address, setup in zip(ADDRESSES, (first, second), strict=True)
+    ]
+    stations = connected(simulation, hosts, (0.0, 0.0), link, numbers)
+    for number, station in enumerate(stations):
+        for call in draw_calls(numbers, LENGTH_S):
+            subject.call(simulation, station, hosts[number], ADDRESSES[1 - number], call)
+    run_transfer(simulation, stations, LENGTH_S)
+    return [(item.time, item.data) for item in stations[0].captured]
+
+
+def faults_in(path: Path) -> dict[str, Fault]:
+    """The faults of a Python file.
+
+    Raises:
+        ValueError: it is none, or two faults share an identifier.
+    """
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return faults_of(module)
+
+
+def main(arguments: Sequence[str] | None = None, out: Callable[[str], object] = print) -> int:
+    """Say of each fault whether it is active; 0 when all are, 1 otherwise."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("protocol", choices=("tcp", "stp"))
+    parser.add_argument("file", type=Path)
+    given = parser.parse_args(arguments)
+    idle = 0
+    for fault in faults_in(given.file).values():
+        found = activity_of(fault, subject_of(given.protocol))
+        what = found.error or f"packets differ in {found.active} of {found.transfers} transfers"
+        out(f"{fault.id}: {what}")
+        idle += bool(found.error) or not found.active
+    return 1 if idle else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""The options of ``bentpipe selftest`` that choose a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.cli.outcome import USAGE
+from bentpipe_conformance.selftest.mutation import operators
+from click.testing import CliRunner
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--mutate", "--transfers", "3"), "are different runs; give one"),
+        (("--round", "1", "--transfers", "3"), "are different runs; give one"),
+        (("--mutate", "--linux", "3"), "are different runs; give one"),
+        (("--transfers", "3", "--only", "x"), "--only chooses mutants"),
+        (("--sample", "3"), "go with --mutate"),
+        (("--record",), "--record goes with --round"),
+        (("--round", "1", "--record", "--only", "x"), "with all of its faults"),
+        (("--round", "998"), "has no round 998; its rounds: "),
+        (("--mutate", "--only", "nonsense"), "no mutant matches"),
+        (("--mutate", "--survivors-of", __file__), "is no result of a run with --mutate"),
+    ],
+)
+def test_run_that_means_nothing_is_refused_with_a_sentence(
+    words: tuple[str, ...], sentence: str
+) -> None:
+    done = CliRunner().invoke(bentpipe, ["selftest", "snr", *words])
+    assert done.exit_code == USAGE, done.output
+    assert sentence in done.output
+    assert "Traceback" not in done.output
+
+
+def test_operators_not_installed_the_sentence_says_how_to_get_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operators.load_operators.cache_clear()
+    monkeypatch.setitem(__import__("sys").modules, "cosmic_ray.operators", None)
+    done = CliRunner().invoke(bentpipe, ["selftest", "snr", "--mutate"])
+    operators.load_operators.cache_clear()
+    assert done.exit_code
+    assert "pip install" in done.output and "Traceback" not in done.output
+
+
+def test_survivors_of_a_stored_result_are_tried_alone(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text('{"survivors": [{"id": "gone:f:plus-one:000000"}]}')
+    words = ["selftest", "snr", "--mutate", "--survivors-of", str(path)]
+    assert "no mutant matches" in CliRunner().invoke(bentpipe, words).output

@@ -1,0 +1,61 @@
+"""The requirement that names a fault stands first."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.cli.certify import in_order
+from bentpipe_conformance.engine.attribution import Attribution, CaseFindings, attribute, ranks
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict
+
+
+def case(name: str, *failing: tuple[str, int], targets: tuple[str, ...] = ()) -> CaseFindings:
+    findings = [Finding(item, Verdict.FAIL, (packet,), "wrong") for item, packet in failing]
+    return CaseFindings(name, targets, [*findings, Finding("X-9", Verdict.PASS, (1,), "right")])
+
+
+def test_nothing_fails_nothing_is_named() -> None:
+    assert attribute([case("a")]) == []
+
+
+def test_first_packet_is_the_cause_and_later_ones_its_consequences() -> None:
+    assert attribute([case("a", ("LATE", 9), ("EARLY", 3))]) == [
+        Attribution("EARLY", ("a",), ("LATE",))
+    ]
+
+
+def test_same_packet_is_attributed_to_what_the_case_is_about() -> None:
+    (found,) = attribute([case("a", ("X", 3), ("Y", 3), targets=("Y",))])
+    assert found.requirement == "Y"
+
+
+def test_requirement_that_is_the_cause_most_often_names_the_fault() -> None:
+    cases = [case("a", ("X", 3), ("Y", 5)), case("b", ("Y", 2)), case("c", ("Y", 4), ("Z", 6))]
+    assert attribute(cases) == [
+        Attribution("Y", ("b", "c"), ("Z",)),
+        Attribution("X", ("a",), ()),
+    ]
+
+
+def test_finding_without_a_packet_names_only_where_no_other_does() -> None:
+    died = Finding("T", Verdict.FAIL, (), "the implementation ended")
+    found = Finding("X", Verdict.FAIL, (7,), "wrong")
+    assert attribute([CaseFindings("a", ("T",), [died, found])])[0].requirement == "X"
+    assert attribute([CaseFindings("a", ("T",), [died])])[0].requirement == "T"
+
+
+def test_ranks_follow_the_stored_attribution() -> None:
+    stored = [
+        {"requirement": "A", "consequences": ["B", "C"]},
+        {"requirement": "D", "consequences": ["B"]},
+    ]
+    assert ranks(stored) == {"A": (0, 0), "B": (0, 1), "C": (0, 2), "D": (1, 0)}
+
+
+def test_failures_are_printed_cause_first_after_what_was_not_supported() -> None:
+    verdicts = {"A": "fail", "B": "fail", "C": "pass", "D": "inconclusive", "E": "unsupported"}
+    result = {
+        "requirements": [{"id": name, "verdict": verdict} for name, verdict in verdicts.items()],
+        "attribution": [{"requirement": "B", "consequences": ["A"]}],
+    }
+    told = [(row["id"], in_the_wake) for row, in_the_wake in in_order(result)]
+    assert told == [("E", False), ("D", False), ("B", False), ("A", True)]

@@ -1,0 +1,48 @@
+"""The checker of the standard services (STP-DT-030)."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.probe import chargen
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.stp.codec import FIN, SD, SDP, STAT
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, DISCARD, ECHO
+from bentpipe_conformance.protocols.stp.story import FAIL, NOTHING, PASS, StpStory
+
+SERVICES = "STP-DT-030"
+
+
+def later(story: StpStory, service: int, seconds: float = 5.0) -> set[Verdict]:
+    """The verdicts when the capture has gone on."""
+    return story.tester(SD, 0, after=seconds).of_service(service).verdicts(SERVICES)
+
+
+@pytest.mark.parametrize(("octets", "verdict"), [(chargen(0, 300), PASS), (bytes(300), FAIL)])
+def test_chargen_sends_its_pattern_and_another_one(octets: bytes, verdict: set[Verdict]) -> None:
+    story = StpStory(credit=8).opened().iut(SDP, 0, data=octets)
+    assert story.of_service(CHARGEN).verdicts(SERVICES) == verdict
+
+
+@pytest.mark.parametrize(
+    ("service", "verdict"), [(CHARGEN, FAIL), (ECHO, NOTHING), (DISCARD, NOTHING)]
+)
+def test_service_that_never_sends(service: int, verdict: set[Verdict]) -> None:
+    assert later(StpStory(credit=8).opened(), service) == verdict
+
+
+@pytest.mark.parametrize(("n_mr", "verdict"), [(5, FAIL), (4, NOTHING)])
+def test_echo_keeps_what_it_received_with_and_without_credit(
+    n_mr: int, verdict: set[Verdict]
+) -> None:
+    story = StpStory(credit=4).opened()
+    for number in range(4):
+        story.tester(SD, number, data=b"x").iut(SDP, number, data=b"x", n_ps=number + 1)
+    story.tester(STAT, 4, n_ps=4, n_mr=n_mr, after=0.6).tester(SD, 4, data=b"y", after=0.1)
+    assert later(story, ECHO) == verdict
+
+
+@pytest.mark.parametrize("service", [CHARGEN, ECHO, DISCARD])
+def test_service_that_does_not_close(service: int) -> None:
+    story = StpStory(credit=8).opened().iut(SDP, 0, data=chargen(0, 9))
+    story.tester(STAT, 1, after=0.6).tester(SD, 0, flags=FIN, after=0.1)
+    assert Verdict.FAIL in later(story, service)

@@ -1,0 +1,62 @@
+"""Checkers of how often a receiver acknowledges, what it keeps and what window it offers."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.protocols.tcp.receipt import Receipt
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS
+
+
+def test_second_acknowledgment_of_one_segment() -> None:
+    once = Receipt().data(0, 100).reply(100).data(0, 100, after=1.0).reply(100)
+    assert once.verdicts("SNR-RCV-020") == PASS
+    twice = Receipt().data(0, 100).reply(100).reply(100)
+    assert twice.verdicts("SNR-RCV-020") == FAIL
+
+
+def test_window_update_is_no_second_acknowledgment() -> None:
+    receipt = Receipt(window=1000).data(0, 100).reply(100)
+    receipt.window = 20000
+    assert receipt.reply(100, after=0.1).verdicts("SNR-RCV-020") == NOTHING
+
+
+def test_three_acknowledgments_of_three_segments_that_came_together() -> None:
+    receipt = Receipt(sack=False).data(0, 100).reply(100).data(200, 300, after=1.0)
+    receipt.data(300, 400).data(400, 500).reply(100).reply(100).reply(100)
+    assert receipt.verdicts("SNR-RCV-020") == PASS
+    assert receipt.reply(100).verdicts("SNR-RCV-020") == PASS | FAIL
+
+
+def test_window_that_grows_a_little_or_by_a_segment() -> None:
+    for opened, expected in ((700, FAIL), (1460, PASS)):
+        receipt = Receipt(window=8000).data(0, 100).reply(100)
+        receipt.window = 500
+        receipt.data(100, 7600).reply(7600)
+        receipt.window = opened
+        assert receipt.reply(7600, after=0.2).verdicts("SNR-RCV-021") == expected
+
+
+def test_duplicate_reported_once_twice_and_falsely() -> None:
+    def duplicate() -> Receipt:
+        return Receipt().data(0, 100).reply(100).data(0, 100, after=1.0).reply(100, (0, 100))
+
+    assert duplicate().verdicts("SNR-RCV-024") == PASS
+    again = duplicate().data(300, 400, after=1.0).reply(100, (0, 100), (300, 400))
+    assert again.verdicts("SNR-RCV-024") >= FAIL
+    false = Receipt().data(0, 100).reply(100).data(100, 200, after=1.0).reply(200, (100, 200))
+    assert false.verdicts("SNR-RCV-024") == FAIL
+
+
+def test_data_above_a_gap_held_or_dropped() -> None:
+    def filled() -> Receipt:
+        return Receipt(sack=False).data(100, 200).reply(0).data(0, 100, after=1.0)
+
+    assert filled().reply(200).later().verdicts("SNR-RCV-022") == PASS
+    assert filled().reply(100).later().verdicts("SNR-RCV-022") == FAIL
+
+
+def test_timestamp_that_was_not_negotiated() -> None:
+    old = {"tsval": 5, "tsecr": 0}
+    taken = Receipt().data(0, 100, tsval=9, tsecr=0).reply(100).data(100, 200, after=1.0, **old)
+    assert taken.reply(200).later().verdicts("SNR-TS-010") == PASS
+    dropped = Receipt().data(0, 100, tsval=9, tsecr=0).reply(100).data(100, 200, after=1.0, **old)
+    assert dropped.reply(100).later().verdicts("SNR-TS-010") >= FAIL

@@ -1,0 +1,66 @@
+"""Checkers of checksums, of segments for no connection and of the handshake, both ways."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN
+from bentpipe_conformance.protocols.tcp.receipt import Receipt
+from bentpipe_conformance.protocols.tcp.story import FAIL, PASS
+
+
+def test_segment_after_a_reset_answered_by_a_reset_or_an_acknowledgment() -> None:
+    def stray() -> Receipt:
+        over = Receipt().data(0, 100).reply(100).reset(100, after=1.0)
+        return over.data(100, 200, after=1.0, ack=7)
+
+    reset = stray().reply(0, flags=RST, seq=7).later()
+    assert reset.verdicts("SNR-CON-003") == PASS
+    acknowledged = stray().reply(200, seq=7).later()
+    assert acknowledged.verdicts("SNR-CON-003") == FAIL
+    assert stray().later().verdicts("SNR-CON-003") == FAIL
+
+
+@pytest.mark.parametrize(("seq", "expected"), [(7, PASS), (0, FAIL), (8, FAIL)])
+def test_reset_of_a_stray_takes_its_number_from_the_acknowledgment(
+    seq: int, expected: set[Verdict]
+) -> None:
+    receipt = Receipt().data(0, 100).reply(100).reset(100, after=1.0)
+    receipt.data(100, 200, after=1.0, ack=7).reply(0, flags=RST, seq=seq)
+    assert receipt.later().verdicts("SNR-CON-004") == expected
+
+
+def test_exact_reset_heeded_or_answered() -> None:
+    heeded = Receipt().data(0, 100).reply(100).reset(100, after=1.0).data(100, 200, after=1.0)
+    assert heeded.reply(0, flags=RST).verdicts("SNR-CON-010") == PASS
+    ignored = Receipt().data(0, 100).reply(100).reset(100, after=1.0).data(100, 200, after=1.0)
+    assert ignored.reply(200, after=0.1).verdicts("SNR-CON-010") == FAIL
+
+
+def test_reset_in_the_window_challenged_or_heeded() -> None:
+    met = Receipt().data(0, 100).reply(100).reset(150, after=1.0).reply(100, after=0.01)
+    met.data(100, 200, after=1.0).reply(200, after=0.01).later()
+    assert met.verdicts("SNR-CON-012") == PASS
+    silent = Receipt().data(0, 100).reply(100).reset(150, after=1.0)
+    assert silent.data(100, 200, after=1.0).later().verdicts("SNR-CON-012") >= FAIL
+
+
+def test_fin_acknowledged_or_not() -> None:
+    met = Receipt().data(0, 100, flags=ACK | FIN).reply(101, after=0.1).later()
+    assert met.verdicts("SNR-CON-015") == PASS
+    late = Receipt().data(0, 100, flags=ACK | FIN).reply(100).later()
+    assert late.verdicts("SNR-CON-015") == FAIL
+
+
+def test_segment_without_ack_dropped_or_taken() -> None:
+    dropped = Receipt().data(0, 100).reply(100).data(100, 200, flags=PSH, after=1.0)
+    dropped.data(0, 100, after=1.0).reply(100)
+    assert dropped.later().verdicts("SNR-CON-014") == PASS
+    taken = Receipt().data(0, 100).reply(100).data(100, 200, flags=PSH, after=1.0)
+    assert taken.reply(200).later().verdicts("SNR-CON-014") == FAIL
+
+
+def test_syn_ack_with_another_number() -> None:
+    assert Receipt().later().verdicts("SNR-CON-006") == PASS
+    wrong = Receipt().reply(1, flags=SYN | ACK, seq=-1)
+    assert wrong.verdicts("SNR-CON-006") == PASS | FAIL

@@ -1,0 +1,1 @@
+"""Blind rounds of the TCP reference: faults by people who had not seen the exam."""
