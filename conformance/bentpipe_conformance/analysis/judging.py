@@ -199,8 +199,6 @@ def _judge(
 
 def _barred(suite: Suite, observer: Observer, defects: Collection[Defect]) -> dict[str, str]:
     """The requirements that cannot be judged, and why."""
-    if not defects:
-        return {}
     reasons = {name: observer.unjudgeable(name, defects) for name in suite.requirements()}
     return {name: why for name, why in reasons.items() if why}
 

@@ -107,7 +107,7 @@ def skim(packet: bytes, wire: int) -> Tcp:
         MalformedPacket: as :func:`dissect`, or the headers are not whole.
     """
     src, dst, start, data, end = _segment(packet, wire)
-    if data > len(packet):
+    if end >= data > len(packet):
         raise MalformedPacket("the capture cut the TCP header")
     return _read(packet, src, dst, start, data, end, True)
 
