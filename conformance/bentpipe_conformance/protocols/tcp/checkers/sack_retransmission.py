@@ -136,6 +136,8 @@ def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> Fi
     # Exercised by every first retransmission that no timer explains.
     for repeat in _first_repeats(flow, context):
         sent = repeat.sent
+        if sent.new and sent.flight == 1:
+            continue  # the octet of a window probe, sent with what follows it
         distant = repeat.highest > sent.start + DUPLICATE_THRESHOLD * flow.segment
         asked = sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD
         evidence = f"{repeat.duplicates} duplicates and data held up to {repeat.highest}"

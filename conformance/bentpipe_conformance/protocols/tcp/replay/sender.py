@@ -61,7 +61,7 @@ class Sender:
         self.last_in: float | None = None
         self._reaction = reaction
         self._out = Direction(0)
-        self._una = self._max = 0
+        self._una = self._max = self._heeded = 0
         self._last_window = -1
         self._duplicates = 0
         self._sacked = RangeSet()
@@ -92,6 +92,7 @@ class Sender:
         sent = Sent(
             packet, start, end, tcp.size, transmission, self._una, self._max, self.edge,
             self._sacked.snapshot(), self._duplicates, cause, quiet, packet.time - self._last_out,
+            max(self._una, self._heeded),
         )  # fmt: skip
         if cause is not None:
             cause.responses.append(sent)
@@ -128,12 +129,14 @@ class Sender:
             elif duplicate:
                 self._duplicates += 1
             self._last_window = window
-        if usable or (rejected and may_heed and not (ancient or beyond)):
+        may_heed = may_heed and rejected and not (ancient or beyond)
+        if usable or may_heed:
             self.edge = max(self.edge, ack + window)
+            self._heeded = max(self._heeded, ack)
         item = Ack(
             packet, ack, una, self._max, max(0, ack - una) if usable else 0, duplicate,
             self._duplicates, window, ack + window, good, bad, dsack, newly,
-            self._sacked.snapshot(), ancient, beyond, rejected,
+            self._sacked.snapshot(), ancient, beyond, rejected, may_heed,
         )  # fmt: skip
         self._last_ack = item
         return item
