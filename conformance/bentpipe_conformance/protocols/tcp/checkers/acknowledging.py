@@ -125,13 +125,13 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
         full = full and not arrival.tcp.flags & PSH
         steady = arrival.in_order and not arrival.held and full
         alone = any(_alone(reply, arrival, mss) for reply in arrival.replies)
-        together = not any(reply.ack == arrival.end for reply in arrival.replies)
+        waits = not any(reply.ack >= arrival.end for reply in arrival.replies)
         if not steady or following.time - arrival.time > apart:
             run = []
         elif alone:
             run.append(arrival)
         else:
-            if run and together:
+            if waits and any(reply.ack >= following.end for reply in following.replies):
                 yield context.holds("one acknowledgment covers several segments", arrival)
             run = []
         if len(run) >= least:

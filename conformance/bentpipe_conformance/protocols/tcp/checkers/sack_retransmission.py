@@ -29,7 +29,9 @@ def _repeats(flow: Flow, context: Context) -> list[Repeat]:
 
 def _first_repeats(flow: Flow, context: Context) -> list[Repeat]:
     """Of these, the first of each segment, where the sender had no licence to forget."""
-    return [r for r in _repeats(flow, context) if not (r.forgiven or r.repeats)]
+    repeats = [r for r in _repeats(flow, context) if not (r.forgiven or r.repeats)]
+    # What a window probe carried is sent again with what follows it once the window opens.
+    return [r for r in repeats if not (r.sent.new and r.sent.flight < flow.segment)]
 
 
 @checker("SNR-SAK-001")
@@ -136,8 +138,6 @@ def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> Fi
     # Exercised by every first retransmission that no timer explains.
     for repeat in _first_repeats(flow, context):
         sent = repeat.sent
-        if sent.new and sent.flight == 1:
-            continue  # the octet of a window probe, sent with what follows it
         distant = repeat.highest > sent.start + DUPLICATE_THRESHOLD * flow.segment
         asked = sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD
         evidence = f"{repeat.duplicates} duplicates and data held up to {repeat.highest}"

@@ -50,7 +50,7 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
         silent = min(expiry.since_arrival, sent.since_sent)
         # A tail loss probe needs SACK and is not repeated (RFC 8985 section 7.3).
         probe = expiry.tail and flow.handshake.sack and expiry.rank == 1
-        earliest = sent.una <= sent.start <= sent.heeded
+        earliest = sent.possible[0] <= sent.start <= sent.possible[1]
         if earliest or probe or not expiry.samples or silent <= 1.5 * expiry.longest_rtt:
             continue
         yield context.violated(

@@ -102,8 +102,9 @@ class Sent(Data):
         cause: the acknowledgment that triggered it, None when a timer or the application did.
         since_arrival: seconds since the last packet that reached the IUT.
         since_sent: seconds since the IUT last sent data, or infinity.
-        heeded: highest offset that may count as acknowledged; above ``una`` where a segment to be
-            dropped acknowledged more (RFC 9293 section 3.10.7.4, special allowance).
+        possible: lowest and highest offset that ``una`` may be for the IUT, which may have refused
+            an acknowledgment at the right edge of its window, or heeded that of a segment to be
+            dropped (RFC 9293 section 3.10.7.4).
     """
 
     transmission: int
@@ -115,7 +116,7 @@ class Sent(Data):
     cause: Ack | None
     since_arrival: float
     since_sent: float
-    heeded: int
+    possible: Range
 
     @property
     def new(self) -> bool:

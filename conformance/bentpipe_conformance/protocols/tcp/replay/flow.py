@@ -24,6 +24,13 @@ from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake
 from bentpipe_conformance.protocols.tcp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.tcp.replay.sender import Sender
 
+Ends = tuple[tuple[str, int], tuple[str, int]]
+"""(address, port) of the tester and of the implementation."""
+
+GIVEN_UP_S = 10.0
+"""A SYN-ACK with another number this long after the last belongs to another connection: the first
+was given up in SYN-RECEIVED."""
+
 REACTION_S = 0.02
 """A segment that leaves within this time of an arrival counts as caused by it; later, as timed.
 
@@ -208,7 +215,10 @@ class _Replay:
         if tcp.flags & ACK:
             rejected = self.receiver.rejects(tcp) or self._refused(packet, tcp)
             may_heed = rejected and self.receiver.may_heed(tcp)
-            ack = self.sender.acknowledged(packet, tcp, rejected=rejected, may_heed=may_heed)
+            may_refuse = self.receiver.may_refuse(tcp)
+            ack = self.sender.acknowledged(
+                packet, tcp, rejected=rejected, may_heed=may_heed, may_refuse=may_refuse
+            )
             unsent = ack.beyond
             # What is dropped for its acknowledgment may be dropped before its timestamp counts.
             sure = not (ack.ancient or ack.beyond)
@@ -238,17 +248,39 @@ def _replayed(flow: Flow, packets: list[Packet]) -> Flow:
     return flow
 
 
+def _begins_anew(packets: list[Packet], packet: Packet) -> bool:
+    """Whether a SYN-ACK answers a SYN after the IUT gave up a connection never established."""
+    tcp, syn = packet.content, packets[-1].content
+    if tcp is None or syn is None or not packet.outgoing or packets[-1].outgoing:
+        return False
+    if tcp.flags & (SYN | ACK) != SYN | ACK or syn.flags & (SYN | ACK) != SYN:
+        return False
+    if not all(item.content is not None and item.content.flags & SYN for item in packets):
+        return False
+    last = next((item for item in reversed(packets) if item.outgoing), None)
+    if last is None or last.content is None or packet.time - last.time < GIVEN_UP_S:
+        return False
+    return last.content.seq != tcp.seq
+
+
 def read_flows(trace: Trace) -> list[Flow]:
     """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
-    connections: dict[tuple[tuple[str, int], tuple[str, int]], list[Packet]] = {}
+    connections: list[tuple[Ends, list[Packet]]] = []
+    latest: dict[Ends, list[Packet]] = {}
     for packet in trace.at("iut"):
         tcp = packet.content
         if tcp is None:
             continue
         source, destination = (tcp.src, tcp.sport), (tcp.dst, tcp.dport)
         iut, tester = (source, destination) if packet.outgoing else (destination, source)
-        connections.setdefault((tester, iut), []).append(packet)
-    flows = [_replayed(Flow(*ends, trace.timing_error), connections[ends]) for ends in connections]
+        packets = latest.get((tester, iut))
+        if packets is None or _begins_anew(packets, packet):
+            # The tester's SYN, which came before, begins the new connection too.
+            packets = [] if packets is None else [packets.pop()]
+            latest[tester, iut] = packets
+            connections.append(((tester, iut), packets))
+        packets.append(packet)
+    flows = [_replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:
         flow.listening = flow.iut in open_ports
