@@ -298,6 +298,8 @@ def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
     first = sent[0]
     acked = context.prepared.lifetime.own_fin_acked
     until = flow.horizon if acked is None else acked.time
+    heeded = (a.time for a in flow.acks if a.may_heed and a.ack >= first.end)
+    until = min(until, next(heeded, until))
     if len(sent) > 1:
         waited = sent[1].time - first.time
         yield context.holds(f"the FIN was repeated after {waited:.2f} s", sent[1], first)
