@@ -88,7 +88,7 @@ def test_mutant_over_a_random_link_is_accused(mutant: str, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("mutant", "seed"),
-    [("snr-lowest-block-first", 1), ("snr-hole-repeated-at-once", 2), ("snr-window-never-grows", 8),
+    [("snr-lowest-block-first", 2), ("snr-hole-repeated-at-once", 2), ("snr-window-never-grows", 2),
      ("snr-duplicate-report-taken-for-loss", 16), ("snr-timeout-within-a-round-trip", 2)],
 )  # fmt: skip
 def test_tcp_mutant_over_a_random_link_is_accused(
@@ -100,4 +100,4 @@ def test_tcp_mutant_over_a_random_link_is_accused(
 def test_selftest_of_transfers_and_of_chosen_mutants_at_once_is_refused() -> None:
     result = CliRunner().invoke(bentpipe, ["selftest", "stp", "--transfers", "1", "--only", "X"])
     assert result.exit_code == 2
-    assert "leave all but one out" in result.output
+    assert "leave one out" in result.output

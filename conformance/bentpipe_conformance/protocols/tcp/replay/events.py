@@ -167,6 +167,7 @@ class Ack(Segment):
         rejected: the IUT has to drop the segment: sequence number outside its window, or an old
             timestamp (RFC 7323 section 5.3).
         may_heed: the acknowledgment of a rejected segment may count even so.
+        may_refuse: that of a segment at the right edge of the window may not count.
         responses: what the IUT sent because of it, in order.
     """
 
@@ -187,6 +188,7 @@ class Ack(Segment):
     beyond: bool
     rejected: bool
     may_heed: bool
+    may_refuse: bool
     responses: list[Sent] = field(default_factory=list)
 
     @property

@@ -227,7 +227,8 @@ class Receiver:
             self._echoes(packet.time, ack), self._recent_by_text, self.last_arrival,
             self._dsack(ack, blocks),
         )  # fmt: skip
-        self._duplicates.clear()
+        if not self._unread(ack):
+            self._duplicates.clear()
         if self.last_arrival is not None:
             self.last_arrival.replies.append(reply)
         self.edge = max(self.edge, reply.window_edge)
@@ -243,7 +244,13 @@ class Receiver:
         left, right = blocks[0]
         # The block around it should be the second, but stacks put it anywhere or leave it out.
         nested = any(a <= left and right <= b for a, b in blocks[1:])
-        return blocks[0] if right <= ack or nested or self._duplicates.covers(left, right) else None
+        again = self._duplicates.covers(left, right) and not self._unread(ack)
+        return blocks[0] if right <= ack or nested or again else None
+
+    def _unread(self, ack: int) -> bool:
+        """Whether the text of the latest segment cannot have been read when ``ack`` was sent."""
+        last = self.last_arrival
+        return last is not None and last.in_order and ack < min(last.end, last.window_edge)
 
     def _follow(self, ack: int, blocks: tuple[Range, ...]) -> None:
         """Let the certain view follow what the IUT shows of itself."""

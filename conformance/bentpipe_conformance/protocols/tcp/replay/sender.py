@@ -141,6 +141,7 @@ class Sender:
             packet, ack, una, self._max, max(0, ack - una) if usable else 0, duplicate,
             self._duplicates, window, ack + window, good, bad, dsack, newly,
             self._sacked.snapshot(), ancient, beyond, rejected, may_heed,
+            may_refuse,
         )  # fmt: skip
         self._last_ack = item
         return item
