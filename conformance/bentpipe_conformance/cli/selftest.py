@@ -137,7 +137,7 @@ def selftest(
 
     if transfers is not None or linux is not None:
         if only:
-            raise Failure("--only chooses mutants, and these runs have none; leave one out", USAGE)
+            raise Failure("--only chooses mutants, and these runs have none; leave all but one out", USAGE)
         if transfers:
             _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
         elif linux:
