@@ -126,11 +126,15 @@ def judge_file(
     found: list[Judged] = []
     groups = {group for group, _ in tasks}
     for group, kept in read_groups(path, observer, groups):
-        sightings, _ = without_copies(kept.sightings, observer)
-        for nth, part in enumerate(observer.separate(sightings)):
+        parts = observer.separate(without_copies(kept.sightings, observer)[0])
+        kept.sightings.clear()
+        for nth in range(len(parts)):
             task = tasks.get((group, nth))
+            # Of a large connection nothing is kept twice.
+            part, parts[nth] = parts[nth], []
             if task is not None:
                 trace = _trace(part, task, observer)
+                part.clear()
                 found += _judge((group, nth), trace, task, suite, observer, profile, stated)
     return found
 
@@ -195,8 +199,6 @@ def _judge(
 
 def _barred(suite: Suite, observer: Observer, defects: Collection[Defect]) -> dict[str, str]:
     """The requirements that cannot be judged, and why."""
-    if not defects:
-        return {}
     reasons = {name: observer.unjudgeable(name, defects) for name in suite.requirements()}
     return {name: why for name, why in reasons.items() if why}
 

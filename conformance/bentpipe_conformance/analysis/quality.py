@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bentpipe_conformance.analysis.judging import Place, Task
-from bentpipe_conformance.analysis.sketch import CLOSE_S, NEAR_SHARE, Sketch
+from bentpipe_conformance.analysis.sketch import CLOSE_S, LOSSES, NEAR_SHARE, Sketch
 from bentpipe_conformance.analysis.spool import Spool
 from bentpipe_conformance.engine.observing import Defect, End
 
@@ -79,10 +79,11 @@ def defects_of(sketch: Sketch, iut: End, *, lossy: bool) -> tuple[tuple[Defect, 
     delay = appraisal.reactions.get(iut, 0.0)
     path = delay + appraisal.reactions.get(peer, 0.0)
     near, _ = ("", "") if sketch.looped else sketch.near()
-    elsewhere = near == peer[0] or (delay > CLOSE_S and delay > NEAR_SHARE * path)
+    lost = appraisal.unreached.get(iut, 0) >= LOSSES
+    elsewhere = near == peer[0] or lost or (delay > CLOSE_S and delay > NEAR_SHARE * path)
     found = {
         Defect.ELSEWHERE: elsewhere and not sketch.looped,
-        Defect.GAPS: lossy or bool(sketch.gaps),
+        Defect.GAPS: lossy or bool(sketch.gaps) or iut in appraisal.skipped,
         Defect.LATE: not appraisal.whole,
         Defect.BACKWARDS: sketch.backwards,
         Defect.TWICE: sketch.copies > 0,

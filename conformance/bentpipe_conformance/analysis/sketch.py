@@ -21,6 +21,9 @@ networks that duplicate do so rarely, and no host sends the same packet again.""
 NEAR_SHARE = 0.25
 """An end that answers within this share of the round trip is the one the capture is at."""
 
+LOSSES = 2
+"""Packets lost between the capture and an end that show that the capture is not there."""
+
 CLOSE_S = 0.002
 """On a path shorter than this it makes no difference which side a capture is on."""
 
@@ -96,6 +99,10 @@ class Sketch:
                         f"it answers within {reactions[mine] * 1000:.3g} ms, the other end after "
                         f"{reactions[theirs] * 1000:.3g} ms"
                     )
+        unreached = self.appraisal.unreached
+        for mine, theirs in ((one, other), (other, one)):
+            if unreached.get(theirs, 0) >= LOSSES and not unreached.get(mine, 0):
+                return mine[0], "packets that the capture shows did not reach the other end"
         lags = self.appraisal.lags
         for mine, theirs in ((one, other), (other, one)):
             if lags.get(theirs, 0.0) > 5 * max(CLOSE_S, lags.get(mine, CLOSE_S)):

@@ -194,8 +194,12 @@ def read_groups(
         if only is None or group in only:
             places.setdefault(group, []).append(at)
         at += size + length
-    for group, starts in places.items():
-        yield group, _kept(octets, starts, observer)
+    while places:
+        group = next(iter(places))
+        kept = _kept(octets, places.pop(group), observer)
+        if not places:
+            octets = b""
+        yield group, kept
 
 
 def _kept(octets: bytes, starts: list[int], observer: Observer) -> Kept:

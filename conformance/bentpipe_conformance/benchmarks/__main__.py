@@ -47,6 +47,7 @@ BENCHMARKS = {
     "stp-transfer": Benchmark("transfers", "stp_transfer", 5),
     "stp-sockets": Benchmark("stp_sockets", "sockets", 3),
     "stp-connections": Benchmark("stp_sockets", "connections", 1),
+    "analyze": Benchmark("captures", "analyze", 1),
     "selftest": Benchmark("suites", "selftest", 1),
     "certify": Benchmark("suites", "certify", 1),
 }

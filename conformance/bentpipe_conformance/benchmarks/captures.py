@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import random
-import resource
 import struct
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from bentpipe_reference.tcp.path import Delivery
 from bentpipe_reference.tcp.path import Path as Link
 from bentpipe_reference.tcp.wire.codec import emit_packet
 
-from bentpipe_conformance.benchmarks.model import Figure, Report, at_least, below, cpu_seconds
+from bentpipe_conformance.benchmarks.model import Figure, Report, at_least, below
 from bentpipe_conformance.evidence.frames import Frame
 from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, write_pcapng
 
@@ -178,6 +177,3 @@ def _measured(*command: str) -> tuple[float, int]:
     )
     seconds, octets = done.stderr.split()[-2:]
     return float(seconds), int(octets)
-
-
-__all__ = ["analyze", "cpu_seconds", "record", "resource", "write_capture"]

@@ -71,6 +71,9 @@ class Appraisal:
             where nothing shows it.
         lags: for each end the longest time by which its packets lag behind the clock that they
             carry, seconds; absent where they carry none.
+        unreached: how many packets passed the capture towards each end and certainly did not reach
+            it.
+        skipped: how often each end left out what the capture had not shown it send before.
         missing: packets that prove that the capture lacks earlier ones.
         merged: packets of each end that are longer than any it may send.
     """
@@ -79,6 +82,8 @@ class Appraisal:
     whole: bool = True
     reactions: Mapping[End, float] = field(default_factory=dict)
     lags: Mapping[End, float] = field(default_factory=dict)
+    unreached: Mapping[End, int] = field(default_factory=dict)
+    skipped: Mapping[End, int] = field(default_factory=dict)
     missing: Sequence[int] = ()
     merged: Mapping[End, int] = field(default_factory=dict)
 

@@ -28,6 +28,8 @@ LARGEST_HEADER = 60
 
 _HEADER = struct.Struct("!HHIIBBHHH")
 _PROTOCOL = 6
+_SAME: dict[int, int] = {}
+"""Ports and windows by themselves: 16 bits each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def skim(packet: bytes, wire: int) -> Tcp:
         MalformedPacket: as :func:`dissect`, or the headers are not whole.
     """
     src, dst, start, data, end = _segment(packet, wire)
-    if data > len(packet):
+    if end >= data > len(packet):
         raise MalformedPacket("the capture cut the TCP header")
     return _read(packet, src, dst, start, data, end, True)
 
@@ -125,6 +127,8 @@ def _read(
     packet: bytes, src: bytes, dst: bytes, start: int, data: int, end: int, checksum_ok: bool
 ) -> Tcp:
     sport, dport, seq, ack, _, flags, window, _, _ = _HEADER.unpack_from(packet, start)
+    # Equal numbers are one object, for captures have millions of them.
+    sport, dport, window = map(_SAME.setdefault, *[(sport, dport, window)] * 2)
     offset_ok = start + 20 <= data <= end
     if not offset_ok:
         data = end

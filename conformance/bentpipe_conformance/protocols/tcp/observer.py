@@ -34,11 +34,11 @@ a shorter one may be the sender's mistake (SNR-OPT-009, SNR-OPT-010)."""
 _CLOCKS_HZ = (1000, 500, 250, 200, 100, 64, 10, 2, 1)
 """Timestamp clocks in use (RFC 7323 section 5.4)."""
 
-_DRIFT = 0.05
-"""Share by which a clock may seem to differ from its nominal rate."""
-
 _LONGEST_LAG_S = 2.0
 """A longer lag is no queue's: the clock is not what it seems (SNR-TS-003)."""
+
+_PASSED_S = 0.002
+"""A segment that passed the capture so long ago has reached the end beside it, or never will."""
 
 _PENDING = 64
 """Segments per direction whose acknowledgment is awaited to measure reactions."""
@@ -88,8 +88,8 @@ def _separate(sightings: Sequence[Sighting]) -> list[list[Sighting]]:
     return found
 
 
-def _behind(number: int, other: int) -> bool:
-    """Whether a sequence number lies behind another one."""
+def _beyond(number: int, other: int) -> bool:
+    """Whether a sequence number lies beyond another one."""
     return 0 < (number - other) % MODULUS < _HALF
 
 
@@ -102,25 +102,41 @@ class _Side:
     opened: int = 0
     holes: list[tuple[int, int]] = field(default_factory=list)
     waiting: dict[int, float] = field(default_factory=dict)
+    skipped: int = 0
+    begun: dict[int, float] = field(default_factory=dict)
     times: array[float] = field(default_factory=lambda: array("d"))
     stamps: array[int] = field(default_factory=lambda: array("L"))
 
     def sent(self, item: Sighting, tcp: Tcp) -> None:
         end = (tcp.seq + tcp.length) % MODULUS
-        if self.top is None:
+        if self.top is None or (tcp.flags & SYN and self.opened == 1):
+            self.holes.clear()
             self.top = end
-        elif _behind(tcp.seq, self.top):
+        elif _beyond(tcp.seq, self.top):
             self.holes.append((self.top, tcp.seq))
+            self.skipped += 1
         elif self.holes:
             self._fill(tcp.seq, end)
-        if end == self.top or _behind(end, self.top):
+        if end == self.top or _beyond(end, self.top):
             self.top = end
         if not tcp.length:
             return
+        self.begun.setdefault(tcp.seq, item.time)
         if end in self.waiting or (tcp.flags & SYN and self.opened > 1):
             self.waiting.pop(end, None)  # which copy is answered is unknown
         elif len(self.waiting) < _PENDING:
             self.waiting[end] = item.time
+
+    def lacks(self, number: int, blocks: Sequence[tuple[int, int]], time: float) -> bool:
+        """Whether the octet at ``number``, long since passed, has not arrived: later ones have."""
+        since = self.begun.get(number)
+        late = since is not None and time - since > _PASSED_S
+        return late and any(_beyond(left, number) for left, _ in blocks)
+
+    def forget(self, number: int) -> None:
+        """Everything below ``number`` is acknowledged."""
+        while self.begun and _beyond(number, first := next(iter(self.begun))):
+            del self.begun[first]
 
     def lag(self) -> float | None:
         """How far its packets lag behind its timestamp clock at most, seconds."""
@@ -129,21 +145,22 @@ class _Side:
         first = self.stamps[0]
         ticks = [(stamp - first) % MODULUS for stamp in self.stamps]
         rate = ticks[-1] / (self.times[-1] - self.times[0])
-        nominal = min(_CLOCKS_HZ, key=lambda known: abs(known - rate))
-        if abs(nominal - rate) > _DRIFT * nominal:
-            return None
-        behind = [time - tick / nominal for time, tick in zip(self.times, ticks, strict=True)]
-        # The clock's own steps are no lag.
-        spread = max(0.0, max(behind) - min(behind) - 2 / nominal)
-        return spread if spread <= _LONGEST_LAG_S else None
+        spreads = []
+        # A queue that fills or drains makes the clock seem faster or slower than it is.
+        for nominal in (known for known in _CLOCKS_HZ if known / 2 < rate < known * 2):
+            behind = [time - tick / nominal for time, tick in zip(self.times, ticks, strict=True)]
+            # The clock's own steps are no lag.
+            spreads.append(max(0.0, max(behind) - min(behind) - 2 / nominal))
+        least = min(spreads, default=_LONGEST_LAG_S)
+        return least if least < _LONGEST_LAG_S else None
 
     def _fill(self, start: int, end: int) -> None:
         kept: list[tuple[int, int]] = []
         for left, right in self.holes:
-            if _behind(end, left) and _behind(right, start):
-                if _behind(start, left):
+            if _beyond(end, left) and _beyond(right, start):
+                if _beyond(start, left):
                     kept.append((left, start))
-                if _behind(right, end):
+                if _beyond(right, end):
                     kept.append((end, right))
             else:
                 kept.append((left, right))
@@ -151,10 +168,10 @@ class _Side:
 
     def acknowledged(self, number: int, blocks: Iterable[tuple[int, int]]) -> bool:
         """Whether an acknowledgment covers octets that were never seen although others followed."""
-        covered = [hole for hole in self.holes if _behind(number, hole[0])]
+        covered = [hole for hole in self.holes if _beyond(number, hole[0])]
         held = [
             hole for hole in self.holes for a, b in blocks
-            if _behind(b, hole[0]) and _behind(hole[1], a)
+            if _beyond(b, hole[0]) and _beyond(hole[1], a)
         ]  # fmt: skip
         if covered or held:
             gone = {*covered, *held}
@@ -166,6 +183,7 @@ def _appraise(sightings: Sequence[Sighting]) -> Appraisal:
     sides: dict[End, _Side] = defaultdict(_Side)
     reactions: dict[End, float] = {}
     merged: dict[End, int] = defaultdict(int)
+    unreached: dict[End, set[int]] = defaultdict(set)
     missing: list[int] = []
     called = caller = answered = None
     for item in sightings:
@@ -193,6 +211,9 @@ def _appraise(sightings: Sequence[Sighting]) -> Appraisal:
             if sent_at is not None:
                 took = item.time - sent_at
                 reactions[source] = min(took, reactions.get(source, took))
+            other.forget(tcp.ack)
+            if tcp.sack and other.lacks(tcp.ack, tcp.sack, item.time):
+                unreached[source].add(tcp.ack)
             if len(other.waiting) == _PENDING:
                 other.waiting.clear()
             if other.holes and other.acknowledged(tcp.ack, tcp.sack):
@@ -202,7 +223,11 @@ def _appraise(sightings: Sequence[Sighting]) -> Appraisal:
     assert called is not None and caller is not None
     whole = bool(sides[caller].opened and sides[called].opened)
     lags = {end: lag for end, side in sides.items() if (lag := side.lag()) is not None}
-    return Appraisal((called, caller), whole, reactions, lags, tuple(missing), dict(merged))
+    lost = {end: len(numbers) for end, numbers in unreached.items()}
+    skipped = {end: side.skipped for end, side in sides.items() if side.skipped}
+    return Appraisal(
+        (called, caller), whole, reactions, lags, lost, skipped, tuple(missing), dict(merged)
+    )
 
 
 def _claims(flow: Flow, stated: Ics) -> Ics:
@@ -246,7 +271,13 @@ _LOST: Mapping[Defect, tuple[frozenset[str], str]] = {
 """What can no longer be judged because of a defect, and what to say of it."""
 
 
+_CHECKSUMS = _all_of("CON-002 CON-040")
+"""What depends on checksums, which hardware fills in after the capture, or has looked at before."""
+
+
 def _unjudgeable(requirement: str, defects: Collection[Defect]) -> str:
+    if requirement in _CHECKSUMS:
+        return "checksums are the hardware's"
     for defect, (left, why) in _LEFT.items():
         if defect in defects and requirement not in left:
             return why

@@ -6,18 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bentpipe_conformance.engine.lane import LaneError, OpenRequest
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.probe import chargen
-from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.trace import read_trace
-from bentpipe_conformance.iut.inprocess import simulated_lane
 from bentpipe_conformance.protocols.stp.arrival import withholding
 from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, near, newer
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
-from bentpipe_reference.common.link.profile import load_profiles
 
 
 def test_connect_obtains_a_cookie_and_calls_with_it(bed: Any) -> None:
@@ -142,12 +138,6 @@ def test_finish_aborts_what_is_open_and_marks_the_end(
     other.peer.wait(3.0)
     other.peer.finish()
     assert read_trace(other.lane.end(), suite=STP).packets[-1].time == pytest.approx(3.0)
-
-
-def test_tcp_lane_cannot_be_made_to_call() -> None:
-    lane = simulated_lane(suite_named("snr"), "rfc", load_profiles()["geo"])
-    with pytest.raises(LaneError, match="cannot be made to open"):
-        lane.open(OpenRequest("10.78.0.1", 9, 100))
 
 
 def test_lists_of_stats() -> None:

@@ -170,14 +170,6 @@ class ForgetsTheDeviation(Polling):
         return self._initial if srtt is None else max(srtt + self.poll_interval(), 0.2)
 
 
-@mutant("stp-waits-a-second-in-silence", breaks="STP-PL-007")
-class WaitsASecondInSilence(Polling):
-    """Has a silence time of one second at least."""
-
-    def silence_time(self) -> float:
-        return max(super().silence_time(), 1.0)
-
-
 @mutant("stp-counts-reports-to-be-discarded", breaks="STP-PL-008")
 class CountsReportsToBeDiscarded(Outgoing):
     """Keeps a peer that sends nothing but reports to be discarded."""
@@ -194,12 +186,3 @@ class HasNoLongestInterval(Polling):
     def poll_interval(self) -> float:
         srtt = self._rtt.srtt
         return self._initial if srtt is None else max(srtt / 3, 0.02)
-
-
-@mutant("stp-has-no-shortest-interval", breaks="STP-PL-002")
-class HasNoShortestInterval(Polling):
-    """Polls three times in a round trip, however short that is."""
-
-    def poll_interval(self) -> float:
-        srtt = self._rtt.srtt
-        return self._initial if srtt is None else min(srtt / 3, 2.0)

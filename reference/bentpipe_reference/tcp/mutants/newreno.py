@@ -182,3 +182,11 @@ class ExitsBelowTheFlight(NewRenoSender):
 
     def exit_window(self) -> int:
         return max(self.smss, self.flight_size - self.smss)
+
+
+@mutant("snr-never-inflates", breaks="SNR-REC-014", hk99=True)
+class NeverInflates(NewRenoSender):
+    """Duplicates do not inflate the window."""
+
+    def inflate(self) -> None:
+        return

@@ -285,3 +285,13 @@ class ReportsTheBlockAroundLast(Receiver):
         if duplicate is None or len(blocks) < 3:
             return blocks
         return blocks[0], *blocks[2:], blocks[1]
+
+
+@mutant("snr-probes-unanswered", breaks="SNR-RCV-026")
+class IgnoresProbes(Receiver):
+    """Data that a closed window keeps out is not answered."""
+
+    def on_old_text(self, seq: int, octets: int) -> None:
+        super().on_old_text(seq, octets)
+        if self.edge <= self.rcv_nxt == seq:
+            self.ack_now = False

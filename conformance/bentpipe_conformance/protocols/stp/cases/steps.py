@@ -109,32 +109,6 @@ def go_on(
             return
 
 
-FIRST_S, EARLIER_S, APART_S = 1.0, 0.2, 0.01
-"""The shortest initial interval of section 8; how long before a POLL by timer the first answer to
-it arrives, and after how many seconds each next one."""
-
-
-def answer_in_advance(connection: Connection) -> None:
-    """Let a STAT for the second POLL arrive just when that POLL leaves; the first is not answered.
-
-    STATs for a POLL that has not been sent are discarded (STP-DT-023), so that the first one which
-    is not measures next to nothing.
-
-    Raises:
-        NotReached: the credit is not used, or no second POLL comes.
-    """
-    fill(connection)
-    n_ps = connection.last_poll[0] + 1
-    connection.wait(max(0.0, FIRST_S - connection.rtt - EARLIER_S))
-    connection.inbox.clear()
-    deadline = connection.peer.now() + PATIENCE_S
-    while not any(arrival.polls for arrival in connection.inbox):
-        if connection.peer.now() > deadline:
-            raise NotReached("no second POLL came")
-        connection.stat(elements=(), n_ps=n_ps)
-        connection.wait(APART_S)
-
-
 def summoned(
     *requirements: str,
     role: Role = "receive",

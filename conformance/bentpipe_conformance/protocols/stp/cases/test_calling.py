@@ -333,7 +333,7 @@ def test_ready_bgak_with_more_credit(connection: Connection) -> None:
     connection.receive(12)
 
 
-@summoned("STP-CC-001", "STP-DT-017")
+@summoned("STP-CC-001")
 def test_calling_sds_before_the_bgak(connection: Connection) -> None:
     """What overtakes the BGAK is discarded, and taken when it is sent again."""
     connection.sd(b"first")

@@ -26,7 +26,7 @@ FEW, PART = 5, 20
 QUIET_S = 1.5
 """Seconds without a packet after which a window has opened as far as it can."""
 
-GIVEN_S = 2.5
+GIVEN_S = 5.0
 """Seconds in which a sender with data and room has surely used new credit."""
 
 PROBED_S = 8.0

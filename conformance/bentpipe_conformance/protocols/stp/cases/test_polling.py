@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from bentpipe_conformance.protocols.stp.arrival import Arrival, withholding
 from bentpipe_conformance.protocols.stp.cases.steps import (
-    APART_S,
     NEAR_S,
     PAUSE_S,
     VERY_FAR_S,
-    answer_in_advance,
     connected,
     go_on,
 )
@@ -32,9 +30,6 @@ ALL_FROM_HERE = range(6, 10_000)
 
 LATER_S = 0.6
 """Seconds by which a path becomes longer at once."""
-
-SHORT_SILENCE_S = 2.5
-"""Seconds in which several silences of 0.2 s, doubled each time, pass."""
 
 GIVEN_UP_S = 75.0
 """Seconds after which a silent peer must have been given up."""
@@ -149,21 +144,6 @@ def test_ready_path_is_very_long(connection: Connection) -> None:
     connection.stat()
     connection.receive(connection.reception.vr_r + 8, credit=8)
     go_on(connection, 7 * VERY_FAR_S, answering=False)
-
-
-@connected("STP-PL-007", "STP-PL-002", to="chargen", credit=4)
-def test_ready_round_trip_seems_very_short(connection: Connection) -> None:
-    """A STAT answers a POLL as it leaves: interval and silence time have their lower bounds."""
-    answer_in_advance(connection)
-    connection.inbox.clear()
-    first = connection.reception.vr_mr
-    for edge in range(first + 1, first + 21):
-        # One SD each time, and so a POLL as often as permitted.
-        connection.stat(n_r=max(first, edge - 4), n_mr=edge, elements=(), n_ps=0, timestamp=0)
-        connection.wait(APART_S / 4)
-    connection.wait(2 * connection.rtt)
-    connection.stat(n_r=connection.highest - 1, elements=(), n_ps=0, timestamp=0)
-    go_on(connection, connection.rtt + SHORT_SILENCE_S, answering=False)
 
 
 @connected("STP-PL-008", "STP-DT-023", to="chargen", credit=64, aborted=False)

@@ -457,7 +457,7 @@ def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
                 yield start, event.time, [event]
             start = None
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            returned = echoes(flow) and not echo.left
+            returned = echoes(flow) and echo.done
             idle = event.acknowledges_all and (event.credit > event.vt_s or returned)
             if idle and start is None:
                 start = event.time

@@ -193,7 +193,7 @@ def _last(flow: Flow) -> Iterator[SdSent]:
             left = set(event.queue) - {event.number}
             if event.stp.type == BEGIN or left or unread or event.time < (flow.established or 0.0):
                 continue
-            if ended or (echoes(flow) and echo.heard > 0 and not echo.left):
+            if ended or (echoes(flow) and echo.done):
                 yield event
         elif isinstance(event, ReportHeard) and not event.fault:
             recent = event.time

@@ -74,7 +74,8 @@ def _untrue(flow: Flow, ustat: ReportSent) -> str:
         return f"{first} had been delivered"
     if end > max(item.vr_h for item in ustat.possible):
         return f"{end - 1} is at or above VR(H)"
-    got = {sd.number for sd in flow.sds_heard if sd.time < ustat.time - flow.due_s}
+    early = ustat.time - flow.due_s
+    got = {sd.number for sd in flow.sds_heard if sd.time < early and not (sd.beyond or sd.misfit)}
     arrived = next((number for number in range(first, end) if number in got), None)
     if arrived is not None:
         return f"{arrived} had arrived"

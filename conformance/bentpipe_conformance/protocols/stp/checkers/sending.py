@@ -24,8 +24,8 @@ SENT_S, PACED = 0.1, 1.25
 _AT_ONCE = 2
 """SDs that leave at once from which on a window shows."""
 
-OPENED_S = 2.0
-"""Seconds after which a sender with nothing in flight has surely used new credit."""
+OPENED_S, PACED_RTTS = 2.0, 3.0
+"""Seconds and round trips after which a sender with nothing in flight has used new credit."""
 
 
 @checker("STP-DT-003")
@@ -332,17 +332,18 @@ def _use_of_credit(flow: Flow, context: Context, mine: Callable[[ReportHeard], b
     if flow.service != CHARGEN or flow.iut_calls or flow.own_fin is not None:
         return  # only chargen is sure to have data
     trips = context.prepared.round_trips(context.ics)
-    heard = flow.established or 0.0
+    heard, narrow = flow.established or 0.0, False
     for report in flow.reports_heard:
         if report.fault or report.stp.type == BGAK:
             continue
-        # Two silences leave a window of one SD, which may be in flight.
+        # Two silences, and losses, leave a window of one SD, which may be in flight.
         quiet, heard = report.time - heard, report.time
-        narrow = quiet >= trips.silence(report.time)[0] or len(report.wanted) > 1
+        narrow = narrow or quiet >= trips.silence(report.time)[0] or len(report.wanted) > 1
         closed = report.credit <= report.vt_s
         if report.vt_s - report.n_r > (0 if narrow else 1) or closed or not mine(report):
             continue
-        due = report.time + OPENED_S + flow.timing_error
+        # Pacing may hold it back, at one SMSS by 1.1 round trips.
+        due = report.time + OPENED_S + PACED_RTTS * trips.longest + flow.timing_error
         sd = next((sd for sd in flow.sds_sent if sd.frame > report.frame and sd.new), None)
         if sd is not None and sd.time <= due:
             if report.vt_ms <= report.vt_s or report.n_mr < report.vt_ms:

@@ -15,8 +15,9 @@ from bentpipe_conformance.protocols.stp.replay.echo import Echo
 from bentpipe_conformance.protocols.stp.replay.events import Event, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
-SERVED_S = 2.0
-"""Seconds after which a service with something to send, and nothing in flight, has surely sent."""
+SERVED_S, PACED_RTTS = 2.0, 3.0
+"""Seconds and round trips after which a service with something to send, and nothing in flight, has
+surely sent."""
 
 SERVICES = {ECHO: "echo", DISCARD: "discard", CHARGEN: "chargen"}
 
@@ -27,8 +28,11 @@ def services_do_their_work(flow: Flow, context: Context) -> Findings:
     sender, name = flow.sender, SERVICES.get(flow.service)
     if flow.iut_calls or flow.established is None or sender is None or name is None:
         return
-    patience = SERVED_S + rate_gap(flow, context) + flow.timing_error
-    work = _Work(flow, context.prepared.completion.finished or math.inf)
+    longest = context.prepared.round_trips(context.ics).longest
+    patience = SERVED_S + PACED_RTTS * longest + rate_gap(flow, context) + flow.timing_error
+    ends = context.prepared.completion
+    finished = ends.finished if ends.certain else None
+    work = _Work(flow, math.inf if finished is None else finished)
     for event in flow.events:
         if not flow.established <= event.time <= flow.over:
             continue
@@ -38,9 +42,8 @@ def services_do_their_work(flow: Flow, context: Context) -> Findings:
     since = work.since
     if since is not None and flow.over - since.time > patience:
         yield context.violated(
-            f"{name} sent nothing for {SERVED_S:g} s, though it had {work.has} and nothing was in "
-            "flight",
-            since, expected=f"an SD within {SERVED_S:g} s", actual="none",
+            f"{name} sent nothing for {patience:.2g} s, though it had {work.has}",
+            since, expected=f"an SD within {patience:.2g} s", actual="none",
         )  # fmt: skip
     if flow.service == CHARGEN:
         yield from _pattern(flow, context)

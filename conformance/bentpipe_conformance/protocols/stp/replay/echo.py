@@ -16,16 +16,21 @@ def echoes(flow: Flow) -> bool:
 
 @dataclass(slots=True)
 class Echo:
-    """Octets that the IUT has received in sequence, and octets that it has sent first."""
+    """Octets that the IUT has received in sequence, and octets that it has sent first.
+
+    ``sure`` turns False with an SD that it may have discarded.
+    """
 
     heard: int = 0
     echoed: int = 0
+    sure: bool = True
     _following: int = 0
     _sizes: dict[int, int] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
         """Count an event of the connection."""
         if isinstance(event, SdHeard):
+            self.sure = self.sure and not (event.beyond or event.misfit)
             self._sizes.setdefault(event.number, len(event.stp.data))
             while self._following in self._sizes:
                 self.heard += self._sizes[self._following]
@@ -35,5 +40,10 @@ class Echo:
 
     @property
     def left(self) -> bool:
-        """Whether something awaits being sent back."""
-        return self.echoed < self.heard
+        """Whether something surely awaits being sent back."""
+        return self.sure and self.echoed < self.heard
+
+    @property
+    def done(self) -> bool:
+        """Whether surely nothing does, of what has arrived."""
+        return self.sure and 0 < self.heard <= self.echoed

@@ -65,7 +65,7 @@ def test_recovery_one_transmission_per_acknowledgment(connection: Connection) ->
     connection.receive(60, losing=[16, 18, 19, 21, 23])
 
 
-@connected("SNR-FR-009", "SNR-REC-005", "SNR-REC-006", "SNR-REC-007", sack=False)
+@connected("SNR-FR-009", "SNR-REC-005", "SNR-REC-006", "SNR-REC-007", "SNR-REC-014", sack=False)
 def test_recovery_window(connection: Connection) -> None:
     """One loss in a large window: what leaves during recovery and at its end.
 

@@ -240,7 +240,7 @@ def _fill(connection: Connection, size: int) -> None:
             full += 1
 
 
-@connected("SNR-RCV-021", "SNR-RCV-025", "SNR-RCV-017", "SNR-RCV-018", to="echo")
+@connected("SNR-RCV-021", "SNR-RCV-025", "SNR-RCV-026", "SNR-RCV-017", "SNR-RCV-018", to="echo")
 def test_echo_whose_user_cannot_write(connection: Connection) -> None:
     """The tester takes nothing of the echo, so that the user stops reading and the window closes.
 

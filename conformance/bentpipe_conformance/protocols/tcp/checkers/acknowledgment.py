@@ -184,15 +184,18 @@ def _runs(acks: Iterable[Ack], member: Callable[[Ack], bool], least: int) -> Ite
 @checker("SNR-ACK-007")
 def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Findings:
     """Duplicates that report nothing new cause no flood (RFC 5681 section 3.2, RFC 9937)."""
-    # Exercised by runs of at least six duplicates that report nothing new. New data counts only
-    # where no pacing delays it and it certainly waited: what left before was not all (PSH,
-    # RFC 9293 MUST-61), so that nothing the user has just written is taken for it.
+    # Exercised by runs of at least six duplicates that report nothing new. What leaves is counted
+    # only where no pacing delays it, and new data only where it certainly waited: PSH (RFC 9293
+    # MUST-61) shows where the queue was empty, so that a later write is not taken for it.
     rtt = minimum_rtt(flow)
     at_once = acts_at_once(context.ics)
     for run in _runs(
         flow.acks, lambda ack: ack.duplicate and not ack.newly_sacked and not ack.blocks, 6
     ):
-        yield _judge_storm(run, rtt, context, at_once and _was_waiting(flow, run[0]))
+        released = [item for ack in run for item in ack.responses]
+        if not _was_waiting(flow, run[0]):
+            released = [item for item in released if item.retransmission]
+        yield _judge_storm(run, released, rtt, context, at_once=at_once)
 
 
 def _was_waiting(flow: Flow, ack: Ack) -> bool:
@@ -203,9 +206,9 @@ def _was_waiting(flow: Flow, ack: Ack) -> bool:
     return newest is not None and not newest.tcp.flags & PSH
 
 
-def _judge_storm(run: list[Ack], rtt: float, context: Context, counts_new: bool) -> Finding:
-    released = (item for ack in run for item in ack.responses)
-    sent = [item for item in released if counts_new or item.retransmission]
+def _judge_storm(
+    run: list[Ack], sent: list[Sent], rtt: float, context: Context, *, at_once: bool
+) -> Finding:
     last: dict[int, Sent] = {}
     for item in sent:
         before = last.get(item.start)
@@ -219,6 +222,9 @@ def _judge_storm(run: list[Ack], rtt: float, context: Context, counts_new: bool)
             )
         if item.retransmission:
             last[item.start] = item
+    if not at_once:
+        # Pacing may have delayed what something else released until now.
+        return context.holds(f"{len(run)} duplicates repeated no retransmission", run[-1])
     most = 2 * len(run) + 2
     sentence = f"{len(run)} duplicates released {len(sent)} segments"
     where = run[-1], *(sent[-3:] if len(sent) > most else ())

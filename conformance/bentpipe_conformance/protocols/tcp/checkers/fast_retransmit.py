@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -191,8 +192,18 @@ def held_segments(flow: Flow, ack: Ack) -> int:
     """How many segments, however small, an acknowledgment and those before it report held."""
     return sum(
         not sent.retransmission and any(a <= sent.start and sent.end <= b for a, b in ack.sacked)
-        for sent in flow.between(0.0, ack.time)
+        for sent in _sent_from(ack.sacked[0][0] if ack.sacked else ack.max, flow, ack)
     )
+
+
+def _sent_from(offset: int, flow: Flow, ack: Ack) -> Iterator[Sent]:
+    """What had been sent from an offset on when an acknowledgment arrived, the latest first."""
+    number = ack.packet.number
+    for at in range(bisect_left(flow.sent, number, key=lambda s: s.packet.number) - 1, -1, -1):
+        sent = flow.sent[at]
+        if not sent.retransmission and sent.end <= offset:
+            return
+        yield sent
 
 
 def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, flow: Flow) -> bool:
@@ -201,10 +212,15 @@ def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, fl
     It may once the segment has been on its way longer, by a reordering window, than the newest of
     the held segments was.
     """
-    before = [s for s in flow.sent if s.packet.number < m.ack.packet.number]
-    own = max((s.time for s in before if s.start <= start < s.end), default=None)
-    newest = max((s.time for s in before if any(a <= s.start < b for a, b in held)), default=None)
-    if own is None or newest is None:
+    own = newest = None
+    for sent in _sent_from(start, flow, m.ack):
+        if own is None and sent.start <= start < sent.end:
+            own = sent.time
+        if newest is None and any(a <= sent.start < b for a, b in held):
+            newest = sent.time
+        if own is not None and newest is not None:
+            break
+    else:
         return False
     return (time - own) - (m.ack.time - newest) >= REORDERING_WINDOW_SHARE * m.rtt
 

@@ -7,7 +7,7 @@ from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.closing import DAYTIME_PORT, ECHO_PORT
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, SYN
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset
 from bentpipe_conformance.protocols.tcp.replay.stream import Stream
@@ -110,7 +110,7 @@ def silence_ends_a_connection(flow: Flow, context: Context) -> Findings:
             heard = packet.time
             owed = None
             continue
-        segment = next(iter([s for s in flow.leaving if s.packet is packet]))
+        segment = Segment(packet)
         if is_reset(segment):
             owed = None if owed is None else owed
             continue
@@ -139,7 +139,7 @@ def stream_is_consistent(flow: Flow, context: Context) -> Findings:
             expected = f"data from offset {sent.max}"
             yield context.violated(sentence, sent, expected=expected, actual=sent.span)
             return
-        if not sent.payload:
+        if not sent.payload or sent.tcp.missing or sent.start < 0:
             continue
         stream.add(sent.start, sent.tcp.payload)
         if stream.disputed(sent.start, end):

@@ -171,7 +171,8 @@ def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
         if not isinstance(event, Ack) or not event.acceptable:
             continue
         if event.advance:
-            original = {k: v for k, v in original.items() if k + len(v) > event.ack}
+            while original and _ended(original, event.ack):
+                del original[next(iter(original))]
         reneged = event.sacked and event.sacked[0][0] <= event.ack < event.max
         if not reneged or (not event.advance and not event.newly_sacked):
             continue
@@ -183,6 +184,12 @@ def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
             sentence = f"reneged data was not retransmitted within {patience:.0f} s"
             expected = f"a retransmission of offset {event.ack}"
             yield context.violated(sentence, event, expected=expected, actual="none")
+
+
+def _ended(original: dict[int, bytes], ack: int) -> bool:
+    """Whether the first of the segments ends at or below an acknowledgment number."""
+    start = next(iter(original))
+    return start + len(original[start]) <= ack
 
 
 def _next_of_una(flow: Flow, index: int) -> Sent | Ack | None:

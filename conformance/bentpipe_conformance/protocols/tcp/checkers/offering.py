@@ -1,10 +1,15 @@
-"""Checkers for the window that a receiver offers (SNR-RCV-021 and 025)."""
+"""Checkers for the window that a receiver offers (SNR-RCV-021, 025 and 026)."""
 
 from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
+from bentpipe_conformance.protocols.tcp.replay.answers import (
+    LONGEST_DELAY_S,
+    answer_within,
+    still_receiving,
+)
 from bentpipe_conformance.protocols.tcp.replay.events import Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 
@@ -83,4 +88,22 @@ def closed_window_is_opened(flow: Flow, context: Context) -> Findings:
             expected = f"a window of {_least(flow, widest)} octets, everything having been read"
             actual = "no more"
             yield context.violated(sentence, closed, emptied, expected=expected, actual=actual)
+            return
+
+
+@checker("SNR-RCV-026")
+def probe_is_answered(flow: Flow, context: Context) -> Findings:
+    """A probe of a closed window is answered (RFC 9293 section 3.8.6.1)."""
+    # Exercised by data at the next expected offset, which the window does not admit.
+    for arrival in still_receiving(flow):
+        closed = arrival.window_edge <= arrival.expected == arrival.start
+        if not closed or arrival.may_be_stale or arrival.lacks_timestamp:
+            continue
+        answer = answer_within(flow, arrival, LONGEST_DELAY_S)
+        if answer.timely == "in time" and answer.reply is not None:
+            yield context.holds("a probe of the closed window was answered", answer.reply, arrival)
+        elif answer.timely == "late":
+            sentence = "a probe of the closed window was not answered in time"
+            expected = f"an acknowledgment of {arrival.expected} within {LONGEST_DELAY_S} s"
+            yield context.violated(sentence, arrival, expected=expected, actual="none")
             return

@@ -222,7 +222,9 @@ def echo_is_exact(flow: Flow, context: Context) -> Findings:
     last = None
     for sent in flow.sent:
         end = sent.start + sent.payload
-        if not sent.payload or sent.tcp.missing or stream.disputed(sent.start, end):
+        # A probe may repeat the number of the SYN, at which there is no data.
+        unknown = sent.tcp.missing or stream.disputed(sent.start, end)
+        if not sent.payload or sent.start < 0 or unknown:
             continue
         if not stream.equals(sent.start, sent.tcp.payload):
             source = [a for a in flow.arrivals if a.start <= sent.start < a.end][:1]

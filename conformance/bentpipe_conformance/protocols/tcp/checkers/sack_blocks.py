@@ -108,7 +108,9 @@ def first_block_holds_the_trigger(flow: Flow, context: Context) -> Findings:
             continue
         first = reply.sack[0]
         candidates = [*unanswered, *(a for a in moment.recent if a.out_of_order)]
-        found = [a for a in candidates if first[0] <= a.start and a.start + a.payload <= first[1]]
+        # What lies beyond the window's edge may have been cut off.
+        ends = [(a, min(a.start + a.payload, a.window_edge)) for a in candidates]
+        found = [a for a, end in ends if first[0] <= a.start and end <= first[1]]
         cause = unanswered[-1]
         if found:
             yield context.holds("the first block holds the segment that caused it", reply, found[0])

@@ -142,7 +142,9 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Findings:
         if arrived < episode.flight / 2 + context.permitted("margin_segments") * segment:
             continue
         before = max((s.outstanding for s in flow.sent if s.time < episode.first.time), default=0)
-        room = episode.first.window_edge >= episode.recover + 2 * segment
+        # A window that moved back may have left no room.
+        edge = min((ack.window_edge for ack in acks), default=episode.first.window_edge)
+        room = edge >= episode.recover + 2 * segment
         full = any(sent.new and sent.payload >= segment for sent in end.responses)
         waiting = full and data_waited(flow, end)
         if room and waiting and before >= episode.flight + 2 * segment:

@@ -145,7 +145,8 @@ def _wanted(step: Step, flow: Flow, smss: int) -> str | None:
     if not sent.retransmission or sent.start < before.high_rxt:
         # That a segment is retransmitted twice is another requirement's business.
         return None
-    if sent.window_edge - sent.max >= smss and _busy(flow, sent):
+    edge = sent.window_edge if sent.cause is None else sent.cause.window_edge
+    if edge - sent.max >= smss and _busy(flow, sent):
         return "new data"
     if before.doubtful is not None:
         right = sent.start == before.doubtful[0]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.replay.events import (
     DUPLICATE_THRESHOLD,
     Ack,
@@ -21,7 +21,11 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     octets,
 )
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
+from bentpipe_conformance.protocols.tcp.replay.moments import (
+    ROUND_TRIP_SHARE,
+    acts_at_once,
+    disturbed_at,
+)
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -29,6 +33,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     largest_segment,
     never_short_of_data,
     short_of_data,
+    stopped_at,
 )
 
 AT_EXIT_RTTS = 0.25
@@ -311,6 +316,39 @@ def sent_by_duplicates(flow: Flow, episode: Episode) -> int:
             break
         total += sum(sent.length for sent in ack.responses if sent.new)
     return total
+
+
+@checker("SNR-REC-014")
+def duplicates_let_data_out(flow: Flow, context: Context) -> Findings:
+    """The inflated window is used (RFC 5681 section 3.2 step 5)."""
+    # Exercised by a recovery without SACK whose duplicates inflate the window beyond the flight.
+    if flow.handshake.sack or not always_sends(flow) or not acts_at_once(context.ics):
+        return
+    segment = largest_segment(flow)
+    for episode in context.prepared.episodes:
+        if not episode.fast or episode.nested or disturbed_at(episode) < math.inf:
+            continue
+        window = episode.flight // 2 - 2 * segment + DUPLICATE_THRESHOLD * segment
+        further = [ack for ack in episode.acks if not ack.advance]
+        first = next((ack for ack in episode.acks if ack.advance), None)
+        further = [a for a in further if first is None or a.packet.number < first.packet.number]
+        window += sum(ack.duplicate for ack in further) * segment
+        slack = context.permitted("slack_segments") * segment
+        if not further or further[-1].window_edge - episode.recover < 2 * segment:
+            continue
+        if window - episode.flight < slack or further[-1].packet.number >= stopped_at(flow):
+            continue
+        new = [sent for ack in further for sent in ack.responses if sent.new]
+        yield judged(
+            context,
+            bool(new),
+            f"{len(further)} further duplicates sent {len(new)} new segments",
+            further[-1],
+            *new[:1],
+            episode.first,
+            expected="new data: the inflated window exceeds what is outstanding",
+            actual="none",
+        )
 
 
 def _judge_inflation(flow: Flow, context: Context, *, partial: bool) -> Findings:

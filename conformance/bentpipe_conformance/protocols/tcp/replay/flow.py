@@ -154,6 +154,7 @@ class _Replay:
             self.sender.edge = tcp.window
         if self._completes(packet, tcp):
             handshake.established = packet.time
+            self.sender.answered(tcp)
         if handshake.window_scale and handshake.offer and handshake.answer:
             self.sender.shift = min(handshake.offer.window_scale or 0, MAX_WINDOW_SHIFT)
             self.receiver.shift = min(handshake.answer.window_scale or 0, MAX_WINDOW_SHIFT)
@@ -163,14 +164,19 @@ class _Replay:
     def _is_refused(self, tcp: Tcp) -> bool:
         """Whether a SYN-ACK acknowledges something other than the IUT's SYN."""
         opens = self.flow.handshake.iut_opens and tcp.flags & ACK
-        return bool(opens) and self.sender.offset(tcp.ack) != 0
+        return bool(opens) and not self._answers(tcp)
+
+    def _answers(self, tcp: Tcp) -> bool:
+        """Whether a SYN-ACK acknowledges the IUT's SYN, with or without the data in it."""
+        syn = self.flow.handshake.answer
+        return 0 <= self.sender.offset(tcp.ack) <= (syn.size if syn is not None else 0)
 
     def _completes(self, packet: Packet, tcp: Tcp) -> bool:
         """Whether a SYN-ACK is the first that answers the IUT's SYN."""
         handshake = self.flow.handshake
         if packet.outgoing or not tcp.flags & ACK or not handshake.iut_opens:
             return False
-        return handshake.established is None and self.sender.offset(tcp.ack) == 0
+        return handshake.established is None and self._answers(tcp)
 
     def _leaving(self, packet: Packet, tcp: Tcp) -> None:
         flow = self.flow
@@ -184,19 +190,20 @@ class _Replay:
             flow.events.append(sent)
 
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
-        flow = self.flow
-        unsent = False
+        flow, unsent, sure = self.flow, False, True
         if tcp.flags & ACK:
             rejected = self.receiver.rejects(tcp)
             may_heed = rejected and self.receiver.may_heed(tcp)
             ack = self.sender.acknowledged(packet, tcp, rejected=rejected, may_heed=may_heed)
             unsent = ack.beyond
+            # What is dropped for its acknowledgment may be dropped before its timestamp counts.
+            sure = not (ack.ancient or ack.beyond)
             flow.acks.append(ack)
             flow.events.append(ack)
             if flow.handshake.established is None and ack.acceptable:
                 flow.handshake.established = packet.time
         self.sender.last_in = packet.time
-        arrival = self.receiver.arriving(packet, tcp, unsent=unsent)
+        arrival = self.receiver.arriving(packet, tcp, unsent=unsent, sure=sure)
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)

@@ -14,8 +14,9 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import disturbed_at
+from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import always_sends, largest_segment
 
 
@@ -64,7 +65,7 @@ class Rest:
     Attributes:
         ack: the acknowledgment.
         after: the situation.
-        window_edge: highest right edge offered.
+        window_edge: right edge offered last, which may have moved back.
         until: when the next acknowledgment came.
         top: snd_max.
     """
@@ -113,6 +114,7 @@ class _Tracker:
         self._held: tuple[Range, ...] = episode.first.sacked
         self._high_rxt = self._una
         self._rescued = False
+        self._repeated: dict[int, float] = {}
         self._out = self._delivered = 0
         if episode.trigger is not None:
             self._delivered = episode.trigger.advance + episode.trigger.newly_sacked
@@ -134,8 +136,15 @@ class _Tracker:
             self._first_gap(highest), tail, self._rescued,
         )  # fmt: skip
 
+    def may_be_timed(self, sent: Sent, rtt: float) -> bool:
+        """Whether a timer may have sent a segment: no timer repeats one within a round trip."""
+        before = self._repeated.get(sent.start, math.inf)
+        return sent.timed or sent.time - before >= ROUND_TRIP_SHARE * rtt
+
     def sent(self, sent: Sent) -> None:
         """A segment left."""
+        if sent.retransmission:
+            self._repeated[sent.start] = sent.time
         if sent is not self.recovery.episode.first:
             self.recovery.steps.append(Step(sent, self.choice(), self._delivered, self._out))
         highest = self._held[-1][1] if self._held else self._una
@@ -175,7 +184,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
         if episode.fast and not episode.nested and not episode.first.timed
         and disturbed_at(episode) > -math.inf
     }  # fmt: skip
-    busy = always_sends(flow)
+    busy, rtt = always_sends(flow), minimum_rtt(flow)
     others = {episode.first for episode in episodes} - set(begun)
     found: list[Recovery] = []
     tracker: _Tracker | None = None
@@ -189,7 +198,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
             if tracker is not None and (event is tracker.recovery.episode.end or reneges(event)):
                 tracker = None
             if event.acceptable:
-                edge = max(edge, event.window_edge)
+                edge = event.window_edge
                 extra = 0 if event.advance else extra
             if tracker is not None:
                 tracker.acknowledged(event)
@@ -199,9 +208,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
                 tracker = _Tracker(begun[event], event.flight - extra, smss)
                 found.append(tracker.recovery)
                 last = event.cause
-            elif tracker is not None and (
-                event in others or event.time >= disturbed_at(tracker.recovery.episode)
-            ):
+            elif tracker is not None and (event in others or tracker.may_be_timed(event, rtt)):
                 tracker = None
             if tracker is not None:
                 tracker.sent(event)

@@ -68,6 +68,7 @@ class Receiver:
         self._recent: frozenset[int] = frozenset()
         self._recent_by_text: frozenset[int] = frozenset()
         self._last_by_text = 0
+        self._echoed: frozenset[int] = frozenset()
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
         self._offered = 0
@@ -78,8 +79,8 @@ class Receiver:
         if tcp.tsval is not None:
             self._recent = self._recent_by_text = frozenset({tcp.tsval})
             self._last_by_text = tcp.tsval
-        if tcp.size:
-            self._arrive(0, tcp.size)
+        if tcp.length > 1:
+            self._arrive(0, tcp.length - 1)
 
     def offers(self, window: int) -> None:
         """The IUT offered ``window`` octets in a SYN, where it is never scaled."""
@@ -122,10 +123,13 @@ class Receiver:
             return self.expected <= start <= max(self.edge, self.expected)
         return start < self.edge and start + length > self.expected
 
-    def arriving(self, packet: Packet, tcp: Tcp, *, unsent: bool = False) -> Arrival | None:
+    def arriving(
+        self, packet: Packet, tcp: Tcp, *, unsent: bool = False, sure: bool = True
+    ) -> Arrival | None:
         """A segment reached the IUT; what it is when it carries data or FIN.
 
-        ``unsent`` tells that it acknowledges what was never sent, for which it is dropped.
+        ``unsent`` tells that it acknowledges what was never sent, for which it is dropped, ``sure``
+        that nothing about its acknowledgment may keep it from being processed.
         """
         start = self.offset(tcp.seq)
         end = start + tcp.length
@@ -134,7 +138,7 @@ class Receiver:
         bare = self.timestamps and tcp.tsval is None
         # What lies beyond an edge that has moved back may be refused, or not.
         shrunk = inside and self._offered < min(end, self.edge)
-        sure = inside and not stale and not shrunk and not self._doubt
+        sure = sure and inside and not stale and not shrunk and not self._doubt
         self._stamp(packet.time, tcp, start, end, usable=sure)
         if not tcp.length:
             return None
@@ -268,7 +272,9 @@ class Receiver:
             if item.updated and item.sure:
                 insort(later, item.tsval)
         self._recent |= kept
-        return frozenset(possible)
+        if possible != self._echoed:
+            self._echoed = frozenset(possible)
+        return self._echoed
 
 
 def _drop_reached(ranges: RangeSet, limit: int) -> int:

@@ -70,8 +70,13 @@ class Sender:
         self._last_out = float("-inf")
 
     def opened(self, tcp: Tcp) -> None:
-        """The IUT's SYN left."""
+        """The IUT's SYN left, perhaps with data (RFC 7413)."""
         self._out = Direction(tcp.seq)
+        self._max = tcp.size
+
+    def answered(self, tcp: Tcp) -> None:
+        """A SYN-ACK answered the IUT's SYN: data of the SYN that it leaves out counts as unsent."""
+        self._una = self._max = min(self._max, max(0, self.offset(tcp.ack)))
 
     def offset(self, sequence: int) -> int:
         """A sequence number of the IUT's direction as an offset."""

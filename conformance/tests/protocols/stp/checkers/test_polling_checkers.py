@@ -236,7 +236,7 @@ def test_idle_connection_that_never_asks() -> None:
 
 
 def test_polls_into_a_closed_window_are_no_sign_of_idleness() -> None:
-    story = StpStory(credit=4).opened()
+    story = StpStory(credit=4).opened().iut(STAT, 0, n_mr=64)
     for number in range(3):
         story.iut(SD, number)
     story.iut(SDP, 3).tester(STAT, 4, n_mr=4, after=RTT)
@@ -271,7 +271,7 @@ def test_silence_that_no_measurement_explains_is_none_of_smoothing() -> None:
 
 @pytest.mark.parametrize(("wait", "verdict"), [(1.8, PASS), (6.0, FAIL)])
 def test_echo_has_data_and_no_credit(wait: float, verdict: set[Verdict]) -> None:
-    story = StpStory(credit=4).opened()
+    story = StpStory(credit=4).opened().iut(STAT, 0, n_mr=64)
     for number in range(4):
         story.tester(SD, number, data=b"x").iut(SDP, number, data=b"x", n_ps=number + 1)
     story.tester(STAT, 4, n_ps=4, n_mr=4, after=RTT).tester(SD, 4, data=b"x", after=2.0)

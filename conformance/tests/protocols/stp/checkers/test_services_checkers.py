@@ -12,9 +12,9 @@ from bentpipe_conformance.protocols.stp.story import FAIL, NOTHING, PASS, StpSto
 SERVICES = "STP-DT-030"
 
 
-def later(story: StpStory, service: int, seconds: float = 5.0) -> set[Verdict]:
+def later(story: StpStory, service: int, flags: int = 0) -> set[Verdict]:
     """The verdicts when the capture has gone on."""
-    return story.tester(SD, 0, after=seconds).of_service(service).verdicts(SERVICES)
+    return story.tester(SD, 0, flags=flags, after=9.0).of_service(service).verdicts(SERVICES)
 
 
 @pytest.mark.parametrize(("octets", "verdict"), [(chargen(0, 300), PASS), (bytes(300), FAIL)])
@@ -34,7 +34,7 @@ def test_service_that_never_sends(service: int, verdict: set[Verdict]) -> None:
 def test_echo_keeps_what_it_received_with_and_without_credit(
     n_mr: int, verdict: set[Verdict]
 ) -> None:
-    story = StpStory(credit=4).opened()
+    story = StpStory(credit=4).opened().iut(STAT, 0, n_mr=64)
     for number in range(4):
         story.tester(SD, number, data=b"x").iut(SDP, number, data=b"x", n_ps=number + 1)
     story.tester(STAT, 4, n_ps=4, n_mr=n_mr, after=0.6).tester(SD, 4, data=b"y", after=0.1)
@@ -45,4 +45,4 @@ def test_echo_keeps_what_it_received_with_and_without_credit(
 def test_service_that_does_not_close(service: int) -> None:
     story = StpStory(credit=8).opened().iut(SDP, 0, data=chargen(0, 9))
     story.tester(STAT, 1, after=0.6).tester(SD, 0, flags=FIN, after=0.1)
-    assert Verdict.FAIL in later(story, service)
+    assert Verdict.FAIL in later(story, service, FIN)
