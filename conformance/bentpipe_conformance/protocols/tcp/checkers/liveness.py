@@ -141,7 +141,7 @@ def stream_is_consistent(flow: Flow, context: Context) -> Findings:
             return
         if not sent.payload or sent.tcp.missing or sent.start < 0:
             continue
-        # A keep-alive or probe below what is acknowledged may carry a garbage octet (section 3.8.4).
+        # Below what is acknowledged: a keep-alive, which may carry a garbage octet (section 3.8.4).
         if sent.payload == 1 and end <= sent.una:
             continue
         stream.add(sent.start, sent.tcp.payload)
