@@ -42,11 +42,7 @@ def test_first_example_is_caught_and_named(
 @pytest.mark.parametrize("protocol", EXAMPLES.values())
 def test_every_example_changes_packets(protocol: str) -> None:
     for fault in examples(protocol).values():
-<<<<<<< HEAD
         assert activity_of(fault, subject_of(protocol), range(1, 11)).active
-=======
-        assert activity_of(fault, subject_of(protocol), range(1, 10)).active
->>>>>>> exam
 
 
 def test_fault_that_changes_nothing_or_breaks_is_told_to_its_author(
