@@ -12,12 +12,7 @@ from dataclasses import dataclass, field
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
-from bentpipe_conformance.protocols.tcp.replay.events import (
-    DUPLICATE_THRESHOLD,
-    Ack,
-    Sent,
-    octets,
-)
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
@@ -217,8 +212,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
                 tracker = None
             if tracker is not None:
                 tracker.sent(event)
-            elif event.new and busy and (ack := event.cause) and ack.newly_sacked:
-                # What a user has just written may leave on a duplicate by chance; more than what is
-                # reported held had been held back before.
-                extra = extra if ack.advance else min(extra + event.length, octets(ack.sacked))
+            elif event.new and busy and (ack := event.cause) is not None:
+                # What a user has just written may leave on a duplicate by chance.
+                extra += event.length if ack.newly_sacked and not ack.advance else 0
     return tuple(found)
