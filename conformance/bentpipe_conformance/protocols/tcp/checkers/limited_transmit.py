@@ -158,6 +158,9 @@ def _may_have_been_written_since(m: Moment, flow: Flow, context: Context) -> boo
     last = m.last_advance
     if last is None or not last.responses[-1].tcp.flags & PSH:
         return False
+    clocked_out = sum(sent.length for sent in last.responses)
+    if clocked_out > 2 * last.advance:
+        return True  # more than slow start: all that waited has left, and the window may be open
     exact = context.timing_error <= EXACT_S
     enough = min(SLUGGISH_S, m.rtt / 4) if exact else SLUGGISH_S
     return not always_sends(flow) or m.ack.time - last.time < enough
