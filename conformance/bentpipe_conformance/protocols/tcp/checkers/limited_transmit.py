@@ -11,13 +11,18 @@ from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
+    EXACT_S,
     SLUGGISH_S,
     Moment,
     acts_at_once,
     leaves_window,
     reaction,
 )
-from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, more_waited
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    always_sends,
+    largest_segment,
+    more_waited,
+)
 
 
 def _early_duplicates(context: Context) -> Iterator[Moment]:
@@ -144,6 +149,22 @@ def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Findin
             yield from within_window(flow, context, m, what)
 
 
+def _may_have_been_written_since(m: Moment, flow: Flow, context: Context) -> bool:
+    """Whether new data may leave because the user refills the queue that the window had emptied.
+
+    A user that always sends has done so after a pause.
+    """
+    last = m.last_advance
+    if last is None or not last.responses[-1].tcp.flags & PSH:
+        return False
+    clocked_out = sum(sent.length for sent in last.responses)
+    if clocked_out > 2 * last.advance:
+        return True  # more than slow start: all that waited has left, and the window may be open
+    exact = context.timing_error <= EXACT_S
+    enough = min(SLUGGISH_S, m.rtt / 4) if exact else SLUGGISH_S
+    return not always_sends(flow) or m.ack.time - last.time < enough
+
+
 @checker("SNR-LT-004")
 def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Findings:
     """With SACK, a duplicate that reports nothing sends nothing (RFC 5681 section 3.2 step 1)."""
@@ -154,8 +175,8 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Fin
         room = m.window_edge - m.ack.max >= largest_segment(flow)
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue
-        if m.last_advance is not None and m.last_advance.responses[-1].tcp.flags & PSH:
-            continue  # it emptied the queue; what leaves now may have been written since
+        if _may_have_been_written_since(m, flow, context):
+            continue
         new = m.new_data
         octets = sum(sent.payload for sent in new)
         sentence = f"duplicate {m.ack.duplicates}, which reports nothing, sent {octets} new octets"

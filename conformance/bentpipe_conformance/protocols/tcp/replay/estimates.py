@@ -39,7 +39,9 @@ class _Variant:
     """One way to take samples: with the handshake's or not, with repeated segments' or not."""
 
     def __init__(self, coarse: float) -> None:
-        self._estimator = RttEstimator(minimum=0.0, maximum=float("inf"), granularity=coarse)
+        self._estimator = RttEstimator(
+            initial=1.0, minimum=0.0, maximum=float("inf"), granularity=coarse
+        )
         self.steady = True
 
     def sample(self, seconds: float) -> None:
