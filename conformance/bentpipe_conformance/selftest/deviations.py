@@ -21,6 +21,8 @@ class Deviation:
         reason: why the implementation does otherwise.
         seen: the packets in which it was seen.
         settings: under which it shows; empty for all.
+        instead: permitted alternatives of the checker that say what the implementation does; only
+            what they permit is this deviation. Empty where the checker has none.
     """
 
     stack: str
@@ -29,9 +31,10 @@ class Deviation:
     reason: str
     seen: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    instead: Mapping[str, Any] = field(default_factory=dict)
 
     def explains(self, requirement: str, settings: Mapping[str, Any]) -> bool:
-        """Whether an accusation under these settings is this deviation."""
+        """Whether an accusation under these settings may be this deviation (see ``instead``)."""
         return requirement == self.requirement and all(
             settings.get(name) == value for name, value in self.settings.items()
         )

@@ -12,20 +12,24 @@ import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bentpipe_conformance.bed.encounter import Encounter, Evidence, Meeting, order
 from bentpipe_conformance.bed.errors import BedError, last_line
 from bentpipe_conformance.bed.kernel import find_virtual
 from bentpipe_conformance.bed.place import NO_VIRTUAL_KERNEL
 from bentpipe_conformance.bed.uml import run
-from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.checking import judge, load_checkers
+from bentpipe_conformance.engine.context import Context
+from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.statement import Ics
 from bentpipe_conformance.engine.suite import suite_named
-from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.selftest.deviations import known_deviations
+from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
 from bentpipe_conformance.selftest.innocence import Accusation, Hearing
 from bentpipe_conformance.selftest.linux import draw_encounter, settings, statement
 from bentpipe_conformance.selftest.pool import work_through
@@ -104,6 +108,24 @@ def _own_fin(captured: Sequence[Captured]) -> float:
     return next(ends, math.inf)
 
 
+def _permits(deviation: Deviation, found: Finding, trace: Trace[Any], ics: Ics) -> bool:
+    """Whether what a deviation permits instead of the requirement makes a finding go away."""
+    if not deviation.instead:
+        return True
+    suite = suite_named(SUITE)
+    check = load_checkers(suite)[found.requirement]
+    requirement = suite.requirements()[found.requirement]
+    permitted = {**requirement.alternatives.get(PROFILE, {}), **deviation.instead}
+    altered = replace(requirement, alternatives={PROFILE: permitted})
+    for flow in suite.interpreter.read_flows(trace):
+        prepared = suite.interpreter.prepare(flow)
+        context = Context(altered, PROFILE, ics, trace.timing_error, prepared)
+        for again in check(flow, context):
+            if again.verdict is found.verdict and again.packets == found.packets:
+                return False
+    return True
+
+
 def hear(encounter: Encounter, evidence: Evidence) -> Hearing:
     """Judge one encounter."""
     suite = suite_named(SUITE)
@@ -123,7 +145,10 @@ def hear(encounter: Encounter, evidence: Evidence) -> Hearing:
                 passed.add(found.requirement)
             elif found.verdict in (Verdict.FAIL, Verdict.ERROR):
                 facts["closing"] = bool(found.packets) and max(found.packets) >= own_fin
-                known = any(item.explains(found.requirement, facts) for item in deviations)
+                known = any(
+                    item.explains(found.requirement, facts) and _permits(item, found, trace, ics)
+                    for item in deviations
+                )
                 what = found.requirement, found.sentence, found.packets
                 subtracted += known
                 if not known:

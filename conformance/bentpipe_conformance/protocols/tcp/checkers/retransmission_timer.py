@@ -94,14 +94,17 @@ def timeout_of_at_least_a_second(_flow: Flow, context: Context) -> Findings:
     # so the time since then bounds the timeout from above; the second interval is twice the
     # timeout.
     minimum = context.permitted("minimum_s", 1.0)
+    tlp = context.ics.get("tlp", True)
     for expiry in timer_expiries(context):
         if not expiry.certain or expiry.rank > 2:
             continue
         first = expiry.interval is None
         if first and (expiry.rank > 1 or _started_earlier(expiry, context)):
             continue
-        bound = expiry.since_progress if first else (expiry.interval or 0.0) / 2
-        reason = "by the last progress" if first else "by half the interval between timeouts"
+        # The first of a row may have been a tail loss probe, which doubles nothing (RFC 8985 7.3).
+        part, share = ("the interval", 1) if tlp else ("half the interval", 2)
+        bound = expiry.since_progress if first else (expiry.interval or 0.0) / share
+        reason = "by the last progress" if first else f"by {part} between timeouts"
         what = f"the retransmission timeout, {reason}, is at most"
         yield _at_least(context, bound, minimum, what, expiry.sent)
 

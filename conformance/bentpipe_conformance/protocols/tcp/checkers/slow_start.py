@@ -118,6 +118,11 @@ def growth_per_acknowledgment(context: Context) -> float:
     return {"no": 1, "abc": 2}.get(context.ics.get("byte_counting", ""), math.inf)
 
 
+def _covered(opening: Opening, ack: Ack) -> int:
+    """How many segments, of whatever size, an acknowledgment covers for the first time."""
+    return sum(ack.ack - ack.advance < sent.end <= ack.ack for sent, _ in opening.steps)
+
+
 @checker("SNR-SS-002")
 def slow_start_growth(flow: Flow, context: Context) -> Findings:
     """Slow start grows by what is acknowledged (RFC 5681 section 3.1, RFC 3465 section 2.2)."""
@@ -126,7 +131,13 @@ def slow_start_growth(flow: Flow, context: Context) -> Findings:
     # A first flight that is too large violates SNR-SS-001 and is not counted twice.
     base = max(opening.first_flight, largest_initial_window(flow, context))
     most = growth_per_acknowledgment(context)
-    growths = list(accumulate(max(segment, min(a.advance, most * segment)) for a in opening.acks))
+    whole = context.permitted("counts_segments", False)
+    growths = list(
+        accumulate(
+            max(segment, min(a.advance, most * segment), whole and segment * _covered(opening, a))
+            for a in opening.acks
+        )
+    )
     grown = [(sent, acks) for sent, acks in opening.steps if acks]
     for sent, acks in grown:
         # One segment of tolerance: some implementations count windows in whole segments.
