@@ -274,6 +274,8 @@ def _use_up(connection: Connection, size: int) -> None:
             raise NotReached(f"the credit still rises after {connection.vt_s} SDs")
         connection.sds(min(BATCH, connection.vt_ms - connection.vt_s), octets=size)
         connection.ask(within=connection.peer.patience + BATCH_S)
+        # On a slow path this takes more than a minute: a peer that says nothing would be given up.
+        connection.stat(elements=(), n_ps=0, timestamp=0)
 
 
 def _take_back(connection: Connection, sds: int) -> None:
