@@ -419,7 +419,7 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
         heard = [at.time for at in flow.heard if at.time < end]
         poll = polls[0] if polls else None
         until = end if poll is None else poll.time
-        since = max((time for time in heard if time <= until), default=start)
+        since = max([start, *(time for time in heard if time <= until)])
         # What has just arrived may not have been read.
         read = max((time for time in heard if time <= until - flow.due_s), default=start)
         if until - since > wait + error:

@@ -69,12 +69,12 @@ def ustats_tell_the_truth(flow: Flow, context: Context) -> Findings:
 def _untrue(flow: Flow, ustat: ReportSent) -> str:
     """Which SD of a USTAT it should not report, and why; empty if there is none."""
     first, end = ustat.elements
-    known = ustat.possible[-1]
-    if first < known.vr_r:
+    early = ustat.time - flow.due_s  # it may have been composed then
+    assert flow.receiver is not None
+    if first < flow.receiver.delivered(early, ustat.time)[0]:
         return f"{first} had been delivered"
     if end > max(item.vr_h for item in ustat.possible):
         return f"{end - 1} is at or above VR(H)"
-    early = ustat.time - flow.due_s
     got = {sd.number for sd in flow.sds_heard if sd.time < early and not (sd.beyond or sd.misfit)}
     arrived = next((number for number in range(first, end) if number in got), None)
     if arrived is not None:

@@ -245,6 +245,11 @@ def test_poll_on_an_idle_connection_just_after_a_packet() -> None:
     assert story.iut(POLL, 1, n_ps=2, after=0.01).verdicts("STP-PL-010") == FAIL
 
 
+def test_silence_before_a_connection_becomes_idle_is_none_of_it() -> None:
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=700.0)
+    assert story.of_service(CHARGEN).verdicts("STP-PL-010") == NOTHING
+
+
 def test_idle_connection_that_never_asks() -> None:
     story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT).tester(SD, 0, after=900.0)
     assert story.verdicts("STP-PL-010") == FAIL
