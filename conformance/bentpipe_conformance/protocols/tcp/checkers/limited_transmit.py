@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, within_window
 from bentpipe_conformance.protocols.tcp.codec import PSH
+from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -41,6 +42,9 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
         return False
     ends = context.prepared.recovery_ends
     at = bisect_right(flow.acks, m.last_advance.packet.number, key=lambda ack: ack.packet.number)
+    last = next((ack for ack in reversed(flow.acks[: at - 1]) if ack.acceptable), None)
+    if last is not None and older(m.last_advance.tcp.seq, last.tcp.seq):
+        return False  # a segment that comes late does not update the window (SND.WL1)
     before = [ack for ack in flow.acks[max(0, at - 8) : at] if ack.advance][-2:]
     sent = [[s for s in ack.responses if s.new] for ack in before]
     return (
@@ -154,6 +158,9 @@ def _may_have_been_written_since(m: Moment, flow: Flow, context: Context) -> boo
     last = m.last_advance
     if last is None or not last.responses[-1].tcp.flags & PSH:
         return False
+    clocked_out = sum(sent.length for sent in last.responses)
+    if clocked_out > 2 * last.advance:
+        return True  # more than slow start: all that waited has left, and the window may be open
     exact = context.timing_error <= EXACT_S
     enough = min(SLUGGISH_S, m.rtt / 4) if exact else SLUGGISH_S
     return not always_sends(flow) or m.ack.time - last.time < enough
