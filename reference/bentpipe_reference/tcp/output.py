@@ -122,15 +122,15 @@ class ConnectionOutput:
             segment.window = receiver.window_field()
             if self.handshake.timestamps_ok:
                 segment.timestamps = self._timestamps(now)
-            blocks: tuple[tuple[int, int], ...] = ()
-            room = 0
+            complete = True
             if receiver.buffer.blocks or self.config.dsack:
                 room = self.handshake.sack_room(len(payload))
                 blocks = receiver.sack_blocks_to_send(room or 1)
+                complete = len(blocks) <= room
                 segment.sack_blocks = tuple(
                     (left & MASK, right & MASK) for left, right in blocks[:room]
                 )
-            receiver.note_ack_sent(complete=len(blocks) <= room)
+            receiver.note_ack_sent(complete=complete)
         self._outbox.append(segment)
 
     def _send_syn(self, now: float, *, repeated: bool = False) -> None:

@@ -37,7 +37,7 @@ class Receiver:
         self.ack_now = False
         self.ack_deadline: float | None = None
         self.ts_recent: int | None = None
-        self._ts_recent_time = 0.0
+        self._ts_recent_time: float
         self._last_ack_sent = irs + 1
         self._octets_unacked = 0
         self._largest_segment = 1

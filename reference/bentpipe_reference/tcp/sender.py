@@ -97,8 +97,8 @@ class Sender(CongestionRules):
             self.forget_measurement()
         else:
             self.start_measuring(end, now)
-        if seq <= self.snd_nxt < end:
-            self.snd_nxt = end
+        if seq <= self.snd_nxt:
+            self.snd_nxt = max(self.snd_nxt, end)
         self.snd_max = max(self.snd_max, end)
         self.last_send = now
         self.persist_deadline = None
