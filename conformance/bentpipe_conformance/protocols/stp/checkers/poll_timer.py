@@ -79,6 +79,8 @@ class _Silences:
         self._left_some = False  # whether that has left SDs unacknowledged
         self._asked = True  # whether a POLL has followed every SD
         self._current: _Silence | None = None
+        self._edge = 0
+        """The credit by the last report; 0 before, when only the tester's BEGIN has given any."""
         for event in flow.events:
             if not self._heard <= event.time <= flow.over:
                 continue
@@ -105,7 +107,7 @@ class _Silences:
 
     def _polls(self, poll: PollSent) -> None:
         self._asked = True
-        if poll.vt_a >= poll.vt_s:
+        if poll.vt_a >= poll.vt_s and not self._keeps_alive(poll):
             self._running = self._current = None
             return
         if self._running is None:
@@ -121,7 +123,18 @@ class _Silences:
         expired = poll.time - early >= self._trips.silence(early)[0] * (1 - MARGIN) - SLACK_S
         self._current = _Silence(None, [poll]) if expired else _Silence(self._running)
 
+    def _keeps_alive(self, poll: PollSent) -> bool:
+        """Whether a POLL has nothing to ask for but the peer, or repeats one that had not.
+
+        A report that acknowledges everything, and may not have been read yet, stops the timer that
+        the POLL has started; and without credit Timer_SILENCE may have run before (STP-DT-025).
+        """
+        if self._running is not None:
+            return self._current is not None
+        return poll.time - self._heard > self._flow.due_s and poll.vt_s < self._edge
+
     def _hears(self, report: ReportHeard) -> None:
+        self._edge = max(self._edge, report.credit)
         self._ends(report.time)
         runs = self._running is not None and not report.acknowledges_all
         self._running = (report.time, report.time) if runs else None
