@@ -83,9 +83,8 @@ class StpHost:
         self._serve()
 
     def advance(self, now: float) -> None:
-        """Run every timer that is due at ``now``."""
+        """Run every timer that is due at ``now``; the services run with :meth:`transmit`."""
         self.endpoint.advance(now)
-        self._serve()
 
     def transmit(self, now: float) -> list[bytes]:
         """IPv4 packets to send at ``now``, in order.

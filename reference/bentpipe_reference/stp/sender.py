@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from bentpipe_reference.stp.config import EARLY_CREDIT, LEAST_MAX_SD, MOST_CREDIT, StpConfig
@@ -42,8 +42,8 @@ class SentSd:
     data: bytes
     fin: int
     size: int
-    stamp: int = 0
-    serial: int = 0
+    stamp: int = field(init=False)
+    serial: int = field(init=False)
     times: int = 0
     queued: bool = False
 
@@ -295,8 +295,8 @@ class Sender:
             return None
         elements = []
         last = n_r - 1
-        for field in fields:
-            number = n_r + (field - n_r & PACKET_MASK)
+        for wrapped in fields:
+            number = n_r + (wrapped - n_r & PACKET_MASK)
             if number <= last:
                 return None
             elements.append(number)
