@@ -134,7 +134,7 @@ class StpEndpoint:
         try:
             packet = decode(octets, pseudo)
         except MalformedPacket:
-            self.ignored += 1
+            self._ignore()
             return
         self.handle(packet, peer, now)
 
@@ -256,6 +256,9 @@ class StpEndpoint:
         self._put(peer, packet)
         if self._trace is not None:
             self._answers.append(packet)
+
+    def _ignore(self) -> None:
+        self.ignored += 1
 
     def _note_answers(self, packet: Packet, now: float, *, always: bool = False) -> None:
         if self._trace is not None and (always or self._answers):
