@@ -29,6 +29,8 @@ __all__ = ["MalformedPacket", "decode", "encode"]
 
 _HEADER_OCTETS = 12
 _24_BITS = 0xFFFFFF
+_NO_FLAGS = 0
+"""What is decoded for types without flags (STP-PF-004)."""
 
 
 @lru_cache
@@ -173,8 +175,8 @@ def _read_bgak(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pa
     if len(octets) != 28 + (second >> 22 & 60):
         raise _wrong_length(packets.Type.BGAK, octets)
     return packets.Bgak(
-        sport, dport, tag, 0, word & _24_BITS, second & _24_BITS, csn, peer_csn, n_r & _24_BITS,
-        *_decode_options(octets[28:]),
+        sport, dport, tag, _NO_FLAGS, word & _24_BITS, second & _24_BITS, csn, peer_csn,
+        n_r & _24_BITS, *_decode_options(octets[28:]),
     )  # fmt: skip
 
 
@@ -183,7 +185,7 @@ def _read_bgrej(octets: bytes, sport: int, dport: int, tag: int, _: int) -> pack
     if len(octets) != 20 + (second >> 14 & 60):
         raise _wrong_length(packets.Type.BGREJ, octets)
     return packets.Bgrej(
-        sport, dport, tag, 0, second >> 24, peer_csn, *_decode_options(octets[20:])
+        sport, dport, tag, _NO_FLAGS, second >> 24, peer_csn, *_decode_options(octets[20:])
     )
 
 
@@ -195,7 +197,7 @@ def _read_end(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pac
 
 
 def _read_endak(octets: bytes, sport: int, dport: int, tag: int, _: int) -> packets.Endak:
-    return packets.Endak(sport, dport, tag, 0, *_format("", 1).unpack_from(octets, 12))
+    return packets.Endak(sport, dport, tag, _NO_FLAGS, *_format("", 1).unpack_from(octets, 12))
 
 
 def _read_sd(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Sd:
@@ -212,7 +214,9 @@ def _read_sdp(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pac
 
 def _read_poll(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Poll:
     n_ps, timestamp, csn = _format("", 3).unpack_from(octets, 12)
-    return packets.Poll(sport, dport, tag, 0, word & _24_BITS, n_ps & _24_BITS, timestamp, csn)
+    return packets.Poll(
+        sport, dport, tag, _NO_FLAGS, word & _24_BITS, n_ps & _24_BITS, timestamp, csn
+    )
 
 
 def _read_stat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Stat:
@@ -220,14 +224,14 @@ def _read_stat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> pa
         raise _wrong_length(packets.Type.STAT, octets)
     n_mr, n_ps, timestamp, *elements = _format("", len(octets) - 12 >> 2).unpack_from(octets, 12)
     return packets.Stat(
-        sport, dport, tag, 0, word & _24_BITS, n_mr & _24_BITS, n_ps & _24_BITS, timestamp,
+        sport, dport, tag, _NO_FLAGS, word & _24_BITS, n_mr & _24_BITS, n_ps & _24_BITS, timestamp,
         tuple([element & _24_BITS for element in elements]),
     )  # fmt: skip
 
 
 def _read_ustat(octets: bytes, sport: int, dport: int, tag: int, word: int) -> packets.Ustat:
     n_mr, first, second = [field & _24_BITS for field in _format("", 3).unpack_from(octets, 12)]
-    return packets.Ustat(sport, dport, tag, 0, word & _24_BITS, n_mr, (first, second))
+    return packets.Ustat(sport, dport, tag, _NO_FLAGS, word & _24_BITS, n_mr, (first, second))
 
 
 _PADDING, _MAX_SD, _COOKIE = 0, 1, 2

@@ -34,13 +34,13 @@ NO_RESPONSE_S = 60.0
 KEEP_ALIVE_S, LEAST_KEEP_ALIVE_S, MOST_KEEP_ALIVE_S = 600.0, 15.0, 7200.0
 """Without a packet before an idle connection polls, and its bounds, seconds (STP-PL-010)."""
 
-SD_OVERHEAD = 24
-"""Octets of an SDP without data (section 3.1), an SD's being fewer."""
+SD_OVERHEAD = STAT_OVERHEAD = 24
+"""Octets of an SDP without data, an SD's being fewer, and of a STAT without list (section 3.1)."""
 
 MSL_S = 120.0
 """Longest life of a packet, seconds (section 8)."""
 
-_IP_OCTETS, _UDP_OCTETS, _STAT_OCTETS = 20, 8, 24
+_IP_OCTETS, _UDP_OCTETS = 20, 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,8 @@ class StpConfig:
         fifo: the path preserves the order, so that a gap is reported at once (STP-DT-026).
         keep_alive: seconds without a packet before an idle connection polls (STP-PL-010).
         piggyback: send SDPs (STP-PL-005); otherwise every POLL is a packet of its own.
-        max_stat: the most elements of a STAT's list; the MTU may allow fewer (STP-PF-012).
+        max_stat: MaxSTAT, the most elements of a STAT's list, an odd number; so many have to fit
+            into one packet (STP-PF-012).
         iss: number of the first SD of every connection, None for random ones.
         csn: the first CSN, None for a random one.
         max_connections: open at once; a further BEGIN is refused with reason 5.
@@ -103,6 +104,7 @@ class StpConfig:
         Raises:
             ValueError: a setting is out of its range; the message names it.
         """
+        most_stat = (self.mtu - self.overhead - STAT_OVERHEAD) // 4
         checks = (
             ("path_class", self.path_class in PATH_CLASSES),
             ("protocol", self.protocol in (UDP, PROTOCOL, OTHER_PROTOCOL)),
@@ -115,7 +117,7 @@ class StpConfig:
             ("initial_window", 1 <= self.initial_window <= 10),
             ("max_rate", self.max_rate is None or self.max_rate > 0),
             ("keep_alive", LEAST_KEEP_ALIVE_S <= self.keep_alive <= MOST_KEEP_ALIVE_S),
-            ("max_stat", self.max_stat >= 3 and self.max_stat % 2 == 1),
+            ("max_stat", 3 <= self.max_stat <= most_stat and self.max_stat % 2 == 1),
             ("receive_memory", self.receive_memory >= EARLY_CREDIT * self.own_max_sd),
             ("used_cookies", self.used_cookies > 0),
             ("answers_per_second", self.answers_per_second >= 10),
@@ -137,12 +139,6 @@ class StpConfig:
     def own_max_sd(self) -> int:
         """The MaxSD announced (STP-PF-010, STP-PF-016)."""
         return self.max_sd or self._largest_sd
-
-    @property
-    def list_limit(self) -> int:
-        """MaxSTAT: elements of a STAT that fits into one packet, an odd number (section 8)."""
-        fitting = (self.mtu - self.overhead - _STAT_OCTETS) // 4
-        return min(self.max_stat, fitting - 1 + fitting % 2)
 
     @property
     def timer_cc(self) -> float:

@@ -7,6 +7,7 @@ The cost of a step depends only on the connections that have something to do.
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
 import random
 from collections.abc import Callable
@@ -76,7 +77,7 @@ class StpEndpoint:
         self._eventful: dict[Connection, None] = {}
         self._alarms: dict[Connection, float] = {}
         self._timers: list[tuple[float, int, Connection]] = []
-        self._timers_set = 0
+        self._order = itertools.count()  # of timers set to one time
 
     @property
     def table(self) -> Table:
@@ -133,7 +134,7 @@ class StpEndpoint:
         try:
             packet = decode(octets, pseudo)
         except MalformedPacket:
-            self.ignored += 1
+            self._ignore()
             return
         self.handle(packet, peer, now)
 
@@ -147,8 +148,7 @@ class StpEndpoint:
             connection = None
         if connection is not None:
             again = connection.receive(packet, now)
-            if self._answers:
-                self._note_answers(packet, now)
+            self._note_answers(packet, now)
             if connection.events is not Events.NONE:
                 self._eventful[connection] = None
             if not again:
@@ -257,6 +257,9 @@ class StpEndpoint:
         if self._trace is not None:
             self._answers.append(packet)
 
+    def _ignore(self) -> None:
+        self.ignored += 1
+
     def _note_answers(self, packet: Packet, now: float, *, always: bool = False) -> None:
         if self._trace is not None and (always or self._answers):
             self._trace(stray_record(packet, self._answers, now))
@@ -282,8 +285,7 @@ class StpEndpoint:
         note(connection, "gone", now, {})
         self._alarms.pop(connection, None)
         connection.share.give_back()
-        if self._is_live(connection):
-            del self.connections[connection.identity]
+        del self.connections[connection.identity]
 
     def _set_timer(self, connection: Connection) -> None:
         deadline = connection.next_deadline()
@@ -292,8 +294,7 @@ class StpEndpoint:
         if deadline >= set_to:
             return
         self._alarms[connection] = deadline
-        self._timers_set += 1
-        heapq.heappush(self._timers, (deadline, self._timers_set, connection))
+        heapq.heappush(self._timers, (deadline, next(self._order), connection))
         if len(self._timers) > 4 * len(self._alarms) + 64:
             self._timers = [item for item in self._timers if self._alarms.get(item[2]) == item[0]]
             heapq.heapify(self._timers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import IntFlag
+from enum import IntFlag, auto
 from typing import Any
 
 from bentpipe_reference.stp.packets import Reason
@@ -16,19 +16,19 @@ class Events(IntFlag):
     """What has happened on a connection since its user last asked."""
 
     NONE = 0
-    ACCEPTED = 1
+    ACCEPTED = auto()
     """A peer's call has been accepted; the connection is new to the user."""
-    OPENED = 2
+    OPENED = auto()
     """Our call has been accepted."""
-    READABLE = 4
+    READABLE = auto()
     """Data can be read."""
-    WRITABLE = 8
+    WRITABLE = auto()
     """There is room again after a write that was taken only in part."""
-    END_OF_STREAM = 16
+    END_OF_STREAM = auto()
     """The peer's FIN has been delivered; what is readable is the last data (STP-CC-004)."""
-    ENDED = 32
+    ENDED = auto()
     """Both streams are complete and acknowledged (STP-CC-005)."""
-    FAILED = 64
+    FAILED = auto()
     """The connection failed; unacknowledged data may be lost (STP-CC-006)."""
 
 

@@ -71,21 +71,20 @@ class StpHost:
         try:
             datagram = parse_datagram(packet)
         except MalformedPacket:
-            self.ignored += 1
+            self._ignore()
             return
         config = self.config
         wanted = (self.address, config.protocol, config.udp_port if config.protocol == UDP else 0)
         if (datagram.destination, datagram.protocol, datagram.udp_dport) != wanted:
-            self.ignored += 1
+            self._ignore()
             return
         peer = (datagram.source, datagram.udp_sport)
         self.endpoint.receive(datagram.payload, peer, now)
         self._serve()
 
     def advance(self, now: float) -> None:
-        """Run every timer that is due at ``now``."""
+        """Run every timer that is due at ``now``; the services run with :meth:`transmit`."""
         self.endpoint.advance(now)
-        self._serve()
 
     def transmit(self, now: float) -> list[bytes]:
         """IPv4 packets to send at ``now``, in order.
@@ -145,6 +144,9 @@ class StpHost:
         if service not in NAMED:
             raise ValueError(f"there is no service {service!r}; there are {', '.join(NAMED)}")
         return self.connect(remote, port, NAMED[service](), udp_port=udp_port)
+
+    def _ignore(self) -> None:
+        self.ignored += 1
 
     def _serve(self) -> bool:
         """Run the services with events; False when there were none."""

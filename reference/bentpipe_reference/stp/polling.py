@@ -94,7 +94,9 @@ class Polling:
         srtt = self._rtt.srtt
         if srtt is None:
             return self._initial
-        return max(srtt + max(4 * self._rtt.rttvar, self.poll_interval()), LEAST_SILENCE_S)
+        return max(
+            srtt + max(self._rtt.K * self._rtt.rttvar, self.poll_interval()), LEAST_SILENCE_S
+        )
 
     # Deadlines
 

@@ -42,7 +42,7 @@ class Receiver:
         self._share = share
         self._credit = config.credit if share is None else share.sds
         self._max_sd = config.own_max_sd
-        self._list_limit = config.list_limit
+        self._list_limit = config.max_stat
         self._held: dict[int, tuple[bytes, int]] = {}
         self._starts: list[int] = []  # of the runs that are missing below VR(H), rising
         self._ends: list[int] = []
@@ -126,7 +126,7 @@ class Receiver:
 
     def contradicts(self, number: int) -> bool:
         """STP-DT-028: whether a FIN there would be below an SD that is held."""
-        return max(self._held, default=-1) > number
+        return max(self._held, default=number) > number
 
     def takes(self, number: int) -> bool:
         """STP-DT-019, -020, -028: neither a duplicate nor beyond the credit, nor after the FIN."""

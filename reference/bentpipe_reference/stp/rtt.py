@@ -28,8 +28,3 @@ class RoundTrip(SmoothedRtt):
         # The sender discards STATs of older POLLs (STP-DT-007), so these will not be measured.
         self._sent = {later: time for later, time in self._sent.items() if later > number}
         self.sample(now - sent)
-
-    @property
-    def with_deviation(self) -> float | None:
-        """SRTT + 4 RTTVAR, None before the first measurement."""
-        return None if self.srtt is None else self.srtt + self.K * self.rttvar

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from bentpipe_reference.stp.config import EARLY_CREDIT, LEAST_MAX_SD, MOST_CREDIT, StpConfig
@@ -42,8 +42,8 @@ class SentSd:
     data: bytes
     fin: int
     size: int
-    stamp: int = 0
-    serial: int = 0
+    stamp: int = field(init=False)
+    serial: int = field(init=False)
     times: int = 0
     queued: bool = False
 
@@ -55,7 +55,6 @@ class Report:
     Attributes:
         n_ps: number of the POLL it answers, None if it answers none.
         arrived: octets newly reported as arrived.
-        lost: SDs newly queued for retransmission.
         new_loss: whether one of them calls for a reduction (STP-CG-005).
         flight: octets in flight before.
     """
@@ -63,7 +62,6 @@ class Report:
     n_ps: int | None
     flight: int
     arrived: int = 0
-    lost: int = 0
     new_loss: bool = False
 
 
@@ -295,8 +293,8 @@ class Sender:
             return None
         elements = []
         last = n_r - 1
-        for field in fields:
-            number = n_r + (field - n_r & PACKET_MASK)
+        for wrapped in fields:
+            number = n_r + (wrapped - n_r & PACKET_MASK)
             if number <= last:
                 return None
             elements.append(number)
@@ -360,7 +358,6 @@ class Sender:
         entry.queued = True
         self.flight -= entry.size
         heappush(self._queue, entry.number)
-        report.lost += 1
         report.new_loss = report.new_loss or self._congestion.is_new_loss(entry.serial)
 
     # For traces and tests
