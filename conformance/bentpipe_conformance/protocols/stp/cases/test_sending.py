@@ -26,7 +26,7 @@ NEGLECT_S = 6.0
 
 @connected(
     "STP-DT-003", "STP-DT-009", "STP-DT-014", "STP-DT-015", "STP-DT-016", "STP-DT-027",
-    to="chargen", credit=48, rtt=NEAR_S,
+    "STP-DT-030", to="chargen", credit=48, rtt=NEAR_S,
 )  # fmt: skip
 def test_ready_stream_with_losses(connection: Connection) -> None:
     """Gaps reported by USTATs, and by a STAT where the last SD of all was lost."""
