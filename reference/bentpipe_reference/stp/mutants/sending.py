@@ -190,7 +190,7 @@ class GoesBack(Sender):
 
     def on_stat(self, stat: Stat) -> Report | None:
         report = super().on_stat(stat)
-        if report is not None and self.awaiting() is not None:
+        if report is not None and report.lost:
             _await_all(self, report)
         return report
 
