@@ -103,6 +103,17 @@ def test_ready_reopened_window_is_announced_by_a_stat_that_answers_no_poll(stp: 
     assert script.flush() == [], "credit beyond VR(H) has been shown"
 
 
+def test_ready_window_reopened_after_the_fin_is_not_announced(stp: Any) -> None:
+    script = stp(credit=8)
+    connection = script.ready()
+    for at in range(7):
+        script.arrive(script.sd(at))
+    script.arrive(script.fin(7, b"x"))
+    assert only(Stat, script.arrive(script.poll(8, 1))).n_mr == PEER_ISS + 8
+    connection.read()
+    assert script.flush() == [], "nothing can follow the FIN (STP-DT-024)"
+
+
 def test_ready_small_buffer_is_announced_when_half_is_free(stp: Any) -> None:
     script = stp(credit=8)
     connection = script.ready()
