@@ -121,7 +121,7 @@ class ConnectionOutput:
             segment.ack = receiver.rcv_nxt & MASK
             segment.window = receiver.window_field()
             if self.handshake.timestamps_ok:
-                segment.timestamps = self._timestamp(now), receiver.ts_recent or 0
+                segment.timestamps = self._timestamps(now)
             blocks: tuple[tuple[int, int], ...] = ()
             room = 0
             if receiver.buffer.blocks or self.config.dsack:
@@ -141,8 +141,7 @@ class ConnectionOutput:
         segment.mss = self.config.mss
         self.handshake.offer(segment, answering=receiver is not None)
         if self.handshake.offers_timestamps(answering=receiver is not None):
-            echo = 0 if receiver is None else receiver.ts_recent or 0
-            segment.timestamps = self._timestamp(now), echo
+            segment.timestamps = self._timestamps(now)
         if receiver is not None:
             segment.flags |= _ACK
             segment.ack = receiver.rcv_nxt & MASK
@@ -166,6 +165,10 @@ class ConnectionOutput:
     def _output(self, now: float) -> None:
         if self.state in SENDS_DATA:
             self.sender.output(now)
+
+    def _timestamps(self, now: float) -> tuple[int, int]:
+        recent = None if self.receiver is None else self.receiver.ts_recent
+        return self._timestamp(now), recent or 0
 
     def _timestamp(self, now: float) -> int:
         return int(now * TIMESTAMP_HZ) + self._timestamp_offset & MASK

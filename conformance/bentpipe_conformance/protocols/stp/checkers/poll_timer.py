@@ -76,6 +76,7 @@ class _Silences:
         self._heard = math.inf if flow.established is None else flow.established
         self._running: tuple[float, float] | None = None
         self._first_sd: float | None = None  # since the last report
+        self._left_some = False  # whether that has left SDs unacknowledged
         self._asked = True  # whether a POLL has followed every SD
         self._current: _Silence | None = None
         for event in flow.events:
@@ -108,8 +109,10 @@ class _Silences:
             self._running = self._current = None
             return
         if self._running is None:
-            # The report before has started it too if SDs left before it had to be stopped.
+            # The report before has started it too if SDs left before it had to be stopped, and may
+            # have if it left some unacknowledged, behind which no POLL had left yet.
             at_once = self._first_sd is not None and self._first_sd - self._heard <= DUE_S
+            at_once = at_once or self._left_some
             self._running = (self._heard if at_once else poll.time), poll.time
         if self._current is not None:
             self._current.polls.append(poll)
@@ -123,6 +126,7 @@ class _Silences:
         runs = self._running is not None and not report.acknowledges_all
         self._running = (report.time, report.time) if runs else None
         self._heard, self._first_sd = report.time, None
+        self._left_some = not report.acknowledges_all
         if self._running is not None and self._asked:
             self._current = _Silence(self._running)
 
@@ -416,19 +420,21 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
         poll = polls[0] if polls else None
         until = end if poll is None else poll.time
         since = max((time for time in heard if time <= until), default=start)
+        # What has just arrived may not have been read.
+        read = max((time for time in heard if time <= until - flow.due_s), default=start)
         if until - since > wait + error:
             yield context.violated(
                 f"an idle connection was silent for {until - since:.1f} s", *polls[:1],
                 expected=f"a POLL after {wait:g} s",
                 actual="none" if poll is None else f"one after {until - since:.1f} s",
             )  # fmt: skip
-        elif poll is not None and until - since < wait - error:
+        elif poll is not None and until - read < wait - error:
             yield context.violated(
-                f"a POLL left {until - since:.1f} s after the last packet, while idle", poll,
-                expected=f"none before {wait:g} s have passed", actual=f"{until - since:.1f} s",
+                f"a POLL left {until - read:.1f} s after the last packet, while idle", poll,
+                expected=f"none before {wait:g} s have passed", actual=f"{until - read:.1f} s",
             )  # fmt: skip
         elif poll is not None:
-            yield context.holds(f"an idle connection was asked after {until - since:.1f} s", poll)
+            yield context.holds(f"an idle connection was asked after {until - read:.1f} s", poll)
 
 
 def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:

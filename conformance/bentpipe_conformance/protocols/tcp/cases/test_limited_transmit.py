@@ -39,10 +39,15 @@ def test_established_duplicates_with_a_full_window(peer: Peer) -> None:
 
 @connected("SNR-LT-004", profiles=("rfc",))
 def test_established_duplicates_without_sack_information(connection: Connection) -> None:
-    """With SACK, the first duplicates send nothing unless they report newly held data."""
+    """With SACK, the first duplicates send nothing unless they report newly held data.
+
+    They follow after a pause in which a user whose queue has run empty writes more.
+    """
     connection.grow(8)
     first, *_ = connection.collect(0)
-    for _ in range(3):
+    connection.ack(first.end, sack=[])
+    connection.wait(min(0.15, connection.rtt / 2))
+    for _ in range(2):
         connection.ack(first.end, sack=[])
     take_round(connection, bare=True)
     take_round(connection)

@@ -120,6 +120,15 @@ def test_established_data_with_unknown_options(connection: Connection) -> None:
     _talk(connection, 2)
 
 
+@connected("SNR-OPT-018", to="discard")
+def test_established_data_with_an_end_of_options(connection: Connection) -> None:
+    """Data whose option list ends with the End of Option List and zeros is taken like any other."""
+    for octets in (bytes(4), bytes((1, 1, 1, 0)), bytes(8)):
+        connection.send_odd(pattern(connection.next_offset, 100), raw=octets)
+        connection.wait(PAUSE_S)
+    _talk(connection, 2)
+
+
 @case("SNR-OPT-014")
 def test_established_data_with_illegal_option_lengths(peer: Peer) -> None:
     """Option lengths of zero, of one and past the end of the header do no harm.
@@ -191,7 +200,7 @@ def test_established_timestamps_behind_unknown_options(connection: Connection) -
     connection.ack()
 
 
-@case("SNR-OPT-018", "SNR-CON-006", "SNR-CON-033")
+@case("SNR-OPT-019", "SNR-CON-006", "SNR-CON-033")
 def test_syn_repeated(peer: Peer) -> None:
     """The SYN comes again, once and twice, before the SYN-ACK is acknowledged."""
     for times in (1, 2):

@@ -17,11 +17,17 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
+from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 
 PROBE_S = 0.15
 """Seconds after which a tail loss probe may send what waits (RFC 8985 section 7.2: it allows for an
 acknowledgment that is delayed by 200 ms)."""
+
+AT_ONCE_S = 0.0005
+"""An acknowledgment that takes longer than these seconds was delayed, if only a little: RFC 9293
+section 3.8.6.3 says how long it may be delayed, not how long it must be."""
 
 HELD_S = 1.0
 """Seconds within which data that was held is acknowledged once the gap below it is filled."""
@@ -38,19 +44,22 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     replies = {reply.packet.number: reply for reply in flow.replies}
     ends = {item.packet.number: item.end for item in flow.arrivals}
     # What is only an acknowledgment, and taken for one, has no answer.
-    mute = {a.packet.number for a in flow.acks if a.acceptable and not a.tcp.length}
-    first = flow.handshake.answer
-    if first is None:
+    mute = {a.packet.number: a.tcp for a in flow.acks if a.acceptable and not a.tcp.length}
+    first, offer = flow.handshake.answer, flow.handshake.offer
+    if first is None or offer is None:
         return
+    edge = 0
     for packet in flow.packets:
         if not packet.outgoing:
-            if packet.number not in mute:
+            tcp = mute.get(packet.number)
+            # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it.
+            if tcp is None or nearest(tcp.seq - offer.seq - 1, edge) >= edge:
                 owed.append(ends.get(packet.number, -1))
             continue
         reply = replies.get(packet.number)
         if reply is None:
             continue
-        tcp = reply.tcp
+        tcp, edge = reply.tcp, max(edge, reply.window_edge)
         start = nearest(tcp.seq - first.seq - 1, sent)
         probe, sent = start < sent, max(sent, start + tcp.length)
         if tcp.length or probe:
@@ -117,15 +126,16 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
         # One that is pushed may be acknowledged when it is read, as Linux does.
         full = full and not arrival.tcp.flags & PSH
         steady = arrival.in_order and not arrival.held and full
-        alone = any(reply.ack == arrival.end for reply in arrival.replies)
+        alone = any(_alone(reply, arrival, mss) for reply in arrival.replies)
+        waits = not any(reply.ack >= arrival.end for reply in arrival.replies)
         if not steady or following.time - arrival.time > apart:
             run = []
-        elif not alone:
-            if run:
+        elif alone:
+            run.append(arrival)
+        else:
+            if waits and any(reply.ack >= following.end for reply in following.replies):
                 yield context.holds("one acknowledgment covers several segments", arrival)
             run = []
-        else:
-            run.append(arrival)
         if len(run) >= least:
             sentence = f"{len(run)} full-sized segments in a row were acknowledged one by one"
             expected = "acknowledgments that cover two"
@@ -135,6 +145,17 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
             return
 
 
+def _alone(reply: Reply, arrival: Arrival, mss: int) -> bool:
+    """Whether a reply does nothing but acknowledge a segment, without delay.
+
+    One with data goes with it, and one that offers much more room is a window update (RFC 9293
+    section 3.8.6.2.2).
+    """
+    update = reply.window_edge - arrival.window_edge >= min(arrival.widest_window // 2, 2 * mss)
+    at_once = reply.time - arrival.time < AT_ONCE_S
+    return reply.ack == arrival.end and not reply.payload and not update and at_once
+
+
 @checker("SNR-RCV-024")
 def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
     """A D-SACK block reports a duplicate, once (RFC 2883 section 4)."""
@@ -142,8 +163,10 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
     if not flow.handshake.sack:
         return
     seen, twice, fresh = RangeSet(), RangeSet(), RangeSet()
+    reporting: Reply | None = None
     for event in flow.events:
         if isinstance(event, Arrival):
+            reporting = None
             left = event.start
             for start, end in seen.gaps(event.start, event.end):
                 _add(twice, fresh, left, start)
@@ -167,6 +190,9 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
                 actual = f"blocks {event.blocks}"
                 yield context.violated(sentence, event, expected=expected, actual=actual)
                 return
+            if reporting is not None and _cut_from_one(reporting, event):
+                continue
+            reporting = event
             told = not fresh.overlap(left, right)
             sentence = f"the D-SACK block {left}-{right} " + (
                 "was sent again" if told else "reports a duplicate"
@@ -178,6 +204,20 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
             if told:
                 return
             fresh = _without(fresh, left, right)
+
+
+def _cut_from_one(first: Reply, other: Reply) -> bool:
+    """Whether two segments with data may be one that was cut up on its way out.
+
+    Segmentation offload repeats all options in each part; nothing but the data differs.
+    """
+    one, two = first.tcp, other.tcp
+    return (
+        first.payload > 0 < other.payload
+        and other.time == first.time
+        and (one.ack, one.window, one.sack) == (two.ack, two.window, two.sack)
+        and (one.tsval, one.tsecr) == (two.tsval, two.tsecr)
+    )
 
 
 def _add(twice: RangeSet, fresh: RangeSet, left: int, right: int) -> None:
@@ -193,6 +233,20 @@ def _without(ranges: RangeSet, left: int, right: int) -> RangeSet:
             if a < b:
                 rest.add(a, b)
     return rest
+
+
+def _may_probe(flow: Flow, context: Context, small: Sent, sent: Sent) -> bool:
+    """Whether a segment may be a tail loss probe, which does not wait.
+
+    Its timer takes two smoothed round trips, and allows for a delayed acknowledgment where a single
+    segment is outstanding (RFC 8985 section 7.2).
+    """
+    if sent.time - small.time >= PROBE_S - context.timing_error:
+        return True
+    by_timer = sent.timed or context.timing_error <= EXACT_S < sent.since_arrival
+    if not by_timer or sent.flight <= small.length or not context.ics.get("tlp", True):
+        return False
+    return sent.since_sent >= 2 * minimum_rtt(flow) - context.timing_error
 
 
 @checker("SNR-WIN-011")
@@ -211,7 +265,7 @@ def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
             continue
         if not 0 < event.payload < room or event.end >= event.window_edge - 1:
             continue
-        if small is not None and event.time - small.time < PROBE_S - context.timing_error:
+        if small is not None and not _may_probe(flow, context, small, event):
             sentence = f"{event.payload} octets were sent, {small.span} being unacknowledged"
             expected = "one small segment at a time"
             yield context.violated(sentence, event, small, expected=expected, actual="two")

@@ -121,6 +121,16 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
         yield context.violated(sentence, odd, waiting[0], expected=expected, actual="silence")
 
 
+def _is_probe(flow: Flow, segment: Segment) -> bool:
+    """Whether a segment below SND.NXT probes a closed window or keeps the connection alive.
+
+    Its timer may expire at any time (RFC 9293 sections 3.8.4 and 3.8.6.1); an answer
+    carries SND.NXT.
+    """
+    before = (s.tcp for s in flow.leaving if s.packet.number < segment.packet.number)
+    return any(nearest(t.seq + t.length - segment.tcp.seq, 0) > 0 for t in before)
+
+
 @checker("SNR-CON-011")
 def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Findings:
     """A RST outside the window has no effect (RFC 9293 section 3.10.7.4)."""
@@ -134,7 +144,10 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
             number = reset.packet.number
             following = (s for s in flow.arriving if s.packet.number > number)
             until = next((s.packet.number for s in following), float("inf"))
-            answer = leaving_after(flow, reset, flow.reaction, lambda s: not s.tcp.length)
+            answer = leaving_after(
+                flow, reset, flow.reaction,
+                lambda s: not s.tcp.length and not _is_probe(flow, s),
+            )  # fmt: skip
             if answer is not None and answer.packet.number < until:
                 sentence = "a RST outside the window was answered"
                 actual = f"a segment with flags {answer.tcp.flag_names}"
@@ -308,6 +321,8 @@ def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
     first = sent[0]
     acked = context.prepared.lifetime.own_fin_acked
     until = flow.horizon if acked is None else acked.time
+    heeded = (a.time for a in flow.acks if a.may_heed and a.ack >= first.end)
+    until = min(until, next(heeded, until))
     if len(sent) > 1:
         waited = sent[1].time - first.time
         yield context.holds(f"the FIN was repeated after {waited:.2f} s", sent[1], first)
@@ -407,6 +422,15 @@ def _idle(flow: Flow) -> Iterator[tuple[Segment, float]]:
         before = packet.time
 
 
+def _updates_window(flow: Flow, number: int) -> bool:
+    """Whether a packet of the IUT offers more than any before it."""
+    own = next((reply for reply in flow.replies if reply.packet.number == number), None)
+    if own is None:
+        return False
+    edges = (r.window_edge for r in flow.replies if r.packet.number < number)
+    return own.window_edge > max(edges, default=own.window_edge)
+
+
 @checker("SNR-CON-022")
 def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
     """An idle connection sends nothing (RFC 9293 section 3.8.4, MUST-25)."""
@@ -430,11 +454,17 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
             if silence >= exercised:
                 yield context.holds(f"nothing was sent in {silence:.0f} s of idleness", item)
             continue
+        offered = max((r.window_edge for r in flow.replies if r.packet.number < number), default=0)
+        news = next((r for r in flow.replies if r.packet.number == number), None)
+        if news is not None and news.window_edge > offered:
+            continue  # its user read
         own = outstanding.get(number)
         if own is not None and own.start >= sent:
             continue  # its user wrote
         if item.tcp.flags & RST and not is_own_reset(flow, item.packet):
             continue  # its user may have aborted
+        if _updates_window(flow, number):
+            continue  # its user has read
         sentence = f"a segment was sent after {silence:.0f} s of idleness"
         actual = f"a segment with flags {item.tcp.flag_names}"
         yield context.violated(sentence, item, expected="silence", actual=actual)
@@ -453,6 +483,9 @@ def idle_connection_lives(flow: Flow, context: Context) -> Findings:
             continue
         what = f"data after {silence:.0f} s of idleness"
         reset = flow.own_reset
+        answer = first_reply(flow, arrival, acknowledging(arrival.end))
+        if reset is not None and answer is not None and answer.time <= reset.time:
+            reset = None  # it has other reasons
         if reset is not None and 0 <= reset.time - arrival.time <= 0.5:
             expected = "an acknowledgment"
             sentence = f"{what} was answered by a RST"

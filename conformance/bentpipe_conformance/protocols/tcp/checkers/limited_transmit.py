@@ -8,15 +8,21 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, within_window
 from bentpipe_conformance.protocols.tcp.codec import PSH
+from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
+    EXACT_S,
     SLUGGISH_S,
     Moment,
     acts_at_once,
     reaction,
 )
-from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, more_waited
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    always_sends,
+    largest_segment,
+    more_waited,
+)
 
 
 def _early_duplicates(context: Context) -> Iterator[Moment]:
@@ -36,6 +42,9 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
         return False
     ends = context.prepared.recovery_ends
     at = bisect_right(flow.acks, m.last_advance.packet.number, key=lambda ack: ack.packet.number)
+    last = next((ack for ack in reversed(flow.acks[: at - 1]) if ack.acceptable), None)
+    if last is not None and older(m.last_advance.tcp.seq, last.tcp.seq):
+        return False  # a segment that comes late does not update the window (SND.WL1)
     before = [ack for ack in flow.acks[max(0, at - 8) : at] if ack.advance][-2:]
     sent = [[s for s in ack.responses if s.new] for ack in before]
     return (
@@ -141,6 +150,22 @@ def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Findin
             yield from within_window(flow, context, m, what)
 
 
+def _may_have_been_written_since(m: Moment, flow: Flow, context: Context) -> bool:
+    """Whether new data may leave because the user refills the queue that the window had emptied.
+
+    A user that always sends has done so after a pause.
+    """
+    last = m.last_advance
+    if last is None or not last.responses[-1].tcp.flags & PSH:
+        return False
+    clocked_out = sum(sent.length for sent in last.responses)
+    if clocked_out > 2 * last.advance:
+        return True  # more than slow start: all that waited has left, and the window may be open
+    exact = context.timing_error <= EXACT_S
+    enough = min(SLUGGISH_S, m.rtt / 4) if exact else SLUGGISH_S
+    return not always_sends(flow) or m.ack.time - last.time < enough
+
+
 @checker("SNR-LT-004")
 def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Findings:
     """With SACK, a duplicate that reports nothing sends nothing (RFC 5681 section 3.2 step 1)."""
@@ -151,8 +176,8 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Fin
         room = m.window_edge - m.ack.max >= largest_segment(flow)
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue
-        if m.last_advance is not None and m.last_advance.responses[-1].tcp.flags & PSH:
-            continue  # it emptied the queue; what leaves now may have been written since
+        if _may_have_been_written_since(m, flow, context):
+            continue
         new = m.new_data
         octets = sum(sent.payload for sent in new)
         sentence = f"duplicate {m.ack.duplicates}, which reports nothing, sent {octets} new octets"

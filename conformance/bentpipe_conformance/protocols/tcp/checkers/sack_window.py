@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Res
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
+    last_before_reports,
     stopped_at,
 )
 
@@ -49,8 +50,14 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     slack = BY_TIME_SEGMENTS * smss if rack or prr or share != 0.5 else 0
     limit = _threshold(recovery, share, smss) + slack
     first = recovery.episode.first
-    if (rack or prr) and first.window_edge - first.max < 2 * smss:
-        return
+    if rack or prr:
+        last = last_before_reports(flow, first)
+        if any(sent.window_edge - sent.max < 2 * smss for sent in (first, last or first)):
+            return
+        if last is not None:
+            if last.window_edge - last.end < 2 * smss:
+                return
+            limit = max(limit, share * last.outstanding + slack)
     for step in recovery.steps:
         before, sent = step.before, step.sent
         if sent.timed:

@@ -31,6 +31,7 @@ from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
+    last_before_reports,
     never_short_of_data,
     short_of_data,
     stopped_at,
@@ -90,6 +91,9 @@ class _Window:
             return False
         edge = trigger.window_edge if trigger is not None else first.window_edge
         if edge - first.max < 2 * segment or short_of_data(self.flow, first):
+            return False
+        last = last_before_reports(self.flow, first)
+        if last is not None and last.window_edge - last.end < 2 * segment:
             return False
         return episode.flight >= 0.9 * self._peak(episode)
 
@@ -314,7 +318,9 @@ def sent_by_duplicates(flow: Flow, episode: Episode) -> int:
     for ack in reversed(flow.acks[max(0, last - trigger.duplicates) : last]):
         if not ack.duplicate:
             break
-        total += sum(sent.length for sent in ack.responses if sent.new)
+        fresh = sum(sent.length for sent in ack.responses if sent.new)
+        # Each may send a segment (RFC 3042 section 2); more than that had been held back before.
+        total += min(fresh, largest_segment(flow))
     return total
 
 
@@ -325,9 +331,13 @@ def duplicates_let_data_out(flow: Flow, context: Context) -> Findings:
     if flow.handshake.sack or not always_sends(flow) or not acts_at_once(context.ics):
         return
     segment = largest_segment(flow)
+    ended: Ack | None = None
     for episode in context.prepared.episodes:
+        before, ended = ended, episode.end
         if not episode.fast or episode.nested or disturbed_at(episode) < math.inf:
             continue
+        if before is not None and before.max > max(before.ack, episode.first.una):
+            continue  # an inflated window let out what is outstanding: the window may be smaller
         window = episode.flight // 2 - 2 * segment + DUPLICATE_THRESHOLD * segment
         further = [ack for ack in episode.acks if not ack.advance]
         first = next((ack for ack in episode.acks if ack.advance), None)

@@ -98,6 +98,20 @@ class Receiver:
         """Whether a conformant receiver drops the segment (RFC 9293 3.10.7.4, RFC 7323 5.3)."""
         return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
 
+    def may_refuse(self, tcp: Tcp) -> bool:
+        """Whether a segment without text lies at the right edge offered.
+
+        RFC 9293 section 3.10.7.4 does not accept it there; most implementations do.
+        """
+        return tcp.length == 0 and self.expected < self.offset(tcp.seq) == self.edge
+
+    def repeats(self, tcp: Tcp) -> bool:
+        """Whether a segment that leaves next would only repeat the last acknowledgment."""
+        answered = self.last_arrival is None or bool(self.last_arrival.replies)
+        ack = self.offset(tcp.ack)
+        edge = ack + (tcp.window << self.shift)
+        return answered and not tcp.length and ack <= self._last_ack and edge <= self.edge
+
     def may_heed(self, tcp: Tcp) -> bool:
         """Whether the acknowledgment of a segment that has to be dropped may count.
 

@@ -94,6 +94,17 @@ def short_of_data(flow: Flow, sent: Sent) -> bool:
     return last is None or not more_waited(flow, last)
 
 
+def last_before_reports(flow: Flow, first: Sent) -> Sent | None:
+    """The new data sent last before the receiver reported what it holds.
+
+    Some senders put segments off to send several at once, and a window may open with a report: what
+    was outstanding then bounds the congestion window better than what was when a recovery began.
+    """
+    at = bisect_left(flow.sent, first.packet.number, key=lambda item: item.packet.number)
+    before = (sent for sent in reversed(flow.sent[:at]) if sent.new and not sent.sacked)
+    return next(before, None)
+
+
 def never_short_of_data(flow: Flow, sent: Iterable[Sent]) -> bool:
     """Whether the user certainly had more to send each time the sender paused after one of these.
 

@@ -56,6 +56,19 @@ def test_first_duplicates_that_report_nothing() -> None:
     assert story.send(16).verdicts("SNR-LT-004") == FAIL
 
 
+def pushed_flight() -> Story:
+    """A sender that sets PSH on every second segment, whatever waits behind it."""
+    story = Story().send(0, 1, push=True).send(2, 3, push=True).ack(1, after=RTT)
+    return story.send(4, 5, push=True).ack(2).send(6, 7, push=True)
+
+
+def test_first_duplicate_after_a_pause_of_a_user_that_always_sends() -> None:
+    assert pushed_flight().ack(2, after=0.01).verdicts("SNR-LT-004") == NOTHING
+    late = pushed_flight().ack(2, after=0.15)
+    assert late.verdicts("SNR-LT-004") == PASS
+    assert late.send(8).verdicts("SNR-LT-004") == FAIL
+
+
 @pytest.mark.parametrize(("push", "expected"), [(False, FAIL), (True, NOTHING)])
 def test_first_duplicate_while_a_user_writes_little(push: bool, expected: set[Verdict]) -> None:
     story = Story(service=4321).send(*range(6), push=push).ack(1, after=RTT).send(6, push=push)
