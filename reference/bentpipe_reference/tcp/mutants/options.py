@@ -177,3 +177,15 @@ class NamesNoMss(Altering):
 
     def alter(self, segment: Segment, now: float) -> None:
         segment.mss = None
+
+
+@mutant("snr-syn-ack-offers-less", breaks="SNR-OPT-019")
+class OffersLessAgain(Altering):
+    """A repeated SYN-ACK permits no SACK."""
+
+    _answers = 0
+
+    def alter(self, segment: Segment, now: float) -> None:
+        if segment.flags & Flags.SYN and segment.flags & Flags.ACK:
+            self._answers += 1
+            segment.sack_permitted = segment.sack_permitted and self._answers == 1

@@ -295,3 +295,11 @@ class IgnoresProbes(Receiver):
         super().on_old_text(seq, octets)
         if self.edge <= self.rcv_nxt == seq:
             self.ack_now = False
+
+
+@mutant("snr-data-settles-the-report", breaks="SNR-RCV-027")
+class SettlesReportsWithData(Receiver):
+    """Data that has no room for SACK blocks counts as the acknowledgment of what is held."""
+
+    def note_ack_sent(self, *, complete: bool = True) -> None:
+        super().note_ack_sent(complete=True)

@@ -35,6 +35,10 @@ def _finish(connection: Connection, octets: int = 0) -> None:
     connection.send(pattern(connection.next_offset, octets), flags=ACK | PSH | FIN)
 
 
+def _take_echo(connection: Connection) -> None:
+    connection.serve(lambda: connection.delivered >= connection.next_offset)
+
+
 def _await_fin(connection: Connection, what: str) -> Segment:
     """The implementation's FIN.
 
@@ -250,3 +254,70 @@ def test_silence_of_more_than_an_hour(peer: Peer) -> None:
         connection.ack()
         peer.wait(PAUSE_S + peer.rtt)
         connection.ack()
+
+
+@case("SNR-CON-010")
+def test_reset_while_an_acknowledgment_is_delayed(peer: Peer) -> None:
+    """A RST follows data at once, whose acknowledgment may be delayed; more data shows its effect.
+
+    The data has one segment or, on another connection, two, with a pause between.
+    """
+    for times in (1, 2):
+        connection = peer.connect("discard")
+        _say(connection)
+        for _ in range(times):
+            connection.send_data(UNIT)
+            connection.wait(0.03)
+        connection.send_odd(flags=RST, at=connection.next_offset)
+        peer.wait(PAUSE_S)
+        _say(connection, 2)
+
+
+@connected("SNR-CON-015", "SNR-CON-017", to="discard")
+def test_tester_closes_above_a_gap(connection: Connection) -> None:
+    """Data with a FIN arrives before what lies below it, then the FIN comes again."""
+    _say(connection)
+    connection.send(pattern(2 * UNIT, UNIT), flags=ACK | PSH | FIN, at=2 * UNIT)
+    connection.wait(PAUSE_S)
+    connection.send_data(UNIT, at=UNIT)
+    connection.next_offset = 3 * UNIT + 1
+    connection.wait(PAUSE_S)
+    _again(connection, after=PAUSE_S)
+    connection.wait(PAUSE_S)
+
+
+@case("SNR-CON-018")
+def test_last_octet_acknowledged_without_the_fin(peer: Peer) -> None:
+    """All octets of the stream are acknowledged, but the FIN behind them is lost three times.
+
+    On one connection the FIN follows data, on another it comes alone.
+    """
+    for octets in (UNIT, 0):
+        connection = peer.connect("echo")
+        connection.send_data(UNIT)
+        _take_echo(connection)
+        _finish(connection, octets)
+        total = UNIT + octets
+        for _ in range(3):
+            fin = _await_fin(connection, "a FIN")
+            connection.reception.renege(total)
+            connection.ack()
+        connection.reception.renege(fin.end)
+        connection.ack()
+        peer.wait(4.0)
+
+
+@case("SNR-CON-019", "SNR-CON-015", needs=("daytime",))
+def test_fin_acknowledges_the_fin(peer: Peer) -> None:
+    """The tester's FIN is the only segment that acknowledges the implementation's data and FIN.
+
+    It comes alone or with data.
+    """
+    for octets in (0, UNIT):
+        connection = peer.connect(DAYTIME)
+        fin = _await_fin(connection, "a FIN")
+        connection.reception.renege(fin.end)
+        _finish(connection, octets)
+        peer.wait(8.0)
+        _again(connection, after=0.0)
+        peer.wait(PAUSE_S)

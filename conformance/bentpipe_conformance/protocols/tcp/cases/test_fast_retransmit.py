@@ -159,3 +159,20 @@ def test_established_bare_repetitions_with_sack(connection: Connection) -> None:
         connection.ack(first.end, sack=[])
     take_round(connection, bare=True)
     take_round(connection)
+
+
+@connected("SNR-FR-008", profiles=("rfc",))
+def test_established_reports_repeated(connection: Connection) -> None:
+    """One segment above a gap is reported again and again, which is no news; then the gap fills.
+
+    RFC 6675 section 2 wants new information in a duplicate acknowledgment.
+    """
+    connection.grow(16)
+    first, _, third, *_ = connection.collect(0)
+    for _ in range(6):
+        connection.ack(first.end, sack=[(third.start, third.end)])
+        connection.collect(0.02)
+    connection.collect(0.5 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(4)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH
 from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNKNOWN = [(200, b"\x01\x02\x03\x04"), (99, b"")]
@@ -166,3 +170,44 @@ def test_syn_with_options_of_odd_lengths(peer: Peer) -> None:
         if connection.answered:
             connection.ack()
             _talk(connection, 1)
+
+
+def _unknown_first(peer: Peer, service: str, **offer: Any) -> Connection:
+    """A connection whose SYN has its unknown options in front of those that are known."""
+    connection = peer.draft(service, **offer)
+    peer.send(craft(connection.syn, [*UNKNOWN, *usual_options(connection.syn)]))
+    connection.establish()
+    return connection
+
+
+@case("SNR-OPT-009", "SNR-OPT-012", "SNR-WIN-002")
+def test_syn_with_unknown_options_first(peer: Peer) -> None:
+    """What follows an unknown option of a SYN counts: its MSS and its window scale."""
+    _unknown_first(peer, "chargen", mss=500, syn_window=4000).receive(20)
+
+
+@connected(
+    "SNR-OPT-013", "SNR-RCV-003", "SNR-TS-001", needs=("timestamps",), to="discard",
+    timestamps=True,
+)  # fmt: skip
+def test_established_timestamps_behind_unknown_options(connection: Connection) -> None:
+    """What follows an unknown option of data counts: its timestamp."""
+    for _ in range(4):
+        offset = connection.next_offset
+        usual = usual_options(connection.compose(flags=ACK))
+        connection.send_odd(pattern(offset, 100), flags=ACK | PSH, options=[*UNKNOWN, *usual])
+        connection.wait(PAUSE_S)
+    connection.ack()
+
+
+@case("SNR-OPT-019", "SNR-CON-006", "SNR-CON-033")
+def test_syn_repeated(peer: Peer) -> None:
+    """The SYN comes again, once and twice, before the SYN-ACK is acknowledged."""
+    for times in (1, 2):
+        connection = peer.begin("discard", timestamps=True)
+        for _ in range(times):
+            peer.wait(peer.rtt + 0.1)
+            connection.send_syn()
+        peer.wait(peer.rtt)
+        connection.establish()
+        _talk(connection, 2)

@@ -266,3 +266,37 @@ def test_echo_whose_user_cannot_write(connection: Connection) -> None:
     connection.wait(2.0)
     connection.send_data(100)
     connection.serve(lambda: connection.delivered >= total + 100)
+
+
+@connected("SNR-RCV-003", to="discard")
+def test_established_small_segments_close_together(connection: Connection) -> None:
+    """Small segments follow each other sooner than a delayed acknowledgment leaves.
+
+    The delay counts from the first of them: alone, and behind a full-sized segment.
+    """
+    for first in (50, connection.segment):
+        connection.send_data(first)
+        for _ in range(12):
+            connection.wait(0.08)
+            connection.send_data(50)
+        connection.wait(PAUSE_S)
+    connection.ack()
+
+
+@case("SNR-RCV-027", "SNR-RCV-008", needs=("sack_receiver",))
+def test_echo_in_full_segments_below_a_gap(peer: Peer) -> None:
+    """Data above a gap is held while full-sized segments below it are echoed.
+
+    There may be no room for SACK blocks beside the echo; they are reported all the same.
+    """
+    for timestamps in (False, True):
+        connection = peer.connect("echo", timestamps=timestamps)
+        size = 1460 - 12 * connection.timestamps
+        connection.send_data(UNIT, at=3 * size + UNIT)
+        connection.wait(PAUSE_S)
+        for at, octets in ((0, size), (size, size), (2 * size, size), (3 * size, UNIT)):
+            connection.send_data(octets, at=at)
+            connection.collect(peer.rtt + PAUSE_S)
+            connection.reception.renege(connection.highest)
+            connection.ack()
+        connection.abort()

@@ -178,3 +178,61 @@ def test_handshake_lost_then_data_lost(peer: Peer) -> None:
         connection.discard(0.1)
         connection.take(await_retransmissions(connection, lost.start, 1))
         connection.abort()
+
+
+@connected(
+    "SNR-RTO-016", needs=("timestamps",), to="echo", sack=False, timestamps=True, aborted=True
+)
+def test_old_timestamps_echoed_then_lost(connection: Connection) -> None:
+    """What acknowledges nothing new echoes an old timestamp, and is no measurement.
+
+    Once in a request after a long pause, once in a pure acknowledgment; then an echo is lost.
+    """
+    for pause in (3.0, 4.0):
+        _exchange(connection, 0.0)
+        connection.wait(pause)
+        connection.ack()
+        connection.wait(0.8)
+    _lose_echo(connection, 1)
+
+
+def _interrupt(connection: Connection, start: int, *, data: bool) -> None:
+    """Amid timeouts of the data at ``start``, send what acknowledges nothing new, and lose on."""
+    await_retransmissions(connection, start, 3)
+    if data:
+        connection.send_data(10)
+    else:
+        connection.ack()
+    connection.take(await_retransmissions(connection, start, 2, within=4 * TIMEOUT_S))
+
+
+@case("SNR-RTO-006")
+def test_timeouts_in_a_row_amid_duplicates(peer: Peer) -> None:
+    """Between two timeouts an acknowledgment comes that acknowledges nothing new.
+
+    It is no measurement, so that the timeouts go on doubling. On one connection it is pure, on
+    another it comes with data.
+    """
+    for data in (False, True):
+        connection = peer.connect("echo", sack=False)
+        _exchange(connection, 0.0)
+        connection.send_data(100)
+        reply = connection.expect(what="the echo")
+        _interrupt(connection, reply.start, data=data)
+        connection.abort()
+
+
+@case("SNR-RTO-015")
+def test_handshake_repeated_needlessly_then_data_lost(peer: Peer) -> None:
+    """The SYN comes again just before the SYN-ACK is acknowledged, which is then no measurement.
+
+    After one round trip that is one, a lone segment is lost.
+    """
+    connection = peer.begin("echo", sack=False)
+    connection.await_answer("SYN-ACK")
+    connection.send_syn()
+    connection.ack()
+    peer.wait(2 * peer.rtt)
+    _exchange(connection, 0.0)
+    _lose_echo(connection, 1)
+    connection.abort()

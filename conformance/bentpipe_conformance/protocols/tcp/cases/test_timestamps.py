@@ -118,3 +118,19 @@ def test_data_with_timestamps_not_negotiated(connection: Connection) -> None:
     connection.next_offset = 6 * UNIT
     connection.send_data(UNIT)
     connection.wait(PAUSE_S)
+
+
+@connected("SNR-TS-001", needs=("timestamps",), to="echo", timestamps=True)
+def test_data_acknowledges_data(connection: Connection) -> None:
+    """Requests are acknowledged by their replies alone, whose echo moves on with each of them.
+
+    Then replies and pure acknowledgments alternate.
+    """
+    for reads in (True,) * 4 + (False, True) * 2:
+        connection.send_data(UNIT)
+        reply = connection.expect(what="the echo")
+        connection.hold(reply)
+        if not reads:
+            connection.ack()
+        connection.wait(0.3)
+    connection.ack()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.tcp.cases.steps import TIMEOUT_S
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -13,6 +17,12 @@ SMALL_WINDOW = 64 * 128
 
 CLOSING_WINDOW = 4 * SEGMENT
 """Octets; full segments fill it, so that it can be closed without moving its edge left."""
+
+TIGHT: dict[str, Any] = {"window_scale": None, "window": 3000, "syn_window": 3000}
+"""An offer of two segments' worth of room."""
+
+CLOSED_S = 1200.0
+"""Longer than fifteen probes take, after as many of which stacks give up a silent peer."""
 
 PATIENCE_S = 65.0
 """Longer than the probe interval may grow at first."""
@@ -67,10 +77,10 @@ def test_window_closed_then_opened(peer: Peer) -> None:
 
 @case("SNR-WIN-006", "SNR-WIN-007")
 def test_window_closed_for_minutes(peer: Peer) -> None:
-    """The window stays closed for minutes, every probe being answered."""
+    """The window stays closed for many minutes, every probe being answered."""
     connection = _close_window(peer)
     began = peer.now()
-    while peer.now() - began < 105:
+    while peer.now() - began < CLOSED_S:
         if connection.next(250.0) is None:
             raise NotReached("the probes ended")
         connection.ack(window=0)
@@ -116,3 +126,56 @@ def test_window_opens_a_little_at_a_time(peer: Peer) -> None:
         connection.collect(0.2)
     connection.ack(window=CLOSING_WINDOW)
     connection.receive(edge // SEGMENT + 8)
+
+
+@connected("SNR-CON-034", to="echo", iss=MODULUS - 2500, **TIGHT)
+def test_windows_across_a_wrap(connection: Connection) -> None:
+    """Windows are heeded before and after the tester's sequence numbers wrap.
+
+    The window has room for half of what waits, and opens by what is acknowledged.
+    """
+    _echo_on(connection)
+
+
+@connected("SNR-CON-034", to="echo", iss=MODULUS - 1, **TIGHT)
+def test_windows_above_the_wrap(connection: Connection) -> None:
+    """Only the SYN lies below the wrap of the tester's sequence numbers."""
+    _echo_on(connection)
+
+
+def _echo_on(connection: Connection) -> None:
+    for _ in range(3):
+        for _ in range(4):
+            connection.send_data(1000)
+        for _ in range(4):
+            connection.collect(connection.rtt + 0.3)
+            connection.ack()
+    connection.wait(6.0)
+    connection.ack()
+
+
+def _take_all(connection: Connection, octets: int) -> None:
+    connection.serve(lambda: connection.delivered >= octets, within=TIMEOUT_S)
+
+
+@case("SNR-WIN-001", "SNR-CON-035")
+def test_window_full_when_the_stream_ends(peer: Peer) -> None:
+    """The echo fills the window exactly, or all but an octet of it, when its stream ends.
+
+    The FIN has no room until the window opens.
+    """
+    for room in (0, 1):
+        connection = peer.connect(
+            "echo", window_scale=None, window=1000 + room, syn_window=1000 + room
+        )
+        connection.send(pattern(0, 1000), flags=ACK | PSH | FIN)
+        connection.collect(peer.rtt + 0.8)
+        while connection.delivered < min(connection.highest, 1000):
+            full = connection.highest >= 1000
+            connection.reception.renege(min(connection.highest, 1000))
+            connection.ack(window=60000 if full else 1000 + room - connection.delivered)
+            connection.collect(peer.rtt + 0.8)
+        connection.reception.renege(connection.highest)
+        connection.ack()
+        _take_all(connection, 1001)
+        connection.wait(0.8)

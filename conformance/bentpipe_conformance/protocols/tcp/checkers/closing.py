@@ -244,10 +244,20 @@ def fin_is_acknowledged(flow: Flow, context: Context) -> Findings:
                 answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(fin.end))
                 if answer.timely == "in time" and answer.reply is not None:
                     yield context.holds("the FIN was acknowledged", answer.reply, fin)
-                elif answer.timely == "late" and answer.reply is None:
+                elif answer.timely == "late":
                     # A receiver may drop what lies above a gap; then the FIN comes again.
-                    continue
+                    yield from _fin_forgotten(flow, context, fin, arrival)
                 return
+
+
+def _fin_forgotten(flow: Flow, context: Context, fin: Arrival, filler: Arrival) -> Findings:
+    """Whether the data of a segment with FIN was kept above a gap, but not its FIN."""
+    within = LONGEST_DELAY_S + flow.reaction
+    reply = first_reply(flow, filler, lambda r: r.ack >= filler.end, within=within)
+    if fin.payload and reply is not None and reply.ack == fin.end - 1 > filler.end:
+        sentence = "the data of a segment above a gap was acknowledged, its FIN was not"
+        expected = f"an acknowledgment of {fin.end}"
+        yield context.violated(sentence, reply, fin, expected=expected, actual=str(reply.ack))
 
 
 @checker("SNR-CON-016")

@@ -335,18 +335,22 @@ def new_acknowledgments_restart_the_count(flow: Flow, context: Context) -> Findi
 
 @checker("SNR-FR-008")
 def bare_repetition_with_sack_is_no_duplicate(flow: Flow, context: Context) -> Findings:
-    """With SACK, repetitions that report nothing start no recovery (RFC 6675 section 2)."""
-    # Exercised by three repeats that report nothing, outside recovery.
+    """With SACK, repetitions that report nothing new start no recovery (RFC 6675 section 2)."""
+    # Exercised by three repeats outside recovery that report nothing, or what has been reported.
     if not flow.handshake.sack:
         return
+    kinds = [kind for kind in evidence_kinds(context) if kind != "duplicates"]
     for m in context.prepared.moments:
         ack = m.ack
-        if m.episode or not ack.duplicate or ack.sacked:
+        if m.episode or not ack.duplicate or ack.newly_sacked:
             continue
         if ack.duplicates < DUPLICATE_THRESHOLD or ack.flight < 4 * largest_segment(flow):
             continue
         if ack.ack < m.shadow:
             continue
-        when = f"on repetition {ack.duplicates} of an acknowledgment that reports nothing held"
+        caused = m.retransmissions[0] if m.retransmissions else None
+        if ack.sacked and _evidence(caused, m, flow, kinds):
+            continue
+        when = f"on repetition {ack.duplicates} of an acknowledgment, which reports nothing new"
         expected = "no recovery without new SACK information"
         yield _nothing_retransmitted(context, m, when, expected)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.claims import carries
-from bentpipe_conformance.protocols.tcp.codec import RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
@@ -386,3 +386,30 @@ def syn_ack_names_an_mss(flow: Flow, context: Context) -> Findings:
     where = Segment(flow.handshake.iut)
     met = answer.mss is not None
     yield judged(context, met, sentence, where, expected="an MSS option", actual=mss)
+
+
+@checker("SNR-OPT-019")
+def repeated_syn_ack_negotiates_the_same(flow: Flow, context: Context) -> Findings:
+    """The SYN-ACKs of a connection carry the same options (RFC 7323 section 2.2)."""
+    # Exercised by every SYN-ACK but the first, where all SYNs that arrived are the same.
+    if flow.handshake.iut_opens:
+        return
+
+    def offer(tcp: Tcp) -> tuple[int | None, int | None, bool, bool]:
+        return tcp.mss, tcp.window_scale, bool(tcp.sack_permitted), tcp.tsval is not None
+
+    syns = {(s.tcp.seq, offer(s.tcp)) for s in flow.arriving if s.tcp.flags & SYN}
+    answers = [s for s in flow.leaving if s.tcp.flags & (SYN | ACK) == SYN | ACK]
+    if len(syns) != 1 or not answers:
+        return
+    names = "MSS", "Window Scale", "SACK-permitted", "Timestamps"
+    first, *others = answers
+    for item in others:
+        both = zip(names, offer(first.tcp), offer(item.tcp), strict=True)
+        changed = [name for name, one, other in both if one != other]
+        yield judged(
+            context, not changed,
+            f"a repeated SYN-ACK differs in {' and '.join(changed)}" if changed
+            else "a repeated SYN-ACK carried the same options", item, first,
+            expected="the options of the first SYN-ACK", actual="others" if changed else "them",
+        )  # fmt: skip

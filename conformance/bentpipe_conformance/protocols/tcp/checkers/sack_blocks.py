@@ -163,6 +163,52 @@ def blocks_in_every_acknowledgment(flow: Flow, context: Context) -> Findings:
             silent[reply] = held[-1]
 
 
+@checker("SNR-RCV-027")
+def data_above_a_gap_is_reported(flow: Flow, context: Context) -> Findings:
+    """Data kept above a gap is reported in a SACK block in time (RFC 2018 section 4)."""
+    # Exercised by every arrival that leaves data above a gap, once a block reports that data, or
+    # the acknowledgment number passes it although it has not come again.
+    longest = LONGEST_DELAY_S + flow.reaction
+    waiting: list[tuple[Arrival, Range]] = []
+    until = {item.packet.number for item in still_receiving(flow)}
+    for moment in _moments(flow):
+        reply = moment.reply
+        for arrival in moment.unanswered:
+            again = arrival.start, arrival.end
+            waiting = [(a, span) for a, span in waiting if not _overlap(again, span)]
+            span = _held_by(arrival)
+            if span is not None and arrival.packet.number in until:
+                waiting.append((arrival, span))
+        if moment.crowded:
+            waiting.clear()
+        for arrival, span in waiting:
+            reported, waited = _inside(span, reply.blocks), reply.time - arrival.time
+            if reported and waited <= longest:
+                yield context.holds("data above a gap was reported in a SACK block", reply, arrival)
+            elif waited > longest and (reported or reply.ack >= span[1]):
+                sentence = f"data held at {span[0]}-{span[1]} was not reported in time"
+                expected = f"a SACK block within {LONGEST_DELAY_S} s"
+                actual = f"none for {waited:.1f} s"
+                yield context.violated(sentence, arrival, reply, expected=expected, actual=actual)
+        waiting = [
+            (a, span) for a, span in waiting
+            if not _inside(span, reply.blocks) and reply.ack <= span[0]
+        ]  # fmt: skip
+
+
+def _held_by(arrival: Arrival) -> Range | None:
+    """What a segment leaves above a gap: its own data, or else what is held the furthest above."""
+    if arrival.end > arrival.window_edge or arrival.held_duplicate or not arrival.acceptable:
+        return None
+    if arrival.out_of_order:
+        return arrival.start, arrival.start + arrival.payload
+    if not arrival.in_order or not arrival.held:
+        return None
+    left, right = arrival.held[-1]
+    # One octet may be a FIN; whether blocks count that is left to the implementation.
+    return (left, right) if arrival.end < left and right - left > 1 else None
+
+
 def _without(ranges: RangeSet, arrival: Arrival) -> RangeSet:
     left = RangeSet()
     for a, b in ranges.snapshot():

@@ -38,7 +38,8 @@ def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
         if not isinstance(event, Sent) or not event.new:
             continue
         room = event.window_edge - event.end
-        probe = event.payload <= 1 or (event.timed and window < flow.segment)
+        timed = event.timed and window < flow.segment
+        probe = timed or (event.payload <= 1 and not (event.fin and window > 0))
         if room < 0 and not probe:
             yield context.violated(
                 f"new data up to offset {event.end} was sent",

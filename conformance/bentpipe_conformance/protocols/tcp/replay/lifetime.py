@@ -71,18 +71,37 @@ def latest_before(flow: Flow, number: int) -> Segment | None:
 def at_next_expected(flow: Flow, segment: Segment) -> bool:
     """Whether a segment certainly has the sequence number that the IUT expects next.
 
-    That is what its latest segment acknowledged, provided that nothing with text arrived since and
-    that nothing was held, whose acknowledgment may be delayed.
+    That is what its latest segment acknowledged, or the end of the data that has arrived in
+    sequence since, whose acknowledgment may be delayed; provided that nothing was held.
     """
     number = segment.packet.number
     latest = latest_before(flow, number)
-    if latest is None or not latest.tcp.flags & ACK or segment.tcp.seq != latest.tcp.ack:
-        return False
-    since = (item for item in flow.arriving if latest.packet.number < item.packet.number < number)
-    if any(item.tcp.length and not item.tcp.flags & SYN for item in since):
+    if latest is None or not latest.tcp.flags & ACK:
         return False
     replies = [reply for reply in flow.replies if reply.packet.number == latest.packet.number]
-    return not replies or replies[0].ack == replies[0].expected
+    if replies and replies[0].ack != replies[0].expected:
+        return False
+    expected = latest.tcp.ack
+    arrivals = {item.packet.number: item for item in flow.arrivals}
+    for item in _between(flow, latest.packet.number, number):
+        arrival = arrivals.get(item.packet.number)
+        if not item.tcp.length or item.tcp.flags & SYN:
+            continue
+        # The data of an answer to the SYN is taken only when the handshake is complete.
+        sure = arrival is not None and arrival.in_order and not arrival.held and bool(replies)
+        if arrival is None or not sure or arrival.fin or arrival.end > arrival.window_edge:
+            return False
+        if not item.tcp.flags & ACK or arrival.may_be_stale or arrival.lacks_timestamp:
+            return False
+        expected = (item.tcp.seq + item.tcp.length) % MODULUS
+    return segment.tcp.seq == expected
+
+
+def _between(flow: Flow, first: int, last: int) -> list[Segment]:
+    """What arrived between two packets."""
+    begin = bisect_right(flow.arriving, first, key=lambda item: item.packet.number)
+    end = bisect_right(flow.arriving, last - 1, key=lambda item: item.packet.number)
+    return flow.arriving[begin:end]
 
 
 def leaving_after(
