@@ -68,7 +68,7 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     row: list[Expiry] = []
     progress: Ack | None = None
     progressed = arrived = 0.0
-    edge = 0
+    edge: int | None = None
     transmitted: dict[int, float] = {}
     for event in flow.events:
         if isinstance(event, Ack | Arrival):
@@ -79,7 +79,7 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                 trips.acknowledged(event)
                 progress, progressed, row = event, event.time, []
         elif isinstance(event, Sent):
-            edge = edge or event.window_edge  # that of the SYN-ACK
+            edge = event.window_edge if edge is None else edge  # that of the SYN-ACK
             if event.max == event.una:
                 progress, progressed, row = None, event.time, []
             if event.retransmission and event.timed and edge > event.una:
