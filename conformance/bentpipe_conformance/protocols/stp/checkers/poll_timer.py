@@ -40,6 +40,9 @@ DOUBLED_MARGIN = 0.05
 NO_RESPONSE_S, LATE_S = 60.0, 0.5
 """When a peer that does not answer is given up (STP-PL-008), and how far from it at most."""
 
+LEAST_KEEP_ALIVE_S = 15
+"""The shortest Timer_KEEP-ALIVE that a user can choose, seconds (section 8)."""
+
 KEEP_ALIVE_S = 600
 """Seconds without a packet after which an idle endpoint polls, unless declared (STP-PL-010)."""
 
@@ -126,12 +129,12 @@ class _Silences:
     def _keeps_alive(self, poll: PollSent) -> bool:
         """Whether a POLL has nothing to ask for but the peer, or repeats one that had not.
 
-        A report that acknowledges everything, and may not have been read yet, stops the timer that
-        the POLL has started; and without credit Timer_SILENCE may have run before (STP-DT-025).
+        Without credit Timer_SILENCE may have run before (STP-DT-025).
         """
         if self._running is not None:
             return self._current is not None
-        return poll.time - self._heard > self._flow.due_s and poll.vt_s < self._edge
+        idle = poll.time - self._heard >= LEAST_KEEP_ALIVE_S * (1 - MARGIN)
+        return idle and poll.vt_s < self._edge
 
     def _hears(self, report: ReportHeard) -> None:
         self._edge = max(self._edge, report.credit)
