@@ -137,7 +137,8 @@ def selftest(
 
     if transfers is not None or linux is not None:
         if only:
-            raise Failure("--only chooses mutants, and these runs have none; leave one out", USAGE)
+            sentence = "--only chooses mutants, and these runs have none; leave all but one out"
+            raise Failure(sentence, USAGE)
         if transfers:
             _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
         elif linux:

@@ -13,7 +13,7 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured, Lane, LaneError, as_recorded
 from bentpipe_conformance.engine.peer import Crafted, NotReached
 from bentpipe_conformance.engine.settings import RunSettings
-from bentpipe_conformance.engine.statement import Ics, declared
+from bentpipe_conformance.engine.statement import Ics, declared, unclaimed
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict, within_case
 
@@ -100,9 +100,7 @@ def run_case(
     If the script does not reach its situation, the targets it left open are inconclusive; if the
     implementation died, they fail; a bed or script that broke is an error.
     """
-    missing = [need for need in item.needs if not declared(settings.ics, need)]
-    if missing:
-        reason = f"the conformance statement does not claim {', '.join(missing)}"
+    if reason := unclaimed(settings.ics, *item.needs):
         return Outcome(Verdict.UNSUPPORTED, reason, ())
     wall = time.perf_counter()
     address = lane.begin()

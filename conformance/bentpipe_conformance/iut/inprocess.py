@@ -23,22 +23,37 @@ IUT_ADDRESS = "10.77.0.2"
 TESTER_ADDRESS = "10.78.0.1"
 
 
+MOST_STEPS = 10_000
+"""Steps of a host at one moment of virtual time, after which it is held to hang."""
+
+
 class _MortalStation(Station):
     """A station that survives its host: a crash of the implementation is a finding.
 
+    So is a host that hangs: that is busy again and again without time passing.
+
     Attributes:
-        died: the exception that ended the host, None while it lives.
+        died: the exception that ended the host, or that it hung; None while it lives.
     """
 
     died: str | None = None
+    _moment = 0.0
+    _steps = 0
 
     def step(self, action: Callable[[float], object]) -> None:
         """Let something happen at the host, unless it has ended."""
-        if self.died is None:
-            try:
-                super().step(action)
-            except Exception as error:
-                self.died = f"{type(error).__name__}: {error}"
+        if self.died is not None:
+            return
+        if self._simulation.now > self._moment:
+            self._moment, self._steps = self._simulation.now, 0
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            self.died = f"it hung: {MOST_STEPS} steps without time passing"
+            return
+        try:
+            super().step(action)
+        except Exception as error:
+            self.died = f"{type(error).__name__}: {error}"
 
 
 class SimulatedLane:

@@ -11,7 +11,7 @@ from typing import Any
 from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine.attribution import CaseFindings, attribute
-from bentpipe_conformance.engine.statement import declared
+from bentpipe_conformance.engine.statement import unclaimed
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict, across_cases
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError
@@ -105,8 +105,7 @@ def _requirement(
         return None
     blocked = [record.reason for record in targeting if record.verdict is Verdict.UNSUPPORTED]
     unsupported = blocked[0] if blocked and not found else None
-    if not declared(ics, requirement.condition):
-        unsupported = f"the conformance statement does not claim {requirement.condition}"
+    unsupported = unclaimed(ics, requirement.condition) or unsupported
     if unsupported is not None:
         return {**entry, "verdict": Verdict.UNSUPPORTED.value, "reason": unsupported,
                 "exercised": 0, "cases": [record.id for record in targeting],

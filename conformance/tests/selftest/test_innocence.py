@@ -19,7 +19,9 @@ from click.testing import CliRunner
 
 SEEDS = (10, 14, 17)
 TCP_SEEDS = (7, 12, 14, 15, 16, 22, 23, 24)
-FORMERLY_ACCUSED = (212, 1290, 2363, 3083, 3278, 3310)
+FORMERLY_ACCUSED = (
+    26, 36, 212, 515, 550, 555, 704, 706, 716, 726, 1290, 2363, 3083, 3278, 3310, 5017,
+)  # fmt: skip
 """Short transfers, each of which several checkers once judged wrongly."""
 
 
@@ -38,7 +40,9 @@ def test_stp_references_over_random_links_are_not_accused() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [40, 46, 70, 95, 107, 124, 128, 190, 199, 226, 254])
+@pytest.mark.parametrize(
+    "seed", [37, 40, 46, 52, 70, 95, 107, 124, 128, 190, 199, 226, 254, 200011, 200049]
+)
 def test_stp_references_that_were_once_accused_are_not(seed: int) -> None:
     """Reports without arrivals, listeners not trusted yet, small packets at a maximum rate, ..."""
     assert hear("stp", seed).accusations == ()
@@ -86,7 +90,7 @@ def test_mutant_over_a_random_link_is_accused(mutant: str, monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("mutant", "seed"),
-    [("snr-lowest-block-first", 1), ("snr-hole-repeated-at-once", 2), ("snr-window-never-grows", 8),
+    [("snr-lowest-block-first", 2), ("snr-hole-repeated-at-once", 2), ("snr-window-never-grows", 2),
      ("snr-duplicate-report-taken-for-loss", 16), ("snr-timeout-within-a-round-trip", 2)],
 )  # fmt: skip
 def test_tcp_mutant_over_a_random_link_is_accused(
@@ -98,4 +102,4 @@ def test_tcp_mutant_over_a_random_link_is_accused(
 def test_selftest_of_transfers_and_of_chosen_mutants_at_once_is_refused() -> None:
     result = CliRunner().invoke(bentpipe, ["selftest", "stp", "--transfers", "1", "--only", "X"])
     assert result.exit_code == 2
-    assert "leave all but one out" in result.output
+    assert "leave one out" in result.output

@@ -42,7 +42,7 @@ def test_first_example_is_caught_and_named(
 @pytest.mark.parametrize("protocol", EXAMPLES.values())
 def test_every_example_changes_packets(protocol: str) -> None:
     for fault in examples(protocol).values():
-        assert activity_of(fault, subject_of(protocol), range(1, 4)).active
+        assert activity_of(fault, subject_of(protocol), range(1, 11)).active
 
 
 def test_fault_that_changes_nothing_or_breaks_is_told_to_its_author(

@@ -3,8 +3,34 @@
 from __future__ import annotations
 
 
-class RttEstimator:
-    """SRTT, RTTVAR and the timeout computed from them, in seconds.
+class SmoothedRtt:
+    """SRTT and RTTVAR, in seconds.
+
+    Attributes:
+        srtt: smoothed round-trip time, None before the first measurement.
+        rttvar: round-trip time variation, absent before the first measurement.
+    """
+
+    ALPHA = 1 / 8
+    BETA = 1 / 4
+    K = 4
+
+    def __init__(self) -> None:
+        self.srtt: float | None = None
+        self.rttvar: float
+
+    def sample(self, rtt: float) -> None:
+        """Take one round-trip time measurement (rules 2.2 and 2.3)."""
+        if self.srtt is None:
+            self.srtt = rtt
+            self.rttvar = rtt / 2
+        else:
+            self.rttvar += self.BETA * (abs(self.srtt - rtt) - self.rttvar)
+            self.srtt += self.ALPHA * (rtt - self.srtt)
+
+
+class RttEstimator(SmoothedRtt):
+    """The timeout computed from both, in seconds.
 
     Args:
         initial: timeout before the first measurement.
@@ -13,39 +39,23 @@ class RttEstimator:
         granularity: G, the tick of the clock that runs the timer.
 
     Attributes:
-        srtt: smoothed round-trip time, None before the first measurement.
-        rttvar: round-trip time variation.
         rto: current timeout, including back-off.
     """
 
-    ALPHA = 1 / 8
-    BETA = 1 / 4
-    K = 4
-
     def __init__(
-        self,
-        *,
-        initial: float = 1.0,
-        minimum: float = 1.0,
-        maximum: float = 60.0,
-        granularity: float = 0.001,
+        self, *, initial: float, minimum: float, maximum: float, granularity: float
     ) -> None:
+        super().__init__()
         self.initial = initial
         self.minimum = minimum
         self.maximum = maximum
         self.granularity = granularity
-        self.srtt: float | None = None
-        self.rttvar = 0.0
         self.rto = initial
 
     def sample(self, rtt: float) -> None:
         """Take one round-trip time measurement; this also ends any back-off (section 5)."""
-        if self.srtt is None:
-            self.srtt = rtt
-            self.rttvar = rtt / 2
-        else:
-            self.rttvar += self.BETA * (abs(self.srtt - rtt) - self.rttvar)
-            self.srtt += self.ALPHA * (rtt - self.srtt)
+        super().sample(rtt)
+        assert self.srtt is not None
         self.rto = self.bounded(self.srtt + max(self.granularity, self.K * self.rttvar))
 
     def bounded(self, rto: float) -> float:

@@ -92,6 +92,5 @@ class WriteBuffer:
 
     def release(self, offset: int) -> None:
         """See :class:`Source`."""
-        if offset > self._base:
-            del self._octets[: offset - self._base]
-            self._base = offset
+        del self._octets[: offset - self._base]
+        self._base = offset

@@ -91,9 +91,10 @@ class Connection(Variables):
         self.touched(self)
 
     def ask_for_room(self) -> None:
-        """Report ``WRITABLE`` once half of the send buffer is free."""
-        self.wants_room = True
-        self.touched(self)
+        """Report ``WRITABLE`` once half of the send buffer is free; never when our stream ended."""
+        if not self.has_closed:
+            self.wants_room = True
+            self.touched(self)
 
     def read(self, octets: int | None = None) -> bytes:
         """Take up to ``octets`` of the peer's stream, or all that is readable; perhaps nothing.

@@ -16,6 +16,10 @@ from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.services import NAMED, SERVICES, Service
 from bentpipe_reference.stp.variables import Address
 
+_MOST_ROUNDS = 10_000
+"""Rounds of packets and services at one moment, after which a service is held to be caught in a
+loop."""
+
 
 class StpHost:
     """Serves echo (7), discard (9) and chargen (19) over STP, in UDP or directly over IPv4.
@@ -84,13 +88,18 @@ class StpHost:
         self._serve()
 
     def transmit(self, now: float) -> list[bytes]:
-        """IPv4 packets to send at ``now``, in order."""
+        """IPv4 packets to send at ``now``, in order.
+
+        Raises:
+            RuntimeError: the services go on without end.
+        """
         packets = []
-        while True:
+        for _ in range(_MOST_ROUNDS):
             for peer, octets in self.endpoint.transmit(now):
                 packets.append(self._emit(peer, octets))
             if not self._serve():
                 return packets
+        raise RuntimeError(f"the services did not come to rest in {_MOST_ROUNDS} rounds")
 
     def next_deadline(self) -> float | None:
         """When :meth:`advance` must be called next, None when no timer runs."""

@@ -211,7 +211,9 @@ class Receiver:
 
     def reopened(self) -> bool:
         """STP-DT-024: whether a STAT has to announce credit that the last report lacked."""
-        return self._closed and self.credit() - self.vr_mr >= min(_REOPENED_SDS, self._credit // 2)
+        if not self._closed or self.fin_number is not None:
+            return False
+        return self.credit() - self.vr_mr >= min(_REOPENED_SDS, self._credit // 2)
 
     # USTATs that wait (STP-DT-026)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bentpipe_reference.common.rtt import RttEstimator
+from bentpipe_reference.common.rtt import SmoothedRtt
 
 
-class RoundTrip(RttEstimator):
-    """RFC 6298's smoothing with gains 1/8 and 1/4, seconds; its timeout is not used.
+class RoundTrip(SmoothedRtt):
+    """RFC 6298's smoothing with gains 1/8 and 1/4, seconds.
 
     A measurement runs from a POLL that this endpoint noted to the STAT with its number, or from a
     BEGIN or BGAK to the BGAK; the timestamp a peer returns is not trusted with a timer.

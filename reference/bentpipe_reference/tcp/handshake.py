@@ -54,7 +54,7 @@ class Handshake:
         self.receive_shift = 0
         self.deadline: float | None = None
         self.attempts = 0
-        self._sent_at = 0.0
+        self._sent_at: float
         self._peer_mss = DEFAULT_MSS
         self._scaling = config.window_scale
 

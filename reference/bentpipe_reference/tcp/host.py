@@ -129,7 +129,7 @@ class TcpHost:
             if refusal is not None:
                 self._outbox.append(self._parts.emit(refusal))
             return
-        if len(self.connections) >= self._most_connections and not self._make_room():
+        if not self._has_room():
             return
         self._new_connection(key, service()).accept(segment, now)
 
@@ -145,7 +145,10 @@ class TcpHost:
         )
         return connection
 
-    def _make_room(self) -> bool:
+    def _has_room(self) -> bool:
+        """Whether one more connection fits, if need be in place of one that is hardly alive."""
+        if len(self.connections) < self._most_connections:
+            return True
         spare = (State.TIME_WAIT, State.SYN_RECEIVED)
         key = next((key for key, each in self.connections.items() if each.state in spare), None)
         if key is not None:

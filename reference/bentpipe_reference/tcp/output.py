@@ -121,16 +121,16 @@ class ConnectionOutput:
             segment.ack = receiver.rcv_nxt & MASK
             segment.window = receiver.window_field()
             if self.handshake.timestamps_ok:
-                segment.timestamps = self._timestamp(now), receiver.ts_recent or 0
-            blocks: tuple[tuple[int, int], ...] = ()
-            room = 0
+                segment.timestamps = self._timestamps(now)
+            complete = True
             if receiver.buffer.blocks or self.config.dsack:
                 room = self.handshake.sack_room(len(payload))
                 blocks = receiver.sack_blocks_to_send(room or 1)
+                complete = len(blocks) <= room
                 segment.sack_blocks = tuple(
                     (left & MASK, right & MASK) for left, right in blocks[:room]
                 )
-            receiver.note_ack_sent(complete=len(blocks) <= room)
+            receiver.note_ack_sent(complete=complete)
         self._outbox.append(segment)
 
     def _send_syn(self, now: float, *, repeated: bool = False) -> None:
@@ -141,8 +141,7 @@ class ConnectionOutput:
         segment.mss = self.config.mss
         self.handshake.offer(segment, answering=receiver is not None)
         if self.handshake.offers_timestamps(answering=receiver is not None):
-            echo = 0 if receiver is None else receiver.ts_recent or 0
-            segment.timestamps = self._timestamp(now), echo
+            segment.timestamps = self._timestamps(now)
         if receiver is not None:
             segment.flags |= _ACK
             segment.ack = receiver.rcv_nxt & MASK
@@ -166,6 +165,10 @@ class ConnectionOutput:
     def _output(self, now: float) -> None:
         if self.state in SENDS_DATA:
             self.sender.output(now)
+
+    def _timestamps(self, now: float) -> tuple[int, int]:
+        recent = None if self.receiver is None else self.receiver.ts_recent
+        return self._timestamp(now), recent or 0
 
     def _timestamp(self, now: float) -> int:
         return int(now * TIMESTAMP_HZ) + self._timestamp_offset & MASK

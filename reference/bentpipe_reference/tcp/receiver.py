@@ -6,8 +6,8 @@ from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.reassembly import Reassembly
 from bentpipe_reference.tcp.wire.sequence import before
 
-PAWS_LIFETIME = 24 * 24 * 3600.0
-"""Seconds after which TS.Recent is no longer trusted (RFC 7323 section 5.5)."""
+PAWS_LIFETIME = 2_073_600.0
+"""Seconds, 24 days, after which TS.Recent is no longer trusted (RFC 7323 section 5.5)."""
 
 
 class Receiver:
@@ -37,7 +37,7 @@ class Receiver:
         self.ack_now = False
         self.ack_deadline: float | None = None
         self.ts_recent: int | None = None
-        self._ts_recent_time = 0.0
+        self._ts_recent_time: float
         self._last_ack_sent = irs + 1
         self._octets_unacked = 0
         self._largest_segment = 1
@@ -166,10 +166,8 @@ class Receiver:
             return ()
         blocks = self.buffer.blocks
         if self._duplicate is not None:
-            # The block around a D-SACK has to follow it (RFC 2883 section 4).
-            start, end = self._duplicate
-            around = sorted(blocks, key=lambda block: not (block[0] <= start and end <= block[1]))
-            blocks = [self._duplicate, *around]
+            # The block around a D-SACK has to follow it (RFC 2883 section 4): it came last.
+            blocks = [self._duplicate, *blocks]
         return tuple(blocks[:most])
 
     def note_ack_sent(self, *, complete: bool = True) -> None:

@@ -64,15 +64,11 @@ class Sender(CongestionRules):
         A segment shorter than SMSS leaves only when it is all there is (and Nagle's rule allows
         it) or when it is at least half the largest window ever offered.
         """
-        if usable <= 0:
-            return 0
         limit = self.segment_limit(seq)
         end = self.sending_end
         wanted = limit if end is None else min(limit, end - seq)
         if seq < self.snd_max and (stop := self.repeat_end(seq)) is not None:
             wanted = min(wanted, stop - seq)
-        if wanted <= 0:
-            return 0
         octets = min(wanted, usable)
         # Nagle's rule holds new data only, and nothing more is written that could join a FIN's.
         held = self.config.nagle and self.flight_size and seq >= self.snd_max
@@ -101,8 +97,8 @@ class Sender(CongestionRules):
             self.forget_measurement()
         else:
             self.start_measuring(end, now)
-        if seq <= self.snd_nxt < end:
-            self.snd_nxt = end
+        if seq <= self.snd_nxt:
+            self.snd_nxt = max(self.snd_nxt, end)
         self.snd_max = max(self.snd_max, end)
         self.last_send = now
         self.persist_deadline = None

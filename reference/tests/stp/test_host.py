@@ -189,3 +189,23 @@ def test_garbage_is_counted_and_survived() -> None:
         host.receive(good[:cut], 0.0)
     assert host.ignored == len(good) and host.transmit(0.0) == []
     assert host.next_deadline() is None
+
+
+def test_echo_with_data_after_its_own_end_does_not_wait_for_room() -> None:
+    pair = Pair()
+    connection = pair.near.connect(FAR, 7, Reader())
+    pair.run(1.0)
+    connection.close()
+    connection.ask_for_room()
+    assert not connection.wants_room
+
+
+def test_services_that_never_come_to_rest_end_the_host() -> None:
+    class Restless:
+        def run(self, connection: Connection) -> None:
+            connection.ask_for_room()
+
+    pair = Pair()
+    pair.near.connect(FAR, 7, Restless())
+    with pytest.raises(RuntimeError, match="did not come to rest"):
+        pair.run(1.0)

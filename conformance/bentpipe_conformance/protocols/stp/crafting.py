@@ -67,6 +67,12 @@ def wrong_checksum(crafted: Any, place: int = 0) -> Any:
     return crafted
 
 
+def zero_checksum(crafted: Any) -> Any:
+    """The same packet with a checksum of zero."""
+    crafted.getlayer(layers().stp.STP).chksum = 0
+    return crafted
+
+
 def _carriage(packet: Stp) -> Any:
     scapy = layers()
     below = scapy.IP(

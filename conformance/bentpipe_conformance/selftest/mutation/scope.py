@@ -43,7 +43,7 @@ class Scope:
         protocol: the name of its folder.
         counted: what each module does whose mutants count.
         left_out: why modules, classes and functions do not count.
-        silent: functions that only trace.
+        silent: functions that only trace, and attributes that only count for a reader.
         limits: see :class:`Limits`.
         root: the package.
     """

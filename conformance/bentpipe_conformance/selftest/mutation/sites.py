@@ -92,7 +92,8 @@ def mutants_of_source(
     Args:
         module: see :class:`Mutant`.
         source: of the module.
-        silent: names of functions that only trace, whose calls are not mutated.
+        silent: names of functions that only trace, whose calls are not mutated, and of attributes
+            that only count for a reader, whose assignments are not.
         left_out: qualified names, or patterns of them, of functions that do not count; that of a
             class stands for what is written in it directly, such as defaults.
     """
@@ -171,8 +172,11 @@ class _Walk:
         first = node.children[0]
         if first.type in {"string", "strings"}:
             return True
-        if first.type == "expr_stmt" and first.children[0].type == "name":
-            return first.children[0].value in UNSEEN
+        if first.type == "expr_stmt":
+            target = first.children[0]
+            if target.type == "name":
+                return target.value in UNSEEN
+            return target.type == "atom_expr" and bool(_called(target) & self._silent)
         return first.type == "atom_expr" and bool(_called(first) & self._silent)
 
     def _mutate(self, node: Any, place: _Place) -> None:
@@ -263,7 +267,7 @@ def _judged_children(node: Any) -> Iterator[Any]:
 
 
 def _called(node: Any) -> set[str]:
-    """The names of a call: of the function or method, without its arguments."""
+    """The names of a call or an attribute: of the function or method, without its arguments."""
     found = {node.children[0].value} if node.children[0].type == "name" else set()
     for trailer in node.children[1:]:
         if trailer.type == "trailer" and trailer.children[0].value == ".":

@@ -9,7 +9,7 @@ from bentpipe_conformance.selftest.mutation.explaining import load_explanations
 from bentpipe_conformance.selftest.mutation.outcome import outcome_of
 from bentpipe_conformance.selftest.mutation.scope import load_scope
 
-SAMPLE = 24
+SAMPLE = 16
 SEED = 11
 
 

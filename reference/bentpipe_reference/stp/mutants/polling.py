@@ -8,7 +8,7 @@ from typing import Any
 
 from bentpipe_reference.stp.mutants import add, mutant, overriding
 from bentpipe_reference.stp.outgoing import Outgoing
-from bentpipe_reference.stp.packets import Stat
+from bentpipe_reference.stp.packets import Stat, Ustat
 from bentpipe_reference.stp.polling import Polling
 from bentpipe_reference.stp.sender import Sender, SentSd
 from bentpipe_reference.stp.sequence import unwrap_poll
@@ -154,11 +154,12 @@ class MeasuresByDiscardedStats(Outgoing):
         self._left[self.sender.vt_ps] = now
         return taken
 
-    def on_stat(self, stat: Stat, now: float) -> None:
-        number = unwrap_poll(stat.n_ps, self.sender.vt_ps) if stat.n_ps else 0
+    def discard(self, packet: Stat | Ustat, now: float) -> None:
+        asked = packet.n_ps if isinstance(packet, Stat) else 0
+        number = unwrap_poll(asked, self.sender.vt_ps) if asked else 0
         if 0 < number < self.sender.vt_pa and number in self._left:
             self.rtt.sample(now - self._left[number])
-        super().on_stat(stat, now)
+        super().discard(packet, now)
 
 
 @mutant("stp-forgets-the-deviation", breaks="STP-PL-007")
@@ -174,8 +175,8 @@ class ForgetsTheDeviation(Polling):
 class CountsReportsToBeDiscarded(Outgoing):
     """Keeps a peer that sends nothing but reports to be discarded."""
 
-    def on_stat(self, stat: Stat, now: float) -> None:
-        super().on_stat(stat, now)
+    def discard(self, packet: Stat | Ustat, now: float) -> None:
+        super().discard(packet, now)
         self.polling._unanswered_since = math.inf
 
 

@@ -141,6 +141,18 @@ def crash_on_broken_options(packet: bytes) -> Segment:
         raise
 
 
+@mutant("snr-end-of-options-malformed", breaks="SNR-OPT-018")
+def choke_on_the_end_of_options(packet: bytes) -> Segment:
+    """The End of Option List is read as an option without a length."""
+    segment = parse_packet(packet)
+    options, at = packet[40 : 20 + (packet[32] >> 4) * 4], 0
+    while at < len(options) and options[at]:
+        at += 1 if options[at] == 1 else options[at + 1]
+    if at < len(options) and not segment.flags & Flags.SYN:
+        raise WireError("TCP option kind 0 has the impossible length 0")
+    return segment
+
+
 @mutant("snr-window-scale-any-time", breaks="SNR-OPT-015")
 class RescalesAnyTime(Connection):
     """A Window Scale option outside the handshake changes the scale."""

@@ -14,7 +14,7 @@ from bentpipe_reference.tcp.sending.variables import Ack
 class Rfc6582Sender(NewRenoSender):
     """The NewReno of RFC 6582, section 3.2."""
 
-    _partial_acks = 0
+    _partial_acks: int
 
     def initial_recover(self) -> int:
         """Step 1: the initial send sequence number."""
@@ -47,7 +47,7 @@ class Rfc6582Sender(NewRenoSender):
 
     def cwnd_after_partial_ack(self, acked: int) -> int:
         """Step 3, partial acknowledgments: add a segment back only if one was acknowledged."""
-        add_back = self.smss if acked >= self.smss else 0
+        add_back = self.smss * (acked >= self.smss)
         return max(self.cwnd - acked + add_back, self.smss)
 
     def restarts_timer(self, ack: Ack) -> bool:

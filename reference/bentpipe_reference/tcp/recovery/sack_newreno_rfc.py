@@ -22,7 +22,7 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
             RecoveryPoint then, above which HighACK does not rise before the episode ends.
     """
 
-    rescued = False
+    rescued: bool
 
     # -- what counts as evidence --------------------------------------------------------------
 

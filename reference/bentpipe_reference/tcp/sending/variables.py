@@ -27,9 +27,9 @@ class Ack:
     number: int
     window: int
     seq: int
-    blocks: tuple[tuple[int, int], ...] = ()
-    ts_ecr_age: float | None = None
-    bare: bool = True
+    blocks: tuple[tuple[int, int], ...]
+    ts_ecr_age: float | None
+    bare: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +98,13 @@ class SenderVariables:
         self.config = config
         self.put = put
         self.iss = iss
-        self.smss = config.mss
+        self.smss: int
         self.snd_una = self.snd_nxt = self.snd_max = iss + 1
-        self.snd_wnd = self.max_snd_wnd = 0
-        self.snd_wl1 = self.snd_wl2 = 0
-        self.cwnd = 0
+        self.snd_wnd: int
+        self.max_snd_wnd: int
+        self.snd_wl1: int
+        self.snd_wl2: int
+        self.cwnd: int
         self.ssthresh = 1 << 30
         self.dupacks = 0
         self.recover = self.initial_recover()

@@ -53,7 +53,7 @@ def _take(segment: Segment, kind: int, data: bytes) -> bool:
     elif kind == MSS and length == 2 and segment.mss is None:
         segment.mss = int.from_bytes(data, "big")
     elif kind == WINDOW_SCALE and length == 1 and segment.window_scale is None:
-        segment.window_scale = data[0]
+        segment.window_scale = int.from_bytes(data, "big")
     elif kind == SACK_PERMITTED and length == 0 and not segment.sack_permitted:
         segment.sack_permitted = True
     else:

@@ -21,6 +21,7 @@ from bentpipe_conformance.protocols.stp.crafting import (
     craft,
     craft_octets,
     wrong_checksum,
+    zero_checksum,
 )
 from bentpipe_conformance.protocols.stp.numbers import tag_of
 from bentpipe_conformance.protocols.stp.replay.flow import TAGGED
@@ -69,6 +70,9 @@ def armed(connection: Connection, **begin: Any) -> list[Stp]:
 def _checksums(packet: Stp) -> Iterator[Any]:
     for place in (0, 1):
         yield wrong_checksum(craft(packet), place)
+    # In UDP zero stands for none; here it is wrong unless all else adds up (section 3.2).
+    if octets_of(packet)[8:10] not in (b"\0\0", b"\xff\xff"):
+        yield zero_checksum(craft(packet))
 
 
 def _lengths(packet: Stp) -> Iterator[Any]:

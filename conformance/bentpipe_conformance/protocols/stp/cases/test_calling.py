@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.cases.steps import (
     PAUSE_S,
     go_on,
@@ -12,7 +13,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     send_foreign_begin,
     summoned,
 )
-from bentpipe_conformance.protocols.stp.codec import ENDAK, A, R, option_field
+from bentpipe_conformance.protocols.stp.codec import BEGIN, ENDAK, A, R, option_field
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer
@@ -20,6 +21,12 @@ from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer
 NEVER_S = 210.0
 """Seconds after which a call that nobody answers, and its END, are over on every path: twice the
 five waits of the path class vbdc, and a tenth."""
+
+MOST_EARLY = 4
+"""SDs that may leave before the BGAK (STP-CC-002)."""
+
+TWICE_S = 7.0
+"""Seconds in which a BEGIN is repeated once on every path."""
 
 MOST_ANEW = 5
 """How often a caller calls anew (STP-CC-037)."""
@@ -352,3 +359,60 @@ def test_calling_answered(connection: Connection) -> None:
     """A BEGIN that has been answered is not sent again."""
     connection.bgak()
     go_on(connection, 4.0)
+
+
+@summoned("STP-CC-016", "STP-CC-042", role="send")
+def test_calling_bgak_covers_all_early_sds(connection: Connection) -> None:
+    """The BGAK acknowledges the SDs that followed the BEGIN as well: nothing comes again."""
+    _take_early(connection)
+    connection.bgak()
+    connection.receive(12)
+
+
+@summoned("STP-CC-016", "STP-CC-042", role="send")
+def test_calling_bgak_covers_some_early_sds(connection: Connection) -> None:
+    """The BGAK acknowledges one SD behind the BEGIN: the others are asked about, and come again."""
+    _take_early(connection, 2)
+    connection.bgak()
+    connection.receive(12)
+
+
+@summoned("STP-CC-016", "STP-CC-042", role="send")
+def test_calling_second_bgak_covers_early_sds(connection: Connection) -> None:
+    """The first BGAK is lost; that for the repeated BEGIN acknowledges more than the BEGIN."""
+    _take_early(connection)
+    connection.expect(BEGIN, within=TWICE_S, what="the BEGIN once more")
+    connection.bgak()
+    connection.receive(12)
+
+
+def _take_early(connection: Connection, most: int = MOST_EARLY) -> None:
+    """Take in up to ``most`` SDs of those that come before the BGAK.
+
+    Raises:
+        NotReached: no SD follows the BEGIN.
+    """
+    for arrival in connection.arrivals(PAUSE_S):
+        if arrival.has_data and arrival.number < most:
+            connection.hold(arrival)
+    if connection.reception.vr_r < min(most, 2):
+        raise NotReached("no SD followed the BEGIN")
+
+
+@case("STP-CC-037", "STP-CC-042", needs=("active_open",))
+def test_calling_anew_after_early_sds(peer: Peer) -> None:
+    """The cookie of a call has become worthless: the data of its early SDs is sent anew as well.
+
+    The second time with another MaxSD, by which it is cut otherwise.
+    """
+    for max_sd in (1400, 700):
+        connection = peer.summon("send")
+        connection.wait(PAUSE_S)
+        connection.reject(CALL_ANEW, max_sd=max_sd)
+        anew = peer.await_anew(connection)
+        anew.max_sd = max_sd
+        anew.wait(PAUSE_S)
+        anew.bgak()
+        anew.receive(10)
+        anew.abort()
+        peer.wait(PAUSE_S)

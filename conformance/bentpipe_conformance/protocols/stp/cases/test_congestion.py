@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.arrival import Arrival
-from bentpipe_conformance.protocols.stp.cases.steps import FAR_S, connected, go_on
+from bentpipe_conformance.protocols.stp.cases.steps import FAR_S, connected, go_on, widen
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.peer import Peer
@@ -29,6 +29,9 @@ LESS_THAN_HALF = (2, 2, 3, 3, 4, 4, 4, 4, 4, 4)
 
 THIN_S = 20.0
 """Seconds in which the link takes a few SDs to the implementation, however thin it is."""
+
+CROWD, CROWD_SDS, CROWD_S, SMALL_OCTETS = 240, 40, 0.012, 8
+"""Small SDs, how many of them at once, seconds in between, and the octets of each."""
 
 MUCH, LITTLE = 60, 24
 """SDs to echo at once, and how few of them a window that had grown could still swallow."""
@@ -134,9 +137,12 @@ def test_ready_everything_is_reported_lost_after_two_silences(peer: Peer) -> Non
     connection.abort()
 
 
-@case("STP-CG-007")
+@case("STP-CG-004")
 def test_ready_stats_return_after_two_silences(peer: Peer) -> None:
-    """After two silences a STAT for one SD permits next to nothing."""
+    """After two silences a STAT for one SD permits next to nothing.
+
+    The next one reports a whole window, most of which lies above the threshold.
+    """
     connection = peer.connect("chargen", credit=AMPLE)
     connection.receive(24, credit=AMPLE)
     connection.stat()
@@ -186,3 +192,36 @@ def test_ready_small_window_is_lost(connection: Connection) -> None:
 
 def _whole_window(sd: Arrival, before: int) -> bool:
     return sd.number % 4 < 3 and not before
+
+
+@case("STP-DT-027", "STP-CG-007")
+def test_ready_what_waits_is_reported_as_arrived(peer: Peer) -> None:
+    """A window of one SD makes lost SDs wait; some of them are reported as arrived, then all.
+
+    What has arrived does not go again.
+    """
+    for told in (1, 2, 1000):
+        connection = peer.connect("chargen", credit=AMPLE)
+        connection.receive(40, credit=AMPLE)
+        deadline = peer.now() + SILENT_S
+        while (arrival := connection.next(deadline - peer.now())) is not None:
+            if arrival.polls:
+                connection.remember(arrival)
+        vr_r, highest = connection.reception.vr_r, connection.highest
+        connection.stat(elements=(vr_r, highest), n_mr=highest)
+        # The first is on its way; the others wait.
+        connection.discard(peer.rtt / 2 + 0.02)
+        connection.stat(n_r=min(vr_r + 1 + told, highest), elements=(), n_ps=0, timestamp=0)
+        go_on(connection, 3 * peer.rtt + 2.0)
+        connection.abort()
+        peer.wait(peer.rtt)
+
+
+@connected("STP-CG-009", to="echo", credit=AMPLE, max_sd=1000)
+def test_ready_small_sds_at_a_maximum_rate(connection: Connection) -> None:
+    """So many small SDs are echoed that most of what leaves is headers, which count as well."""
+    widen(connection, CROWD)
+    for _ in range(CROWD // CROWD_SDS):
+        connection.sds(CROWD_SDS, octets=SMALL_OCTETS)
+        connection.wait(CROWD_S)
+    go_on(connection, 2 * connection.rtt + 1.0)

@@ -29,6 +29,9 @@ QUIET_S = 1.5
 GIVEN_S = 5.0
 """Seconds in which a sender with data and room has surely used new credit."""
 
+BATCH_S = 10.0
+"""Seconds that a batch of the largest SDs takes at 50 kb/s."""
+
 PROBED_S = 8.0
 """Seconds in which a closed window is probed four times over a geostationary link."""
 
@@ -270,7 +273,9 @@ def _use_up(connection: Connection, size: int) -> None:
         if connection.vt_s > MOST_SDS:
             raise NotReached(f"the credit still rises after {connection.vt_s} SDs")
         connection.sds(min(BATCH, connection.vt_ms - connection.vt_s), octets=size)
-        connection.ask()
+        connection.ask(within=connection.peer.patience + BATCH_S)
+        # On a slow path this takes more than a minute: a peer that says nothing would be given up.
+        connection.stat(elements=(), n_ps=0, timestamp=0)
 
 
 def _take_back(connection: Connection, sds: int) -> None:

@@ -189,6 +189,23 @@ def test_idle_cookie_that_has_been_used(peer: Peer) -> None:
     there.abort()
 
 
+@case("STP-CC-038", "STP-CC-035")
+def test_idle_used_cookies_and_the_v_flag(peer: Peer) -> None:
+    """Calls with V flag make cookies void, but those that have been used stay used."""
+    calls = [peer.connect("discard", data=b"once")]
+    for voiding in (False, True, True, False):
+        calls[-1].release()
+        calls.append(peer.connect("discard", voiding=voiding))
+        calls[-1].ask()
+    calls[-1].release()
+    peer.wait(PAUSE_S)
+    for connection in calls:
+        connection.begin(b"once")
+        peer.wait(PAUSE_S)
+        peer.begin("discard", data=b"twice", cookie=connection.cookie)
+        peer.wait(PAUSE_S)
+
+
 @case("STP-CC-035", "STP-CC-036", "STP-CC-012")
 def test_idle_cookies_out_of_order(peer: Peer) -> None:
     """A BEGIN with V flag makes the cookies from before void, one without it does not."""

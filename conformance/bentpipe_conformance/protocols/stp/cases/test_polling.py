@@ -243,3 +243,31 @@ def test_ready_nothing_to_do(connection: Connection) -> None:
         long = KEPT_ALIVE_S + connection.peer.patience
         connection.answer(connection.expect(POLL, within=long, what="a POLL"))
         connection.discard(connection.rtt + 5.0)
+
+
+@connected("STP-PL-007", "STP-PL-008", "STP-PL-010", to="echo", aborted=False)
+def test_ready_keep_alive_is_not_answered(connection: Connection) -> None:
+    """The POLL of an idle connection is lost, and the next ones: each is repeated, ever later.
+
+    A later one is answered; when the next keep-alive is due the peer is silent, and given up.
+    """
+    long = KEPT_ALIVE_S + connection.peer.patience
+    for _ in range(2):
+        connection.remember(connection.expect(POLL, within=long, what="a POLL"))
+        go_on(connection, SILENT_S, answering=False)
+        connection.stat()
+    connection.expect(POLL, within=long, what="a POLL")
+    connection.discard(GIVEN_UP_S)
+
+
+@connected("STP-PL-001", to="echo")
+def test_ready_first_measurement_shortens_the_interval(connection: Connection) -> None:
+    """An SD leaves before the first round trip is measured: its POLL does not wait as long."""
+    connection.sd(60)
+    poll = connection.expect(POLL, within=SILENT_S, what="a POLL")
+    connection.sd(60)
+    connection.remember(poll)
+    connection.reception.polled(poll.number_polled)
+    connection.stat(n_r=1, elements=(), after=0.1)
+    go_on(connection, SILENT_S, answering=False)
+    connection.stat(n_r=2, elements=())

@@ -7,7 +7,7 @@ from contextlib import suppress
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.cases.steps import PAUSE_S, connected
-from bentpipe_conformance.protocols.stp.codec import FIN, SD, SDP, STAT
+from bentpipe_conformance.protocols.stp.codec import FIN, SD, SDP, STAT, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
@@ -17,6 +17,12 @@ MOST_RUNS = 33
 
 MOST_NUMBERED = 10
 """Above the numbers of the SDs around the end of a short stream."""
+
+MOST_AHEAD = 60_000
+"""SDs of credit that a script can still leave out."""
+
+POLL_OCTETS = 12
+"""By which an SDP is longer than an SD with the same data (section 3.5)."""
 
 MISSING_S = 1.5
 """Seconds after which a USTAT is missing for sure."""
@@ -190,3 +196,33 @@ def test_ready_gap_stays_open_for_long(connection: Connection) -> None:
         connection.sd(number=number)
         connection.ask()
     connection.deliver()
+
+
+@connected("STP-DT-020", "STP-DT-012", to="echo")
+def test_ready_sdps_of_max_sd(connection: Connection) -> None:
+    """The data of an SDP is bounded by MaxSD as that of an SD is: its POLL does not count."""
+    most = max(connection.peer_max_sd or 0, LEAST_MAX_SD)
+    for octets in (most - POLL_OCTETS, most - POLL_OCTETS + 1, most - 1, most):
+        connection.sd(octets, poll=True)
+        connection.wait(PAUSE_S)
+        connection.ask()
+    connection.deliver()
+    connection.release()
+
+
+@connected("STP-DT-020", "STP-DT-021")
+def test_ready_credit_of_a_ustat_is_used_up(connection: Connection) -> None:
+    """A USTAT gives more credit than the last STAT: the last SD of it is taken."""
+    connection.sds(2, octets=8)
+    connection.ask()
+    room = connection.vt_ms
+    if not MOST_NUMBERED <= room - connection.vt_s <= MOST_AHEAD:
+        raise NotReached(f"a credit of {room} SDs is too small, or too large, for this case")
+    connection.sds(4, octets=8, skip=[connection.vt_s + 2])
+    connection.expect(USTAT, what="a USTAT")
+    if connection.vt_ms <= room:
+        raise NotReached("the USTAT gave no credit beyond that of the STAT")
+    for number in (connection.vt_ms - 1, room):
+        connection.send(SD, seq=connection.ours(number), data=b"on the credit of the USTAT")
+        connection.wait(PAUSE_S)
+        connection.ask()

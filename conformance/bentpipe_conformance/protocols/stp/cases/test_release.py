@@ -8,16 +8,23 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     NEAR_S,
     PAUSE_S,
     connected,
+    fill,
     half_released,
     send_each,
 )
-from bentpipe_conformance.protocols.stp.codec import ENDAK, FIN, A, R
+from bentpipe_conformance.protocols.stp.codec import ENDAK, FIN, SD, A, R
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 OCTETS = 2000
 """In the stream of a caller."""
+
+POLLED_S = 12.0
+"""Seconds in which the release wait has passed on every path."""
+
+REPAIRED_S = 4.0
+"""Seconds after which what a USTAT reports has surely been sent again."""
 
 
 def _end(connection: Connection) -> None:
@@ -259,3 +266,43 @@ def test_releasing_answered(peer: Peer) -> None:
         peer.wait(PAUSE_S)
     connection.send(ENDAK)
     peer.wait(2 * peer.rtt + 4.0)
+
+
+@case("STP-CC-031", "STP-DT-017")
+def test_ready_complete_and_polled(peer: Peer) -> None:
+    """The caller goes on polling and never releases: the wait is over when it would be without."""
+    connection = peer.connect("discard")
+    connection.polite = False
+    connection.sd(b"the end", fin=True, poll=True)
+    deadline = peer.now() + POLLED_S + 2 * peer.rtt
+    while peer.now() < deadline and not connection.closed:
+        for arrival in connection.arrivals(PAUSE_S):
+            if arrival.has_data:
+                connection.hold(arrival)
+            if arrival.polls:
+                connection.answer(arrival)
+        connection.poll()
+    peer.wait(PAUSE_S)
+
+
+@connected("STP-DT-014", "STP-CC-023", to="echo", credit=4)
+def test_ready_ustats_after_the_fin(connection: Connection) -> None:
+    """After the tester's FIN the IUT heeds USTATs: the SD that one reports goes again."""
+    reception = connection.reception
+    connection.sds(6, octets=800)
+    connection.serve(lambda: reception.vr_r >= 4, credit=None)
+    for _ in range(2):
+        connection.sds(6, octets=800)
+        connection.ask()
+    connection.sd(b"the end", fin=True, poll=True)
+    connection.serve(lambda: connection.vt_a >= connection.vt_s, credit=None)
+    last = reception.vr_r + 3
+    connection.stat(n_mr=last + 1)
+    fill(connection, [last])
+    connection.ustat(last, last + 1)
+    again = connection.expect(
+        SD, lambda sd: sd.number == last, within=REPAIRED_S, what="a retransmission"
+    )
+    connection.hold(again)
+    connection.serve(lambda: reception.ended, credit=8)
+    connection.release()

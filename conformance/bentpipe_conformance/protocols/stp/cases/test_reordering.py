@@ -115,3 +115,26 @@ def test_ready_old_stat_reports_a_gap(connection: Connection, base: int) -> None
 def test_ready_stats_arrive_twice(connection: Connection) -> None:
     """Every STAT arrives twice, the second time late: the stream goes on unharmed."""
     connection.receive(60, losing=[9, 25], credit=16, answer=lambda _poll, _nth: (0.0, 0.9))
+
+
+@connected("STP-DT-031", to="echo", rtt=VERY_FAR_S, credit=64)
+def test_ready_gaps_follow_each_other(connection: Connection) -> None:
+    """A second gap opens while the USTAT of the first may wait: it postpones nothing.
+
+    The first time an eighth of the round-trip time passes, then three more SDs arrive.
+    """
+    connection.sd(40, poll=True)
+    connection.serve(lambda: len(connection.reception.stream) >= 40)
+    go_on(connection, 2 * connection.rtt)
+    connection.sds(2, octets=40, skip=[connection.vt_s])
+    connection.wait(0.7 * connection.rtt / 8)
+    connection.sds(2, octets=40, skip=[connection.vt_s])
+    connection.wait(REPORTED_S)
+    connection.sds(2, octets=40, skip=[connection.vt_s])
+    for _ in range(2):
+        connection.wait(PAUSE_S / 3)
+        connection.sds(2, octets=40, skip=[connection.vt_s])
+    connection.wait(PAUSE_S / 3)
+    connection.sd(40)
+    connection.wait(REPORTED_S)
+    connection.deliver()

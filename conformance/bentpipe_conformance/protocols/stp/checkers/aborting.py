@@ -22,6 +22,9 @@ from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
+ABORTED = 1
+"""Reason of the END by which a user ends a connection (section 3.4)."""
+
 
 def _aborts(flow: Flow) -> list[At]:
     """The ENDs with A flag and without R flag that the IUT sent on this connection."""
@@ -53,6 +56,8 @@ def unanswered_calls_are_aborted(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
         return
     gap = end.time - last.time
+    if end.stp.flags & A and end.stp.reason == ABORTED and gap < EARLIEST * wait:
+        return  # its user did not wait for the answer (section 5.4)
     in_time = EARLIEST * wait - flow.timing_error <= gap <= due
     right = bool(end.stp.flags & A) and end.stp.reason == NO_ANSWER
     yield judged(

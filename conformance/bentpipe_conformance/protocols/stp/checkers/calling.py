@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count, takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
@@ -236,7 +237,7 @@ def callers_call_anew(flow: Flow, context: Context) -> Findings:
             if flow.until > at.time + flow.due_s:
                 yield context.violated("a caller that was given a cookie did not call anew", at)
         else:
-            problem = _wrong_anew(refusal, anew)
+            problem = _wrong_anew(refusal, anew) or _other_stream(flow, anew)
             yield judged(
                 context, not problem,
                 "a caller that was given a cookie called anew",
@@ -279,6 +280,21 @@ def _wrong_anew(refusal: Refusal, anew: At) -> str:
     if old.data[:shared] != new.data[:shared] or (old.data and not new.data):
         return "with other data than before"
     return ""
+
+
+def _other_stream(flow: Flow, anew: At) -> str:
+    """Whether what a call anew sent, its early SDs included, is not what the call before sent."""
+    streams = [_stream(flow)]
+    streams += [_stream(other) for other in flow.neighbours if anew in other.begins[:1]]
+    shared = min(map(len, streams))
+    same = len({stream[:shared] for stream in streams}) == 1
+    return "" if same else "and sent other data than before in its SDs"
+
+
+def _stream(flow: Flow) -> bytes:
+    """The octets that a call has sent without a gap from its first SD on."""
+    data = {} if flow.sender is None else flow.sender.data
+    return b"".join(data[number] for number in takewhile(data.__contains__, count()))
 
 
 @checker("STP-CC-039")

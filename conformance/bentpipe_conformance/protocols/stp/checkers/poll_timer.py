@@ -76,8 +76,11 @@ class _Silences:
         self._heard = math.inf if flow.established is None else flow.established
         self._running: tuple[float, float] | None = None
         self._first_sd: float | None = None  # since the last report
+        self._left_some = False  # whether that has left SDs unacknowledged
         self._asked = True  # whether a POLL has followed every SD
         self._current: _Silence | None = None
+        self._edge = 0
+        """The credit by the last report; 0 before, when only the tester's BEGIN has given any."""
         for event in flow.events:
             if not self._heard <= event.time <= flow.over:
                 continue
@@ -104,12 +107,14 @@ class _Silences:
 
     def _polls(self, poll: PollSent) -> None:
         self._asked = True
-        if poll.vt_a >= poll.vt_s:
+        if poll.vt_a >= poll.vt_s and not self._keeps_alive(poll):
             self._running = self._current = None
             return
         if self._running is None:
-            # The report before has started it too if SDs left before it had to be stopped.
+            # The report before has started it too if SDs left before it had to be stopped, and may
+            # have if it left some unacknowledged, behind which no POLL had left yet.
             at_once = self._first_sd is not None and self._first_sd - self._heard <= DUE_S
+            at_once = at_once or self._left_some
             self._running = (self._heard if at_once else poll.time), poll.time
         if self._current is not None:
             self._current.polls.append(poll)
@@ -118,11 +123,23 @@ class _Silences:
         expired = poll.time - early >= self._trips.silence(early)[0] * (1 - MARGIN) - SLACK_S
         self._current = _Silence(None, [poll]) if expired else _Silence(self._running)
 
+    def _keeps_alive(self, poll: PollSent) -> bool:
+        """Whether a POLL has nothing to ask for but the peer, or repeats one that had not.
+
+        A report that acknowledges everything, and may not have been read yet, stops the timer that
+        the POLL has started; and without credit Timer_SILENCE may have run before (STP-DT-025).
+        """
+        if self._running is not None:
+            return self._current is not None
+        return poll.time - self._heard > self._flow.due_s and poll.vt_s < self._edge
+
     def _hears(self, report: ReportHeard) -> None:
+        self._edge = max(self._edge, report.credit)
         self._ends(report.time)
         runs = self._running is not None and not report.acknowledges_all
         self._running = (report.time, report.time) if runs else None
         self._heard, self._first_sd = report.time, None
+        self._left_some = not report.acknowledges_all
         if self._running is not None and self._asked:
             self._current = _Silence(self._running)
 
@@ -415,20 +432,22 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
         heard = [at.time for at in flow.heard if at.time < end]
         poll = polls[0] if polls else None
         until = end if poll is None else poll.time
-        since = max((time for time in heard if time <= until), default=start)
+        since = max([start, *(time for time in heard if time <= until)])
+        # What has just arrived may not have been read.
+        read = max((time for time in heard if time <= until - flow.due_s), default=start)
         if until - since > wait + error:
             yield context.violated(
                 f"an idle connection was silent for {until - since:.1f} s", *polls[:1],
                 expected=f"a POLL after {wait:g} s",
                 actual="none" if poll is None else f"one after {until - since:.1f} s",
             )  # fmt: skip
-        elif poll is not None and until - since < wait - error:
+        elif poll is not None and until - read < wait - error:
             yield context.violated(
-                f"a POLL left {until - since:.1f} s after the last packet, while idle", poll,
-                expected=f"none before {wait:g} s have passed", actual=f"{until - since:.1f} s",
+                f"a POLL left {until - read:.1f} s after the last packet, while idle", poll,
+                expected=f"none before {wait:g} s have passed", actual=f"{until - read:.1f} s",
             )  # fmt: skip
         elif poll is not None:
-            yield context.holds(f"an idle connection was asked after {until - since:.1f} s", poll)
+            yield context.holds(f"an idle connection was asked after {until - read:.1f} s", poll)
 
 
 def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:

@@ -12,13 +12,16 @@ from bentpipe_conformance.protocols.stp.checkers.answers import discarded
 from bentpipe_conformance.protocols.stp.checkers.opening import exceeds_max_sd
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, POLL, SDP
-from bentpipe_conformance.protocols.stp.numbers import near, tag_of
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, near, tag_of
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportSent, SdHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
 WAITING_SDS, WAITING_SHARE = 3, 1 / 8
 """SDs, and the share of the round-trip time, for which a USTAT may wait (STP-DT-026)."""
+
+POLL_OCTETS = 12
+"""By which an SDP is longer than an SD with the same data (section 3.5)."""
 
 USTAT_S = 1.0
 """Seconds after which a USTAT is missing for sure, ten times what is granted to it."""
@@ -69,12 +72,12 @@ def ustats_tell_the_truth(flow: Flow, context: Context) -> Findings:
 def _untrue(flow: Flow, ustat: ReportSent) -> str:
     """Which SD of a USTAT it should not report, and why; empty if there is none."""
     first, end = ustat.elements
-    known = ustat.possible[-1]
-    if first < known.vr_r:
+    early = ustat.time - flow.due_s  # it may have been composed then
+    assert flow.receiver is not None
+    if first < flow.receiver.delivered(early, ustat.time)[0]:
         return f"{first} had been delivered"
     if end > max(item.vr_h for item in ustat.possible):
         return f"{end - 1} is at or above VR(H)"
-    early = ustat.time - flow.due_s
     got = {sd.number for sd in flow.sds_heard if sd.time < early and not (sd.beyond or sd.misfit)}
     arrived = next((number for number in range(first, end) if number in got), None)
     if arrived is not None:
@@ -92,20 +95,25 @@ def _held_too_long(flow: Flow, context: Context) -> Findings:
         if sd.gap is None or not sd.certain:
             continue
         due = sd.time + rtt * WAITING_SHARE
-        later = [item.time for item in flow.sds_heard if item.frame > sd.frame]
+        later = [
+            item.time for item in flow.sds_heard
+            if item.frame > sd.frame and not (item.duplicate or item.beyond or item.misfit)
+        ]  # fmt: skip
         if len(later) >= WAITING_SDS:
             due = min(due, later[WAITING_SDS - 1])
         due += flow.due_s
         first, end = sd.gap
-        said = any(
-            any(report.misses(number) for number in range(first, end))
-            for report in flow.reports_sent
-            if sd.frame < report.frame and report.time <= due
-        )
-        closed = {item.number for item in flow.sds_heard if item.time <= due}
-        if not said and flow.over > due and not closed.issuperset(range(first, end)):
+        reports = [item for item in flow.reports_sent if sd.frame < item.frame]
+        said = [item for item in reports if item.time <= due]
+        came = {item.number for item in flow.sds_heard if item.time <= due}
+        left = [
+            number for number in range(first, end)
+            if number not in came and not any(report.misses(number) for report in said)
+        ]  # fmt: skip
+        if left and flow.over > due:
             yield context.violated(
-                f"the gap below SD {sd.number} was reported neither by a USTAT nor by a STAT", sd,
+                f"SD {left[0]} of the gap below SD {sd.number} was reported neither by a USTAT nor "
+                "by a STAT", sd,
                 expected="a USTAT when three more SDs or an eighth of the round-trip time had "
                 "passed", actual="none",
             )  # fmt: skip
@@ -279,6 +287,7 @@ def duplicates_are_discarded(flow: Flow, context: Context) -> Findings:
 @checker("STP-DT-020")
 def only_the_credit_is_taken(flow: Flow, context: Context) -> Findings:
     """An SD below VR(MR) is taken, one at or above it changes nothing (section 6.2)."""
+    yield from _taken(flow, context)
     for sd, said in _followed(
         flow, context, lambda sd: not sd.duplicate and not sd.misfit and sd.number >= sd.vr_mr - 1
     ):
@@ -299,6 +308,25 @@ def only_the_credit_is_taken(flow: Flow, context: Context) -> Findings:
                 context, said.true or not (said.holds(sd.number) or said.bound > sd.number),
                 f"{what} was discarded", f"{what} was taken", sd, said,
             )  # fmt: skip
+
+
+def _taken(flow: Flow, context: Context) -> Findings:
+    """Whether the largest SDs and SDPs below the last of the credit are taken as any others."""
+    receiver = flow.receiver
+    most = None if receiver is None else receiver.max_sd
+    for sd, said in _followed(
+        flow, context,
+        lambda sd: len(sd.stp.data) > LEAST_MAX_SD - POLL_OCTETS and sd.certain
+        and not (sd.duplicate or sd.misfit) and sd.number < sd.vr_mr - 1,
+    ):  # fmt: skip
+        if isinstance(said, ReportSent):
+            continue
+        octets = len(sd.stp.data)
+        what = f"SD {sd.number} with {octets} octets"
+        if not said.holds(sd.number):
+            yield context.violated(f"{what} was discarded", sd, said)
+        elif most is not None and octets > most - POLL_OCTETS:
+            yield context.holds(f"{what}, MaxSD being {most}, was taken", sd, said)
 
 
 @checker("STP-DT-028")

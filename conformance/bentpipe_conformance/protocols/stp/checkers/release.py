@@ -79,7 +79,8 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
 
 def _closes_at_last(flow: Flow, context: Context) -> Findings:
     """Whether a service that nothing hinders closes after its peer's FIN (section 11)."""
-    finished, sender, receiver = context.prepared.completion.finished, flow.sender, flow.receiver
+    ends, sender, receiver = context.prepared.completion, flow.sender, flow.receiver
+    finished = ends.finished if ends.certain else None
     if finished is None or sender is None or receiver is None or flow.state == State.RELEASING:
         return
     if sender.vt_a < sender.vt_s or sender.vt_s >= sender.vt_ms or not receiver.certain:
@@ -100,7 +101,7 @@ def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
     """After the peer's FIN the IUT's stream continues to its end (section 5.3)."""
     ends = context.prepared.completion
     finished, acknowledged = ends.finished, ends.acknowledged
-    if finished is None or flow.sender is None:
+    if finished is None or not ends.certain or flow.sender is None:
         return
     if acknowledged is not None and acknowledged.time <= finished:
         return

@@ -10,6 +10,7 @@ from bentpipe_reference.common.ranges import RangeSet
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers
+from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN
@@ -372,7 +373,11 @@ def _discarded(flow: Flow, context: Context, mine: Callable[[ReportHeard], bool]
         what = f"{report.name} to be discarded ({report.fault})"
         repeated = again.get(report.frame)
         credited = _credited_by(flow, report, faulty)
-        ends = [at for at in answers(flow, report, (END,)) if at.stp.flags & A]
+        # One with reason 7 leaves when the peer is given up, and is STP-PL-008's.
+        ends = [
+            at for at in answers(flow, report, (END,))
+            if at.stp.flags & A and at.stp.reason != NO_ANSWER
+        ]  # fmt: skip
         aborted = bool(ends) and flow.ended == ends[0].time
         if repeated is not None:
             yield context.violated(

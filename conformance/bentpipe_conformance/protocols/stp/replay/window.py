@@ -102,17 +102,22 @@ class _Window:
         most = math.inf if self.unused or 2 * flight >= self.window else 2 * flight
         base = min(self.window, most)
         if base < self.threshold:
-            self.window = max(self.window, base + octets)  # STP-CG-003
+            self.window = max(self.window, min(base + octets, self.threshold))  # STP-CG-003
+            if base + octets > self.threshold:
+                self._step(octets)
         elif base < self.window:
             # A smaller window may have been used; what has arrived counts for its next step.
             grown = base + GROWTH * self.smss * (octets / base + 1)
             self.window = max(self.window, min(grown, self.window + GROWTH * self.smss))
             self.counted = min(self.counted + octets, self.window)
         else:
-            self.counted += octets
-            while self.counted >= self.window:  # STP-CG-004
-                self.counted -= self.window
-                self.window += GROWTH * self.smss
+            self._step(octets)
+
+    def _step(self, octets: int) -> None:
+        self.counted += octets
+        while self.counted >= self.window:  # STP-CG-004
+            self.counted -= self.window
+            self.window += GROWTH * self.smss
 
     def reduce(self, to: float | None = None) -> None:
         """STP-CG-005, and STP-CG-007 with the window ``to`` which it reduces."""
@@ -209,7 +214,8 @@ class _Replay:
         if octets and self.phase == "initial":
             self.phase = "slow start"
         settled = self.window.since >= REDUCED_WINDOWS * self.window.threshold
-        if self.phase in ("reduced", "silence") and settled:
+        passed = self.phase == "silence" and self.window.window >= self.window.threshold
+        if passed or (self.phase in ("reduced", "silence") and settled):
             self.phase = "avoidance"
         if report.wanted and lost >= self.reduced_at:
             self._loses(report, reduces, before)

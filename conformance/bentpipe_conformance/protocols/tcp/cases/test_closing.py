@@ -203,6 +203,19 @@ def test_iut_closes_first(connection: Connection) -> None:
     connection.wait(PAUSE_S)
 
 
+@connected("SNR-CON-032", "SNR-CON-020", needs=("daytime",), to=DAYTIME)
+def test_iut_closes_first_long_before_the_tester(connection: Connection) -> None:
+    """The tester's FIN comes minutes after the implementation's, and again when all is over."""
+    fin = _await_fin(connection, "a FIN")
+    connection.reception.renege(fin.end)
+    connection.ack()
+    connection.wait(150.0)
+    _say(connection)
+    _finish(connection)
+    _again(connection, after=250.0)
+    connection.wait(PAUSE_S)
+
+
 @case("SNR-CON-015", "SNR-CON-016", "SNR-CON-019", "SNR-CON-021", "SNR-CON-032", needs=("daytime",))
 def test_both_close_at_once(peer: Peer) -> None:
     """Both FINs are under way at once; the tester acknowledges late, then repeats its FIN or not.

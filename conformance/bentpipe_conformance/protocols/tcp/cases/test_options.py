@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.connection import Connection
@@ -112,6 +113,15 @@ def test_established_data_with_unknown_options(connection: Connection) -> None:
     """Data in a segment with options nobody knows is taken like any other."""
     connection.send_odd(b"x" * 100, more=UNKNOWN)
     connection.wait(PAUSE_S)
+    _talk(connection, 2)
+
+
+@connected("SNR-OPT-018", to="discard")
+def test_established_data_with_an_end_of_options(connection: Connection) -> None:
+    """Data whose option list ends with the End of Option List and zeros is taken like any other."""
+    for octets in (bytes(4), bytes((1, 1, 1, 0)), bytes(8)):
+        connection.send_odd(pattern(connection.next_offset, 100), raw=octets)
+        connection.wait(PAUSE_S)
     _talk(connection, 2)
 
 

@@ -22,7 +22,10 @@ SPACING_S = 0.5
 """Longer than the slowest link of the profiles takes for one segment."""
 
 
-@connected("SNR-SS-001", "SNR-SS-002", "SNR-SS-003", "SNR-SS-005")
+@connected(
+    "SNR-SS-001", "SNR-SS-002", "SNR-SS-003", "SNR-SS-005", "SNR-CON-034", "SNR-CON-039",
+    "SNR-CON-040",
+)  # fmt: skip
 def test_opened_bulk_data(connection: Connection) -> None:
     """Bulk data without loss: the initial window and slow start."""
     connection.receive(60)
@@ -81,7 +84,7 @@ def _lose_window(connection: Connection, timeouts: int, then: int) -> None:
     connection.receive(outstanding // connection.segment + then)
 
 
-@connected("SNR-CA-002", "SNR-RTO-009", "SNR-RTO-012", "SNR-RTO-017", sack=False)
+@connected("SNR-CA-002", "SNR-RTO-009", "SNR-RTO-012", "SNR-RTO-017", "SNR-CON-037", sack=False)
 def test_window_lost_growth_after_timeout(connection: Connection) -> None:
     """A whole window is lost: slow start up to the reduced share, then congestion avoidance."""
     _lose_window(connection, timeouts=1, then=45)

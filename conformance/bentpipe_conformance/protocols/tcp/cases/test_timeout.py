@@ -59,7 +59,7 @@ def test_late_acknowledgment_then_silence(connection: Connection) -> None:
     await_retransmissions(connection, connection.delivered, 1)
 
 
-@connected("SNR-RTO-001", "SNR-RTO-011", to="echo")
+@connected("SNR-RTO-001", "SNR-RTO-011", "SNR-CON-038", to="echo")
 def test_tail_lost(connection: Connection) -> None:
     """The only segment in flight is lost; nothing after it could report that."""
     connection.send_data(400)

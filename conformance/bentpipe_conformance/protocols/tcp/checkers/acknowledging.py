@@ -25,6 +25,10 @@ PROBE_S = 0.15
 """Seconds after which a tail loss probe may send what waits (RFC 8985 section 7.2: it allows for an
 acknowledgment that is delayed by 200 ms)."""
 
+AT_ONCE_S = 0.0005
+"""An acknowledgment that takes longer than these seconds was delayed, if only a little: RFC 9293
+section 3.8.6.3 says how long it may be delayed, not how long it must be."""
+
 HELD_S = 1.0
 """Seconds within which data that was held is acknowledged once the gap below it is filled."""
 
@@ -40,19 +44,22 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     replies = {reply.packet.number: reply for reply in flow.replies}
     ends = {item.packet.number: item.end for item in flow.arrivals}
     # What is only an acknowledgment, and taken for one, has no answer.
-    mute = {a.packet.number for a in flow.acks if a.acceptable and not a.tcp.length}
-    first = flow.handshake.answer
-    if first is None:
+    mute = {a.packet.number: a.tcp for a in flow.acks if a.acceptable and not a.tcp.length}
+    first, offer = flow.handshake.answer, flow.handshake.offer
+    if first is None or offer is None:
         return
+    edge = 0
     for packet in flow.packets:
         if not packet.outgoing:
-            if packet.number not in mute:
+            tcp = mute.get(packet.number)
+            # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it.
+            if tcp is None or nearest(tcp.seq - offer.seq - 1, edge) >= edge:
                 owed.append(ends.get(packet.number, -1))
             continue
         reply = replies.get(packet.number)
         if reply is None:
             continue
-        tcp = reply.tcp
+        tcp, edge = reply.tcp, max(edge, reply.window_edge)
         start = nearest(tcp.seq - first.seq - 1, sent)
         probe, sent = start < sent, max(sent, start + tcp.length)
         if tcp.length or probe:
@@ -119,15 +126,16 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
         # One that is pushed may be acknowledged when it is read, as Linux does.
         full = full and not arrival.tcp.flags & PSH
         steady = arrival.in_order and not arrival.held and full
-        alone = any(reply.ack == arrival.end for reply in arrival.replies)
+        alone = any(_alone(reply, arrival, mss) for reply in arrival.replies)
+        waits = not any(reply.ack >= arrival.end for reply in arrival.replies)
         if not steady or following.time - arrival.time > apart:
             run = []
-        elif not alone:
-            if run:
+        elif alone:
+            run.append(arrival)
+        else:
+            if waits and any(reply.ack >= following.end for reply in following.replies):
                 yield context.holds("one acknowledgment covers several segments", arrival)
             run = []
-        else:
-            run.append(arrival)
         if len(run) >= least:
             sentence = f"{len(run)} full-sized segments in a row were acknowledged one by one"
             expected = "acknowledgments that cover two"
@@ -135,6 +143,17 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
                 sentence, run[0], run[-1], expected=expected, actual="one for each segment"
             )
             return
+
+
+def _alone(reply: Reply, arrival: Arrival, mss: int) -> bool:
+    """Whether a reply does nothing but acknowledge a segment, without delay.
+
+    One with data goes with it, and one that offers much more room is a window update (RFC 9293
+    section 3.8.6.2.2).
+    """
+    update = reply.window_edge - arrival.window_edge >= min(arrival.widest_window // 2, 2 * mss)
+    at_once = reply.time - arrival.time < AT_ONCE_S
+    return reply.ack == arrival.end and not reply.payload and not update and at_once
 
 
 @checker("SNR-RCV-024")

@@ -311,6 +311,8 @@ def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
     first = sent[0]
     acked = context.prepared.lifetime.own_fin_acked
     until = flow.horizon if acked is None else acked.time
+    heeded = (a.time for a in flow.acks if a.may_heed and a.ack >= first.end)
+    until = min(until, next(heeded, until))
     if len(sent) > 1:
         waited = sent[1].time - first.time
         yield context.holds(f"the FIN was repeated after {waited:.2f} s", sent[1], first)
@@ -442,6 +444,10 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
             if silence >= exercised:
                 yield context.holds(f"nothing was sent in {silence:.0f} s of idleness", item)
             continue
+        offered = max((r.window_edge for r in flow.replies if r.packet.number < number), default=0)
+        news = next((r for r in flow.replies if r.packet.number == number), None)
+        if news is not None and news.window_edge > offered:
+            continue  # its user read
         own = outstanding.get(number)
         if own is not None and own.start >= sent:
             continue  # its user wrote
@@ -467,6 +473,9 @@ def idle_connection_lives(flow: Flow, context: Context) -> Findings:
             continue
         what = f"data after {silence:.0f} s of idleness"
         reset = flow.own_reset
+        answer = first_reply(flow, arrival, acknowledging(arrival.end))
+        if reset is not None and answer is not None and answer.time <= reset.time:
+            reset = None  # it has other reasons
         if reset is not None and 0 <= reset.time - arrival.time <= 0.5:
             expected = "an acknowledgment"
             sentence = f"{what} was answered by a RST"

@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     SLUGGISH_S,
     Moment,
     acts_at_once,
+    leaves_window,
     reaction,
 )
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -41,6 +42,8 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
         return False
     ends = context.prepared.recovery_ends
     at = bisect_right(flow.acks, m.last_advance.packet.number, key=lambda ack: ack.packet.number)
+    if leaves_window(flow, m.last_advance):
+        return False
     before = [ack for ack in flow.acks[max(0, at - 8) : at] if ack.advance][-2:]
     sent = [[s for s in ack.responses if s.new] for ack in before]
     return (

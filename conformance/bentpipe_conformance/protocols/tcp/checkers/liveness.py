@@ -99,29 +99,19 @@ def silence_ends_a_connection(flow: Flow, context: Context) -> Findings:
     """A peer that is silent for an hour is given up (RFC 9293 section 3.8.3, MUST-20)."""
     # Exercised by what happens after an hour in which nothing arrived although something was owed.
     longest = float(context.permitted("longest_s", 3600.0))
-    heard: float | None = None
-    owed = None
+    owed = None  # the first segment since anything arrived that asks for an answer
     for packet in flow.packets:
+        segment = Segment(packet)
+        silence = segment.time - owed.time if owed is not None else 0.0
         if not packet.outgoing:
-            silence = packet.time - heard if heard is not None else 0.0
             if owed is not None and silence > longest:
                 yield context.holds(f"nothing was sent after {longest:.0f} s of silence", owed)
                 return
-            heard = packet.time
             owed = None
-            continue
-        segment = Segment(packet)
-        if is_reset(segment):
-            owed = None if owed is None else owed
-            continue
-        if heard is None:
-            heard = packet.time
-        if segment.tcp.length:
-            owed = segment
-            if packet.time - heard > longest:
-                sentence = (
-                    f"{packet.time - heard:.0f} s after the peer fell silent it is not given up"
-                )
+        elif segment.tcp.length and not is_reset(segment):
+            owed = owed or segment
+            if silence > longest:
+                sentence = f"{silence:.0f} s after the peer fell silent it is not given up"
                 actual = f"a segment with flags {segment.tcp.flag_names}"
                 yield context.violated(sentence, segment, expected="nothing", actual=actual)
                 return
@@ -140,6 +130,9 @@ def stream_is_consistent(flow: Flow, context: Context) -> Findings:
             yield context.violated(sentence, sent, expected=expected, actual=sent.span)
             return
         if not sent.payload or sent.tcp.missing or sent.start < 0:
+            continue
+        # Below what is acknowledged: a keep-alive, which may carry a garbage octet (section 3.8.4).
+        if sent.payload == 1 and end <= sent.una:
             continue
         stream.add(sent.start, sent.tcp.payload)
         if stream.disputed(sent.start, end):

@@ -68,6 +68,8 @@ def _stalled(flow: Flow, context: Context, ack: Ack) -> bool:
         return False
     if any(later.advance and later.time > ack.time for later in flow.acks):
         return False
+    if any(other.may_heed and other.ack > ack.una for other in flow.acks):
+        return False  # perhaps nothing is outstanding
     return not any(sent.time > ack.time for sent in flow.sent)
 
 

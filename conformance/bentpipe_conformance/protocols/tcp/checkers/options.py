@@ -22,7 +22,11 @@ from bentpipe_conformance.protocols.tcp.replay.flow import (
     Flow,
 )
 from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS
-from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets, walk_options
+from bentpipe_conformance.protocols.tcp.replay.option_list import (
+    option_octets,
+    padding,
+    walk_options,
+)
 
 ETHERNET_MTU = 1500
 """A longer packet on a link of this size shows the sender's segmentation offload."""
@@ -283,30 +287,47 @@ def unknown_options_in_syn(flow: Flow, context: Context) -> Findings:
         yield context.violated(sentence, syns[0], expected=expected, actual=actual)
 
 
-@checker("SNR-OPT-013")
-def unknown_options_in_data(flow: Flow, context: Context) -> Findings:
-    """Unknown options in data are ignored (RFC 9293 section 3.1, MUST-5 and MUST-6)."""
-    # Exercised by acceptable in-order data with unassigned options.
+def _data_is_accepted(flow: Flow, context: Context, odd: Callable[[Packet], str]) -> Findings:
+    """Acceptable data in order is accepted although it carries something ``odd``."""
     for arrival in flow.arrivals:
         if not arrival.in_order or arrival.end > arrival.window_edge:
             continue
-        unknown = _unknown_kinds(arrival.packet)
-        if not unknown or not arrival.tcp.options_ok:
+        what = odd(arrival.packet)
+        if not what or not arrival.tcp.options_ok:
             continue
         answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
         refusal = next((item for item in flow.resets if item.number > arrival.packet.number), None)
         if answer.timely == "in time" and answer.reply is not None:
-            yield context.holds(
-                f"data with option {unknown[0]} was accepted", answer.reply, arrival
-            )
+            yield context.holds(f"data with {what} was accepted", answer.reply, arrival)
         elif refusal is not None and refusal.outgoing and answer.reply is None:
-            sentence = f"data with the unknown option {unknown[0]} reset the connection"
+            sentence = f"data with {what} reset the connection"
             where = Segment(refusal), arrival
             yield context.violated(sentence, *where, expected="an acknowledgment", actual="a RST")
         elif answer.timely == "late":
-            sentence = f"data with the unknown option {unknown[0]} was not acknowledged in time"
+            sentence = f"data with {what} was not acknowledged in time"
             expected = f"an acknowledgment up to offset {arrival.end} within {LONGEST_DELAY_S} s"
             yield context.violated(sentence, arrival, expected=expected, actual="none")
+
+
+@checker("SNR-OPT-013")
+def unknown_options_in_data(flow: Flow, context: Context) -> Findings:
+    """Unknown options in data are ignored (RFC 9293 section 3.1, MUST-5 and MUST-6)."""
+    # Exercised by acceptable in-order data with unassigned options.
+
+    def odd(packet: Packet) -> str:
+        unknown = _unknown_kinds(packet)
+        return f"the unknown option {unknown[0]}" if unknown else ""
+
+    yield from _data_is_accepted(flow, context, odd)
+
+
+@checker("SNR-OPT-018")
+def end_of_option_list(flow: Flow, context: Context) -> Findings:
+    """The End of Option List ends the options (RFC 9293 section 3.1, MUST-4)."""
+    # Exercised by acceptable in-order data whose options end before the header does.
+    yield from _data_is_accepted(
+        flow, context, lambda packet: "an End of Option List" if padding(packet) else ""
+    )
 
 
 @checker("SNR-OPT-014")

@@ -60,6 +60,8 @@ def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
     for arrival in still_receiving(flow):
         if not arrival.fills_gap or arrival.end > arrival.window_edge:
             continue
+        if all(right - left == 1 and left > arrival.end for left, right in arrival.held):
+            continue  # perhaps a FIN, which need not be held
         answer = answer_at_once(flow, arrival, acknowledging(arrival.end))
         reaches = max((b for a, b in arrival.held if a <= arrival.end), default=arrival.end)
         if answer.reply is not None and (answer.reply.ack >= reaches or answer.reply.blocks):

@@ -238,8 +238,8 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
             if expiry is not None:
                 backed_off = max(backed_off, 4 * (expiry.interval or expiry.since_progress))
                 yield context.holds(f"offset {event.start} was retransmitted by a timer", event)
-        elif event.acceptable:
-            edge, una = event.window_edge, max(event.ack, event.una)
+        elif event.acceptable or event.may_heed:
+            edge, una = event.window_edge, max(una, event.ack, event.una)
             if event.advance:
                 progress = event.time
                 trips.acknowledged(event)

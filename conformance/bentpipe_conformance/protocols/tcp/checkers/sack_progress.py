@@ -66,7 +66,13 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
         if len(before) < 3 or any(report.forgiven or report.reordered for report in before):
             continue
         lasting = set(before[-3].eligible).intersection(before[-1].eligible)
-        waiting = sorted(start for start in lasting if start >= first.end)
+        # RFC 6675 section 4 (IsLost) counts what is held above, not how far it reaches.
+        held = before[-3].ack.sacked
+        above = DUPLICATE_THRESHOLD * largest_segment(flow)
+        waiting = sorted(
+            start for start in lasting
+            if start >= first.end and octets(r for r in held if r[0] > start) >= above
+        )  # fmt: skip
         # By then half the window and three segments have left the network, so that every
         # permitted window reduction lets something out.
         arrived = octets(before[-1].ack.sacked)

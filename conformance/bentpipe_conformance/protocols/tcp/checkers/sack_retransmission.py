@@ -29,7 +29,9 @@ def _repeats(flow: Flow, context: Context) -> list[Repeat]:
 
 def _first_repeats(flow: Flow, context: Context) -> list[Repeat]:
     """Of these, the first of each segment, where the sender had no licence to forget."""
-    return [r for r in _repeats(flow, context) if not (r.forgiven or r.repeats)]
+    repeats = [r for r in _repeats(flow, context) if not (r.forgiven or r.repeats)]
+    # What a window probe carried is sent again with what follows it once the window opens.
+    return [r for r in repeats if not (r.sent.new and r.sent.flight < flow.segment)]
 
 
 @checker("SNR-SAK-001")

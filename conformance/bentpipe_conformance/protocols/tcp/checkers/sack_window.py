@@ -137,6 +137,8 @@ def next_segment_in_order(flow: Flow, context: Context) -> Findings:
         for step in recovery.steps:
             if step.sent.timed or step.sent.cause is None:
                 break
+            if step.sent.start == step.sent.una < step.before.high_rxt:
+                break  # what was repeated before: a timeout soon after an arrival
             wanted = _wanted(step, flow, smss)
             if wanted is None:
                 yield context.holds(f"{step.sent.span} was due", step.sent)

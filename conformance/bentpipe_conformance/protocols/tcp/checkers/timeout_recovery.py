@@ -50,7 +50,8 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
         silent = min(expiry.since_arrival, sent.since_sent)
         # A tail loss probe needs SACK and is not repeated (RFC 8985 section 7.3).
         probe = expiry.tail and flow.handshake.sack and expiry.rank == 1
-        if expiry.head or probe or not expiry.samples or silent <= 1.5 * expiry.longest_rtt:
+        earliest = sent.possible[0] <= sent.start <= sent.possible[1]
+        if earliest or probe or not expiry.samples or silent <= 1.5 * expiry.longest_rtt:
             continue
         yield context.violated(
             f"the timer retransmitted offset {sent.start} while {sent.una} is outstanding",
@@ -66,10 +67,17 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
     # Exercised by data that an acknowledgment clocks out after a timeout.
     segment = largest_segment(flow)
     unlimited = context.ics.get("byte_counting", "unlimited") == "unlimited"
-    by_octets = context.permitted("counts", "octets") == "octets" and unlimited
+    counted = context.permitted("counts", "octets") == "octets"
+    by_octets = counted and unlimited
+    appropriate = counted and context.ics.get("byte_counting") == "abc"
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
+        repairing = 0
         for step in aftermath.steps:
-            growth = step.delivered if by_octets else step.acks * segment
+            if step.sent.una < aftermath.recover:
+                repairing = step.acks
+            # Once the loss is repaired, appropriate byte counting may count two segments.
+            further = step.acks - repairing if appropriate else 0
+            growth = step.delivered if by_octets else (step.acks + further) * segment
             # One segment of tolerance: a sender that counts segments may round each one up.
             limit = 2 * segment + growth
             if step.pipe > limit:

@@ -106,7 +106,7 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
             ack = reaction.ack
             wanted = (min(1 + reaction.acks, max(target, 2)) - slack) * segment
             waiting = aftermath.recover - ack.ack >= wanted
-            if wanted <= 0 or not waiting or ack.window_edge - ack.ack < wanted:
+            if wanted <= 0 or not waiting or ack.window_edge - ack.ack < wanted or ack.may_refuse:
                 continue
             held = sum(right - left for left, right in ack.sacked)
             if aftermath.recover - ack.ack - held < wanted:

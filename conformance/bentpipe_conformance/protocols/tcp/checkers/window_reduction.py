@@ -331,9 +331,13 @@ def duplicates_let_data_out(flow: Flow, context: Context) -> Findings:
     if flow.handshake.sack or not always_sends(flow) or not acts_at_once(context.ics):
         return
     segment = largest_segment(flow)
+    ended: Ack | None = None
     for episode in context.prepared.episodes:
+        before, ended = ended, episode.end
         if not episode.fast or episode.nested or disturbed_at(episode) < math.inf:
             continue
+        if before is not None and before.max > max(before.ack, episode.first.una):
+            continue  # an inflated window let out what is outstanding: the window may be smaller
         window = episode.flight // 2 - 2 * segment + DUPLICATE_THRESHOLD * segment
         further = [ack for ack in episode.acks if not ack.advance]
         first = next((ack for ack in episode.acks if ack.advance), None)

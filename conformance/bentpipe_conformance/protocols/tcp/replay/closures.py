@@ -26,7 +26,8 @@ class Closure:
             expired since the last of them (RFC 6298 section 5.7).
         probes: what a timer sent into it, in order.
         answered: acknowledgments that reached the sender and left the window at zero.
-        end: the acknowledgment that opened it; None when the trace ends before.
+        end: the acknowledgment that opened it; None when the trace ends before, or when
+            an acknowledgment that may have been heeded offers room.
         resumed: the first data sent after it opened, None when there was none.
         until: time of the opening, or of the end of the trace.
         waiting: whether the sender certainly had more to send than had left before.
@@ -64,13 +65,16 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
     # A RST or SYN is no event, and may be answered by an acknowledgment (RFC 5961).
     challenges = [item.time for item in flow.arriving if item.tcp.flags & (RST | SYN)]
     arrived = 0.0
-    told = expired = 0
+    told = edge = expired = 0
     following: int | None = None
     for event in flow.events:
         if isinstance(event, Arrival):
             arrived = event.time
         elif isinstance(event, Ack):
             arrived = event.time
+            if event.may_heed and event.window > 0 and current is not None:
+                current.until = event.time  # it may have opened the window
+                current = None
             if not event.acceptable:
                 continue
             if event.advance:
@@ -92,13 +96,16 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
         elif isinstance(event, Reply):
             # A delayed acknowledgment of what has arrived is not a probe.
             news, told = event.ack > told and not event.payload, max(told, event.ack)
+            # Nor is an offer of more room, the user having read.
+            offers, edge = event.window_edge > edge and not event.payload, event.window_edge
             if news:
                 continue
             # An acknowledgment carries SND.NXT, a probe without data the number before it.
             latest = bisect_right(challenges, event.time)
             arrived = max(arrived, challenges[latest - 1]) if latest else arrived
             probing = (event.tcp.seq + 1) % MODULUS == following
-            if current is not None and (probing or event.time - arrived > flow.reaction):
+            timed = event.time - arrived > flow.reaction and not offers
+            if current is not None and (probing or timed):
                 current.probes.append(event)
         elif isinstance(event, Sent):
             trips.sent(event)

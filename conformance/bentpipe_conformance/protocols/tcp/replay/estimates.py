@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bentpipe_reference.common.rtt import RttEstimator
 
 from bentpipe_conformance.protocols.tcp.codec import SYN
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 
 STEADY = 0.9
@@ -39,7 +39,9 @@ class _Variant:
     """One way to take samples: with the handshake's or not, with repeated segments' or not."""
 
     def __init__(self, coarse: float) -> None:
-        self._estimator = RttEstimator(minimum=0.0, maximum=float("inf"), granularity=coarse)
+        self._estimator = RttEstimator(
+            initial=1.0, minimum=0.0, maximum=float("inf"), granularity=coarse
+        )
         self.steady = True
 
     def sample(self, seconds: float) -> None:
@@ -95,6 +97,10 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
             if event.tcp.tsval is not None:
                 stamped[event.tcp.tsval] = event.time
             sent_at = {} if again else {event.end: event.time}
+        elif isinstance(event, Reply):
+            # Of a pure acknowledgment the peer may echo the timestamp too.
+            if event.tcp.tsval is not None:
+                stamped.setdefault(event.tcp.tsval, event.time)
         elif isinstance(event, Ack) and event.acceptable and event.advance:
             started = sent_at.get(event.ack)
             if started is not None:

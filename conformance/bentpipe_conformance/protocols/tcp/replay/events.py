@@ -102,6 +102,9 @@ class Sent(Data):
         cause: the acknowledgment that triggered it, None when a timer or the application did.
         since_arrival: seconds since the last packet that reached the IUT.
         since_sent: seconds since the IUT last sent data, or infinity.
+        possible: lowest and highest offset that ``una`` may be for the IUT, which may have refused
+            an acknowledgment at the right edge of its window, or heeded that of a segment to be
+            dropped (RFC 9293 section 3.10.7.4).
     """
 
     transmission: int
@@ -113,6 +116,7 @@ class Sent(Data):
     cause: Ack | None
     since_arrival: float
     since_sent: float
+    possible: Range
 
     @property
     def new(self) -> bool:
@@ -162,6 +166,8 @@ class Ack(Segment):
         beyond: acknowledges data never sent.
         rejected: the IUT has to drop the segment: sequence number outside its window, or an old
             timestamp (RFC 7323 section 5.3).
+        may_heed: the acknowledgment of a rejected segment may count even so.
+        may_refuse: that of a segment at the right edge of the window may not count.
         responses: what the IUT sent because of it, in order.
     """
 
@@ -181,6 +187,8 @@ class Ack(Segment):
     ancient: bool
     beyond: bool
     rejected: bool
+    may_heed: bool
+    may_refuse: bool
     responses: list[Sent] = field(default_factory=list)
 
     @property

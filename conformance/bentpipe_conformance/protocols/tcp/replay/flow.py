@@ -7,6 +7,7 @@ what the implementation could know at that moment; :mod:`.events` defines the te
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
@@ -22,6 +23,13 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
 from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake
 from bentpipe_conformance.protocols.tcp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.tcp.replay.sender import Sender
+
+Ends = tuple[tuple[str, int], tuple[str, int]]
+"""(address, port) of the tester and of the implementation."""
+
+GIVEN_UP_S = 10.0
+"""A SYN-ACK with another number this long after the last belongs to another connection: the first
+was given up in SYN-RECEIVED."""
 
 REACTION_S = 0.02
 """A segment that leaves within this time of an arrival counts as caused by it; later, as timed.
@@ -121,8 +129,10 @@ class _Replay:
         self.flow = flow
         self.sender = Sender(flow.reaction)
         self.receiver = Receiver(flow.reaction)
+        self.following: Iterable[Packet] = ()
 
-    def packet(self, packet: Packet, tcp: Tcp) -> None:
+    def packet(self, packet: Packet, tcp: Tcp, following: Iterable[Packet]) -> None:
+        self.following = following
         self.flow.packets.append(packet)
         (self.flow.leaving if packet.outgoing else self.flow.arriving).append(Segment(packet))
         if tcp.flags & RST:
@@ -178,6 +188,17 @@ class _Replay:
             return False
         return handshake.established is None and self._answers(tcp)
 
+    def _refused(self, packet: Packet, tcp: Tcp) -> bool:
+        """Whether the IUT shows that it refused a segment at the right edge: it answers it."""
+        if not self.receiver.may_refuse(tcp):
+            return False
+        answer = next((p for p in self.following if p.outgoing), None)
+        if answer is None or answer.time - packet.time > self.flow.reaction:
+            return False
+        reply = answer.content
+        pure = reply is not None and reply.flags & ACK and not reply.flags & (RST | SYN)
+        return bool(pure) and reply is not None and self.receiver.repeats(reply)
+
     def _leaving(self, packet: Packet, tcp: Tcp) -> None:
         flow = self.flow
         reply = self.receiver.replying(packet, tcp)
@@ -192,9 +213,12 @@ class _Replay:
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
         flow, unsent, sure = self.flow, False, True
         if tcp.flags & ACK:
-            rejected = self.receiver.rejects(tcp)
+            rejected = self.receiver.rejects(tcp) or self._refused(packet, tcp)
             may_heed = rejected and self.receiver.may_heed(tcp)
-            ack = self.sender.acknowledged(packet, tcp, rejected=rejected, may_heed=may_heed)
+            may_refuse = self.receiver.may_refuse(tcp)
+            ack = self.sender.acknowledged(
+                packet, tcp, rejected=rejected, may_heed=may_heed, may_refuse=may_refuse
+            )
             unsent = ack.beyond
             # What is dropped for its acknowledgment may be dropped before its timestamp counts.
             sure = not (ack.ancient or ack.beyond)
@@ -209,25 +233,54 @@ class _Replay:
             flow.events.append(arrival)
 
 
+def _replayed(flow: Flow, packets: list[Packet]) -> Flow:
+    replay = _Replay(flow)
+    for number, packet in enumerate(packets, start=1):
+        tcp = packet.content
+        if tcp is None:
+            continue
+        if not tcp.checksum_ok:
+            flow.damaged.append(Segment(packet))
+        elif not tcp.offset_ok:
+            flow.misaligned.append(Segment(packet))
+        else:
+            replay.packet(packet, tcp, (packets[n] for n in range(number, len(packets))))
+    return flow
+
+
+def _begins_anew(packets: list[Packet], packet: Packet) -> bool:
+    """Whether a SYN-ACK answers a SYN after the IUT gave up a connection never established."""
+    tcp, syn = packet.content, packets[-1].content
+    if tcp is None or syn is None or not packet.outgoing or packets[-1].outgoing:
+        return False
+    if tcp.flags & (SYN | ACK) != SYN | ACK or syn.flags & (SYN | ACK) != SYN:
+        return False
+    if not all(item.content is not None and item.content.flags & SYN for item in packets):
+        return False
+    last = next((item for item in reversed(packets) if item.outgoing), None)
+    if last is None or last.content is None or packet.time - last.time < GIVEN_UP_S:
+        return False
+    return last.content.seq != tcp.seq
+
+
 def read_flows(trace: Trace) -> list[Flow]:
     """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
-    replays: dict[tuple[tuple[str, int], tuple[str, int]], _Replay] = {}
+    connections: list[tuple[Ends, list[Packet]]] = []
+    latest: dict[Ends, list[Packet]] = {}
     for packet in trace.at("iut"):
         tcp = packet.content
         if tcp is None:
             continue
         source, destination = (tcp.src, tcp.sport), (tcp.dst, tcp.dport)
         iut, tester = (source, destination) if packet.outgoing else (destination, source)
-        if (tester, iut) not in replays:
-            replays[tester, iut] = _Replay(Flow(tester, iut, trace.timing_error))
-        replay = replays[tester, iut]
-        if not tcp.checksum_ok:
-            replay.flow.damaged.append(Segment(packet))
-        elif not tcp.offset_ok:
-            replay.flow.misaligned.append(Segment(packet))
-        else:
-            replay.packet(packet, tcp)
-    flows = [replay.flow for replay in replays.values()]
+        packets = latest.get((tester, iut))
+        if packets is None or _begins_anew(packets, packet):
+            # The tester's SYN, which came before, begins the new connection too.
+            packets = [] if packets is None else [packets.pop()]
+            latest[tester, iut] = packets
+            connections.append(((tester, iut), packets))
+        packets.append(packet)
+    flows = [_replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:
         flow.listening = flow.iut in open_ports

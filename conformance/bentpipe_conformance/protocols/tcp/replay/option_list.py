@@ -24,6 +24,16 @@ def option_octets(packet: Packet) -> bytes:
     return packet.data[header + 20 : header + (packet.data[header + 12] >> 4) * 4]
 
 
+def padding(packet: Packet) -> bytes:
+    """What follows the options of a segment, from the End of Option List on."""
+    octets = option_octets(packet)
+    at = 0
+    while at < len(octets) and octets[at]:
+        size = 1 if octets[at] == NO_OPERATION else int.from_bytes(octets[at + 1 : at + 2], "big")
+        at += size or len(octets)
+    return octets[at:]
+
+
 def walk_options(packet: Packet) -> Iterator[tuple[int, int, bool]]:
     """Kind and length field of each option without padding, and whether the option fits.
 

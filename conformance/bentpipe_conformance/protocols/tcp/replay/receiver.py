@@ -98,6 +98,20 @@ class Receiver:
         """Whether a conformant receiver drops the segment (RFC 9293 3.10.7.4, RFC 7323 5.3)."""
         return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
 
+    def may_refuse(self, tcp: Tcp) -> bool:
+        """Whether a segment without text lies at the right edge offered.
+
+        RFC 9293 section 3.10.7.4 does not accept it there; most implementations do.
+        """
+        return tcp.length == 0 and self.expected < self.offset(tcp.seq) == self.edge
+
+    def repeats(self, tcp: Tcp) -> bool:
+        """Whether a segment that leaves next would only repeat the last acknowledgment."""
+        answered = self.last_arrival is None or bool(self.last_arrival.replies)
+        ack = self.offset(tcp.ack)
+        edge = ack + (tcp.window << self.shift)
+        return answered and not tcp.length and ack <= self._last_ack and edge <= self.edge
+
     def may_heed(self, tcp: Tcp) -> bool:
         """Whether the acknowledgment of a segment that has to be dropped may count.
 
@@ -213,7 +227,8 @@ class Receiver:
             self._echoes(packet.time, ack), self._recent_by_text, self.last_arrival,
             self._dsack(ack, blocks),
         )  # fmt: skip
-        self._duplicates.clear()
+        if not self._unread(ack):
+            self._duplicates.clear()
         if self.last_arrival is not None:
             self.last_arrival.replies.append(reply)
         self.edge = max(self.edge, reply.window_edge)
@@ -229,7 +244,13 @@ class Receiver:
         left, right = blocks[0]
         # The block around it should be the second, but stacks put it anywhere or leave it out.
         nested = any(a <= left and right <= b for a, b in blocks[1:])
-        return blocks[0] if right <= ack or nested or self._duplicates.covers(left, right) else None
+        again = self._duplicates.covers(left, right) and not self._unread(ack)
+        return blocks[0] if right <= ack or nested or again else None
+
+    def _unread(self, ack: int) -> bool:
+        """Whether the text of the latest segment cannot have been read when ``ack`` was sent."""
+        last = self.last_arrival
+        return last is not None and last.in_order and ack < min(last.end, last.window_edge)
 
     def _follow(self, ack: int, blocks: tuple[Range, ...]) -> None:
         """Let the certain view follow what the IUT shows of itself."""

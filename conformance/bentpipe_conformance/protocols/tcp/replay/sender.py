@@ -61,7 +61,7 @@ class Sender:
         self.last_in: float | None = None
         self._reaction = reaction
         self._out = Direction(0)
-        self._una = self._max = 0
+        self._una = self._max = self._least = self._most = 0
         self._last_window = -1
         self._duplicates = 0
         self._sacked = RangeSet()
@@ -92,6 +92,7 @@ class Sender:
         sent = Sent(
             packet, start, end, tcp.size, transmission, self._una, self._max, self.edge,
             self._sacked.snapshot(), self._duplicates, cause, quiet, packet.time - self._last_out,
+            (min(self._una, self._least), max(self._una, self._most)),
         )  # fmt: skip
         if cause is not None:
             cause.responses.append(sent)
@@ -100,11 +101,13 @@ class Sender:
         self._last_out = packet.time
         return sent
 
-    def acknowledged(self, packet: Packet, tcp: Tcp, *, rejected: bool, may_heed: bool) -> Ack:
+    def acknowledged(
+        self, packet: Packet, tcp: Tcp, *, rejected: bool, may_heed: bool, may_refuse: bool
+    ) -> Ack:
         """A segment with an acknowledgment reached the IUT.
 
         ``rejected`` says that the IUT has to drop it, ``may_heed`` that the acknowledgment may
-        count even so.
+        count even so, ``may_refuse`` that the IUT may drop the segment.
         """
         ack = self.offset(tcp.ack)
         window = tcp.window << self.shift
@@ -128,12 +131,17 @@ class Sender:
             elif duplicate:
                 self._duplicates += 1
             self._last_window = window
-        if usable or (rejected and may_heed and not (ancient or beyond)):
+        may_heed = may_heed and rejected and not (ancient or beyond)
+        if usable or may_heed:
             self.edge = max(self.edge, ack + window)
+            self._most = max(self._most, ack)
+        if usable and not may_refuse:
+            self._least = ack
         item = Ack(
             packet, ack, una, self._max, max(0, ack - una) if usable else 0, duplicate,
             self._duplicates, window, ack + window, good, bad, dsack, newly,
-            self._sacked.snapshot(), ancient, beyond, rejected,
+            self._sacked.snapshot(), ancient, beyond, rejected, may_heed,
+            may_refuse,
         )  # fmt: skip
         self._last_ack = item
         return item

@@ -79,6 +79,7 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                 trips.acknowledged(event)
                 progress, progressed, row = event, event.time, []
         elif isinstance(event, Sent):
+            edge = edge or event.window_edge  # that of the SYN-ACK
             if event.max == event.una:
                 progress, progressed, row = None, event.time, []
             if event.retransmission and event.timed and edge > event.una:

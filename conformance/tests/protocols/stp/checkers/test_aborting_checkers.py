@@ -40,6 +40,7 @@ def silent(story: StpStory) -> StpStory:
         (14.0, {}, FAIL),
         (19.0, {}, FAIL),
         (16.0, {"reason": 1}, FAIL),
+        (14.0, {"reason": 1}, NOTHING),  # the user ended it
         (16.0, {"flags": 0}, FAIL),
     ],
 )

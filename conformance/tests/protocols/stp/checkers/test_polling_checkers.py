@@ -183,6 +183,13 @@ def test_silence_met_by_ever_rarer_polls() -> None:
     assert story.verdicts("STP-PL-007") == PASS
 
 
+def test_silence_since_a_report_that_left_an_sd_unacknowledged_without_a_poll() -> None:
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT).iut(SD, 1).tester(STAT, 1, after=0.01)
+    story.iut(SDP, 2, n_ps=2, after=0.5).iut(POLL, 3, n_ps=3, after=1.3)
+    story.iut(POLL, 3, n_ps=4, after=3.6)
+    assert story.tester(SD, 0, after=1.0).verdicts("STP-PL-007") == PASS
+
+
 def test_silence_met_by_polls_at_one_interval() -> None:
     story = silence(*(1.8 * n for n in range(1, 12))).tester(SD, 0, after=1.0)
     assert Verdict.FAIL in story.verdicts("STP-PL-007")
@@ -228,6 +235,19 @@ def test_silent_peer_never_given_up() -> None:
 def test_poll_on_an_idle_connection(wait: float, verdict: set[Verdict]) -> None:
     story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT)
     assert story.iut(POLL, 1, n_ps=2, after=wait).verdicts("STP-PL-010") == verdict
+
+
+def test_poll_on_an_idle_connection_just_after_a_packet() -> None:
+    """The timer had expired when the packet was read."""
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT).tester(SD, 0, after=599.99)
+    assert story.iut(POLL, 1, n_ps=2, after=0.01).verdicts("STP-PL-010") == PASS
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT).tester(SD, 0, after=500.0)
+    assert story.iut(POLL, 1, n_ps=2, after=0.01).verdicts("STP-PL-010") == FAIL
+
+
+def test_silence_before_a_connection_becomes_idle_is_none_of_it() -> None:
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=700.0)
+    assert story.of_service(CHARGEN).verdicts("STP-PL-010") == NOTHING
 
 
 def test_idle_connection_that_never_asks() -> None:

@@ -54,6 +54,16 @@ def test_gap_not_reported() -> None:
     assert later(given(0, 2), 0.5).verdicts("STP-DT-001") == NOTHING
 
 
+@pytest.mark.parametrize(("after", "verdict"), [(0.005, PASS), (0.3, FAIL)])
+def test_rest_of_a_gap_reported_after_it_has_been_delivered(
+    after: float, verdict: set[Verdict]
+) -> None:
+    """The USTAT that was held back may have been composed just before."""
+    story = given(0, 3, 1).tester(SD, 2, data=b"02", after=0.05)
+    story.iut(USTAT, 2, elements=(2, 3), after=after)
+    assert verdict <= story.verdicts("STP-DT-031")
+
+
 def test_gap_reported_twice() -> None:
     story = given(0, 2).iut(USTAT, 1, elements=(1, 2)).tester(SD, 3, after=0.1)
     assert Verdict.FAIL in later(story.iut(USTAT, 1, elements=(1, 2))).verdicts("STP-DT-001")

@@ -57,6 +57,13 @@ def test_own_stream_after_the_peers_fin() -> None:
     assert finished().tester(END, flags=A, reason=1, after=0.5).verdicts("STP-CC-023") == NOTHING
 
 
+def test_fin_below_what_is_held_does_not_end_the_peers_stream() -> None:
+    early = later(opened().tester(SD, 1, data=b"x").tester(SD, 0, flags=FIN, after=0.01))
+    assert early.of_service(9).verdicts("STP-CC-004") == NOTHING
+    early = opened().tester(SD, 1, data=b"x").tester(SD, 0, flags=FIN, after=0.01)
+    assert later(early).verdicts("STP-CC-023") == NOTHING
+
+
 def test_sd_after_the_fin() -> None:
     ended = finished().iut(SDP, 0, flags=FIN, after=0.01)
     assert later(ended).verdicts("STP-CC-024") == PASS

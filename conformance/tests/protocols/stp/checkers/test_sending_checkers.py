@@ -305,6 +305,11 @@ def test_invalid_report_gives_credit_or_ends_the_connection() -> None:
     assert story.iut(END, 0, flags=A, reason=6).verdicts("STP-DT-023") == FAIL
 
 
+def test_peer_given_up_just_after_an_invalid_report() -> None:
+    story = sent(8, credit=8).tester(USTAT, 4, elements=(5, 4), after=RTT)
+    assert story.iut(END, 0, flags=A, reason=7, after=0.05).verdicts("STP-DT-023") == NOTHING
+
+
 def overtaken(**fields: object) -> StpStory:
     """The STAT for N(PS) 2 comes first, and says nothing of SD 2; then that for N(PS) 1."""
     story = sent(8, credit=8).iut(POLL, 8, n_ps=2, after=0.1).tester(STAT, 2, n_ps=2, after=RTT)
