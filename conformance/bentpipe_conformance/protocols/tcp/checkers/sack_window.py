@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, until_violated
+from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
@@ -60,7 +61,7 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
             limit = max(limit, share * last.outstanding + slack)
     for step in recovery.steps:
         before, sent = step.before, step.sent
-        if sent.timed:
+        if sent.timed or _undone(first, sent.cause):
             return
         pipe = (before.least if rack else before.pipe) + sent.length
         reduced = share * step.delivered + 2 * smss
@@ -69,6 +70,16 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
             continue
         sentence = f"{sent.span} made {pipe} octets in the network; it was {recovery.flight}"
         yield at_most(context, pipe, limit, sentence, sent, recovery.episode.first)
+
+
+def _undone(first: Sent, cause: Ack | None) -> bool:
+    """Whether new data was acknowledged by an echo that is older than the fast retransmission.
+
+    That was unnecessary then, and a sender may restore its window (RFC 3522, RFC 4015).
+    """
+    if cause is None or cause.tcp.tsecr is None or first.tcp.tsval is None or not cause.advance:
+        return False
+    return nearest(cause.tcp.tsecr - first.tcp.tsval, 0) < 0
 
 
 def _busy(flow: Flow, at: Ack | Sent) -> bool:
