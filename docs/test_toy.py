@@ -92,7 +92,7 @@ def test_mutants_of_the_toy_are_killed_or_survive_for_a_reason(house: Path, tmp_
     )
     chosen = [word for name in only for word in ("--only", name)]
     outcome = json.loads(bentpipe(house, *words, *chosen))
-    assert {row["how"] for row in outcome["kills"]} == {"failed", "crashed", "hung"}
+    assert {row["how"] for row in outcome["kills"]} == {"failed", "crashed"}
     assert {row["kind"] for row in outcome["survivors"]} == {
         "inconclusive",
         "it never makes a difference",

@@ -84,7 +84,7 @@ class GrowsWithAThirdInFlight(Congestion):
         return 3 * flight >= self.cwnd
 
 
-@mutant("stp-remembers-its-threshold", breaks="STP-CG-007")
+@mutant("stp-remembers-its-threshold", breaks="STP-CG-004")
 class RemembersItsThreshold(Congestion):
     """Leaves ssthresh as it was after two silences."""
 

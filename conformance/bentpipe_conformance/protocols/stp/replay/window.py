@@ -214,7 +214,7 @@ class _Replay:
         if octets and self.phase == "initial":
             self.phase = "slow start"
         settled = self.window.since >= REDUCED_WINDOWS * self.window.threshold
-        passed = self.phase == "silence" and self.window.window >= self.window.threshold
+        passed = self.phase == "silence" and self.window.window > self.window.threshold
         if passed or (self.phase in ("reduced", "silence") and settled):
             self.phase = "avoidance"
         if report.wanted and lost >= self.reduced_at:
