@@ -51,6 +51,11 @@ dsack = true
 timestamps = true
 window_scale = true
 limited_transmit = true
+rack = true
+tlp = true
+prr = true
+frto = true
+byte_counting = "unlimited"
 congestion_control = "reno"
 initial_window_segments = 10
 """

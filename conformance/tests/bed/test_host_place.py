@@ -20,6 +20,8 @@ def test_box_behind_an_interface_is_certified(happened: dict[str, Any]) -> None:
     found = happened["address"]
     assert (found["status"], found["verdict"]) == (0, "pass"), found["told"]
     assert len(found["cases"]) > 5
+    # For a sender without RACK, which the box has.
+    assert found["cases"].pop("snr/fast-retransmit/established-small-reports") == "unsupported"
     assert set(found["cases"].values()) == {"pass"}
 
 
