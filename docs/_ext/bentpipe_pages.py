@@ -97,6 +97,14 @@ class Printed(SphinxDirective):
         source = StringList(list(self.lines()), source=self.get_source_info()[0])
         return self.parse_content_to_nodes(source)
 
+    def stored(self) -> dict[str, Any]:
+        """The JSON file that the argument names, on which the page then depends."""
+        relative, path = self.env.relfn2path(self.arguments[0])
+        self.env.note_dependency(relative)
+        with open(path, encoding="utf-8") as stream:
+            found: dict[str, Any] = json.load(stream)
+        return found
+
     def parse_content_to_nodes(self, source: StringList) -> list[nodes.Node]:
         """The nodes of the lines."""
         container = nodes.Element()
@@ -346,10 +354,7 @@ class MutationResults(Printed):
 
     def lines(self) -> Iterable[str]:
         """A sentence, a table by module, then a table for each class of survivors."""
-        relative, path = self.env.relfn2path(self.arguments[0])
-        self.env.note_dependency(relative)
-        with open(path, encoding="utf-8") as stream:
-            result: dict[str, Any] = json.load(stream)
+        result = self.stored()
         unfinished = "" if result["complete"] else " The run is not complete."
         yield (
             f"{result['mutants']} mutants: {result['killed']} killed, {result['explained']} "
@@ -446,10 +451,7 @@ class ExperimentResults(Printed):
 
     def lines(self) -> Iterable[str]:
         """The table of means, then a paragraph per judgment."""
-        relative, path = self.env.relfn2path(self.arguments[0])
-        self.env.note_dependency(relative)
-        with open(path, encoding="utf-8") as stream:
-            result: dict[str, Any] = json.load(stream)
+        result = self.stored()
         points = result["points"]
         series = [item["id"] for item in result["series"]]
         found = {(point["series"], point["x"]): point for point in points}

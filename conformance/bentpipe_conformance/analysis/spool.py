@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -217,8 +217,3 @@ def _kept(octets: bytes, starts: list[int], observer: Observer) -> Kept:
         here = bool(flags & _SENT) if flags & (_SENT | _RECEIVED) else None
         sightings.append(Sighting(number, time_ns / 1e9, content, data, here, not flags & _BAD))
     return Kept(sightings, cut)
-
-
-def link_type_names(foreign: Mapping[int, int]) -> str:
-    """Link types that could not be read, for a sentence."""
-    return ", ".join(str(number) for number in sorted(foreign))

@@ -22,7 +22,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,6 @@ from bentpipe_conformance.engine.attribution import CaseFindings, attribute
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.execution import run_case
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.memory import shared_judge
@@ -95,7 +94,7 @@ def _played(fault: Fault, suite: Suite) -> list[CaseFindings]:
     reference = subject_of(suite.folder)
     profile = fault.profile or suite.profiles[0]
     lane, usual = stage(reference, profile, fault.setting, 0, fault.configure)
-    settings = RunSettings(profile, {**usual.ics, **fault.ics}, usual.rtt, usual.seed)
+    settings = replace(usual, ics={**usual.ics, **fault.ics})
     return [
         CaseFindings(
             item.id, item.requirements,

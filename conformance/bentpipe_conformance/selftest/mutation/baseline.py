@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 import time
 from collections import defaultdict
@@ -307,8 +308,6 @@ def _noting(files: Mapping[str, str]) -> Iterator[set[Line]]:
 
 def sources_digest(paths: Sequence[Path]) -> str:
     """A digest of everything that a result depends on."""
-    import hashlib
-
     state = hashlib.blake2b(digest_size=16)
     for path in sorted(paths):
         state.update(str(path).encode() + b"\0" + path.read_bytes())

@@ -90,12 +90,12 @@ _Fault = Callable[[Connection, Segment, int, int], Segment | None]
 
 def _reset_outside(_: Connection, segment: Segment, offset: int, window: int) -> Segment | None:
     outside = not 0 <= offset < max(window, 1)
-    return _exact(_, segment, offset) if segment.flags & Flags.RST and outside else segment
+    return _exact(segment, offset) if segment.flags & Flags.RST and outside else segment
 
 
 def _reset_inside(_: Connection, segment: Segment, offset: int, window: int) -> Segment | None:
     inside = 0 < offset < window
-    return _exact(_, segment, offset) if segment.flags & Flags.RST and inside else segment
+    return _exact(segment, offset) if segment.flags & Flags.RST and inside else segment
 
 
 def _reset_ignored(_: Connection, segment: Segment, offset: int, __: int) -> Segment | None:
@@ -105,7 +105,7 @@ def _reset_ignored(_: Connection, segment: Segment, offset: int, __: int) -> Seg
 def _syn_resets(_: Connection, segment: Segment, offset: int, __: int) -> Segment | None:
     if not segment.flags & Flags.SYN:
         return segment
-    return replace(_exact(_, segment, offset), flags=int(Flags.RST), payload=b"")
+    return replace(_exact(segment, offset), flags=int(Flags.RST), payload=b"")
 
 
 def _syn_ignored(_: Connection, segment: Segment, __: int, ___: int) -> Segment | None:
@@ -119,7 +119,7 @@ def _bare(connection: Connection, segment: Segment, _: int, __: int) -> Segment 
     return replace(segment, flags=segment.flags | Flags.ACK, ack=known)
 
 
-def _exact(_: Connection, segment: Segment, offset: int) -> Segment:
+def _exact(segment: Segment, offset: int) -> Segment:
     return replace(segment, seq=segment.seq - offset & MASK)
 
 

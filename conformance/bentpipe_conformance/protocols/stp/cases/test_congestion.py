@@ -127,10 +127,7 @@ def test_ready_everything_is_reported_lost_after_two_silences(peer: Peer) -> Non
     """With nothing in flight any more, one SD goes again, and no more before it is reported."""
     connection = peer.connect("chargen", credit=AMPLE)
     connection.receive(40, credit=AMPLE)
-    deadline = peer.now() + SILENT_S
-    while (arrival := connection.next(deadline - peer.now())) is not None:
-        if arrival.polls:
-            connection.remember(arrival)
+    go_on(connection, SILENT_S, answering=False)
     missing = connection.reception.vr_r, connection.highest
     connection.stat(elements=missing, n_mr=connection.highest + AMPLE)
     connection.discard(peer.rtt + 0.5)
@@ -203,10 +200,7 @@ def test_ready_what_waits_is_reported_as_arrived(peer: Peer) -> None:
     for told in (1, 2, 1000):
         connection = peer.connect("chargen", credit=AMPLE)
         connection.receive(40, credit=AMPLE)
-        deadline = peer.now() + SILENT_S
-        while (arrival := connection.next(deadline - peer.now())) is not None:
-            if arrival.polls:
-                connection.remember(arrival)
+        go_on(connection, SILENT_S, answering=False)
         vr_r, highest = connection.reception.vr_r, connection.highest
         connection.stat(elements=(vr_r, highest), n_mr=highest)
         # The first is on its way; the others wait.

@@ -13,6 +13,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     judged,
     lasted,
 )
+from bentpipe_conformance.protocols.tcp.checkers.opening import refused_by_reset
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -109,16 +110,8 @@ def wrong_acknowledgment_of_the_syn(flow: Flow, context: Context) -> Findings:
         if good or not tcp.flags & ACK or tcp.flags & RST:
             continue
         wrong = f"a segment with flags {tcp.flag_names} that acknowledges {tcp.ack} in SYN-SENT"
-        expected = f"a RST with sequence number {tcp.ack}"
         answer = leaving_after(flow, item, longest, lambda s: s.tcp.flags & (SYN | ACK) != SYN)
-        if answer is not None:
-            met = is_reset(answer) and answer.tcp.seq == tcp.ack
-            said = f"flags {answer.tcp.flag_names}, sequence number {answer.tcp.seq}"
-            sentence = f"{wrong} was answered by {said}"
-            yield judged(context, met, sentence, answer, item, expected=expected, actual=said)
-        elif lasts(flow, item, longest):
-            sentence = f"{wrong} was not answered"
-            yield context.violated(sentence, item, expected=expected, actual="nothing")
+        yield from refused_by_reset(flow, context, item, answer, longest, wrong)
 
 
 def _syns_after(flow: Flow, item: Segment) -> list[Segment]:

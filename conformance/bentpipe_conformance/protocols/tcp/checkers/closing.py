@@ -381,11 +381,9 @@ def first_to_close_lingers(flow: Flow, context: Context) -> Findings:
     """The side that closed first lingers in TIME-WAIT (RFC 9293 section 3.6, MUST-13)."""
     # Exercised by a FIN that is repeated late, both FINs having been acknowledged.
     least = float(context.permitted("least_s", 30.0))
-    lifetime = context.prepared.lifetime
-    fin, acked = lifetime.fin, lifetime.own_fin_acked
-    if not lifetime.iut_closed_first or fin is None or acked is None:
+    begin = context.prepared.lifetime.time_wait
+    if begin is None:
         return
-    begin = max(fin.time, acked.time)
     for arrival in flow.arrivals:
         if not arrival.fin or not arrival.duplicate or arrival.time <= begin:
             continue
@@ -510,11 +508,9 @@ def time_wait_ends(flow: Flow, context: Context) -> Findings:
     """TIME-WAIT ends (RFC 9293 section 3.6)."""
     # Exercised by a FIN that is repeated long after anything else, both FINs being acknowledged.
     most = float(context.permitted("most_s", 240.0))
-    lifetime = context.prepared.lifetime
-    fin, acked = lifetime.fin, lifetime.own_fin_acked
-    if not lifetime.iut_closed_first or fin is None or acked is None:
+    begin = context.prepared.lifetime.time_wait
+    if begin is None:
         return
-    begin = max(fin.time, acked.time)
     for item in flow.arriving:
         silence, begin = item.time - begin, max(begin, item.time)
         answer = leaving_after(flow, item, 0.5 + flow.reaction, lambda _: True)

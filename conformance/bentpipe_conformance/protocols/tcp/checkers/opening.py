@@ -182,6 +182,30 @@ def _in_syn_received(flow: Flow, context: Context) -> list[Segment]:
     return [item for item in flow.arriving if begin < item.packet.number <= until]
 
 
+def refused_by_reset(
+    flow: Flow, context: Context, item: Segment, reply: Segment | None, longest: float, wrong: str
+) -> Findings:
+    """Whether a RST with the number that ``item`` acknowledges answered it (section 3.10.7.1).
+
+    Args:
+        flow: the connection.
+        context: of the requirement.
+        item: the segment that must be refused.
+        reply: what answered it, None if nothing did.
+        longest: seconds after which no answer is one too late.
+        wrong: names the segment.
+    """
+    expected = f"a RST with sequence number {item.tcp.ack}"
+    if reply is not None:
+        met = is_reset(reply) and reply.tcp.seq == item.tcp.ack
+        said = f"flags {reply.tcp.flag_names}, sequence number {reply.tcp.seq}"
+        sentence = f"{wrong} was answered by {said}"
+        yield judged(context, met, sentence, reply, item, expected=expected, actual=said)
+    elif lasts(flow, item, longest):
+        sentence = f"{wrong} was not answered"
+        yield context.violated(sentence, item, expected=expected, actual="nothing")
+
+
 @checker("SNR-CON-007")
 def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Findings:
     """A wrong acknowledgment in SYN-RECEIVED is answered by a RST (RFC 9293 section 3.10.7.4)."""
@@ -197,15 +221,7 @@ def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Finding
             continue
         reply = leaving_after(flow, item, longest, lambda s: not s.tcp.flags & SYN)
         wrong = f"an acknowledgment of {tcp.ack} in SYN-RECEIVED"
-        expected = f"a RST with sequence number {tcp.ack}"
-        if reply is not None:
-            met = is_reset(reply) and reply.tcp.seq == tcp.ack
-            said = f"flags {reply.tcp.flag_names}, sequence number {reply.tcp.seq}"
-            sentence = f"{wrong} was answered by {said}"
-            yield judged(context, met, sentence, reply, item, expected=expected, actual=said)
-        elif lasts(flow, item, longest):
-            sentence = f"{wrong} was not answered"
-            yield context.violated(sentence, item, expected=expected, actual="nothing")
+        yield from refused_by_reset(flow, context, item, reply, longest, wrong)
 
 
 @checker("SNR-CON-008")

@@ -38,6 +38,13 @@ class Lifetime:
         return self.fin is None or self.own_fin.packet.number < self.fin.packet.number
 
     @property
+    def time_wait(self) -> float | None:
+        """When the TIME-WAIT of an IUT that closed first began: both FINs are acknowledged."""
+        if not self.iut_closed_first or self.fin is None or self.own_fin_acked is None:
+            return None
+        return max(self.fin.time, self.own_fin_acked.time)
+
+    @property
     def over(self) -> int | None:
         """Number of the packet after which the IUT has no connection any more."""
         if self.reset is not None:
