@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -23,7 +24,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     latest_before,
     leaving_after,
 )
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_timeout, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 ECHO_PORT = 7
@@ -313,12 +314,13 @@ def fin_ends_the_stream(flow: Flow, context: Context) -> Findings:
 def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
     """An unacknowledged FIN is retransmitted (RFC 9293 section 3.8.1)."""
     # Exercised by a FIN that is not acknowledged for longer than any first timeout.
-    round_trips = context.permitted("patience_rtts", 12.0) * minimum_rtt(flow)
-    patience = max(float(context.permitted("patience_s", 10.0)), round_trips)
     sent = [item for item in flow.sent if item.fin]
     if not sent:
         return
     first = sent[0]
+    round_trips = context.permitted("patience_rtts", 12.0) * minimum_rtt(flow)
+    measured = longest_timeout(flow, first.packet.number)
+    patience = max(float(context.permitted("patience_s", 10.0)), round_trips, measured)
     acked = context.prepared.lifetime.own_fin_acked
     until = flow.horizon if acked is None else acked.time
     heeded = (a.time for a in flow.acks if a.may_heed and a.ack >= first.end)
@@ -326,11 +328,13 @@ def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
     if len(sent) > 1:
         waited = sent[1].time - first.time
         yield context.holds(f"the FIN was repeated after {waited:.2f} s", sent[1], first)
-    elif until - first.time > patience:
-        # What lies below it may have had to be repeated first.
+    else:
+        # What lies below it may have had to be repeated first, and progress restarts the timer.
         below = [s for s in flow.sent if s.time > first.time]
-        if not below:
-            sentence = f"the FIN was not repeated in {until - first.time:.1f} s"
+        progress = [a.time for a in flow.acks if a.advance and first.time < a.time < until]
+        waited = max(after - before for before, after in pairwise([first.time, *progress, until]))
+        if waited > patience and not below:
+            sentence = f"the FIN was not repeated in {waited:.1f} s"
             expected = f"a retransmission within {patience:.1f} s"
             yield context.violated(sentence, first, expected=expected, actual="none")
 
