@@ -15,7 +15,6 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     Moment,
     acts_at_once,
     answer_window,
-    leaves_window,
     reaction,
 )
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
@@ -71,8 +70,6 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
             # Whether the sender took it or not, what it takes for duplicates is unknown now.
             return
         if not m.third or not m.open or not m.pure:
-            continue
-        if m.last_advance is not None and leaves_window(flow, m.last_advance):
             continue
         if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
             continue

@@ -19,6 +19,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     largest_segment,
     latest,
     may_be_last,
+    most_outstanding,
     stopped_at,
 )
 
@@ -26,11 +27,6 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
 def _busy(flow: Flow, context: Context) -> bool:
     """Whether nothing but its windows and its buffer can hold the sender back."""
     return always_sends(flow) and acts_at_once(context.ics)
-
-
-def _room(flow: Flow) -> int:
-    """The most that was ever outstanding: the sender's buffer holds at least as much."""
-    return max((sent.outstanding for sent in flow.sent), default=0)
 
 
 @checker("SNR-SS-005")
@@ -45,7 +41,7 @@ def slow_start_opens_by_a_segment(flow: Flow, context: Context) -> Findings:
     for ack, growth in zip(opening.acks, growths, strict=True):
         if ack.packet.number >= stopped_at(flow) or opening.last is ack:
             return
-        window = min(opening.first_flight + growth, _room(flow))
+        window = min(opening.first_flight + growth, most_outstanding(flow))
         if ack.window_edge - ack.ack < window + 2 * segment:
             continue
         flight = max((sent.end for sent in ack.responses), default=ack.max) - ack.ack
@@ -120,9 +116,10 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
             held = sum(right - left for left, right in ack.sacked)
             if aftermath.recover - ack.ack - held < wanted:
                 continue
+            put = max(reaction.pipe, reaction.reach)
             finding = judged(
                 context,
-                reaction.pipe >= wanted,
+                put >= wanted,
                 f"{reaction.acks} acknowledgments after a timeout put {reaction.pipe} octets "
                 "in the network",
                 ack,
@@ -131,5 +128,5 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
                 actual=f"{reaction.pipe} octets",
             )
             yield finding
-            if reaction.pipe < wanted:
+            if put < wanted:
                 break

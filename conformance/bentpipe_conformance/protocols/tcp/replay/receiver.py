@@ -115,16 +115,21 @@ class Receiver:
         edge = ack + (tcp.window << self.shift)
         return answered and not tcp.length and ack <= self._last_ack and edge <= self.edge
 
-    def may_heed(self, tcp: Tcp) -> bool:
-        """Whether the acknowledgment of a segment that has to be dropped may count.
+    def shut_out(self, tcp: Tcp) -> bool:
+        """Whether a closed window alone keeps out a segment.
 
-        RFC 9293 section 3.10.7.4 has a special allowance for one that a closed window keeps out.
-        A duplicate of what has just been received has been offered its window all the same.
+        RFC 9293 section 3.10.7.4 has a special allowance for its acknowledgment.
         """
         start = self.offset(tcp.seq)
-        closed = self.edge <= self.expected == start
-        duplicate = start + tcp.length == self.expected
-        return (closed or duplicate) and not self._paws_rejects(tcp)
+        return self.edge <= self.expected == start and not self._paws_rejects(tcp)
+
+    def is_copy(self, tcp: Tcp) -> bool:
+        """Whether a segment is a copy of what has just been received.
+
+        It has been offered its window all the same, and some heed its acknowledgment.
+        """
+        copy = self.offset(tcp.seq) + tcp.length == self.expected
+        return copy and not self._paws_rejects(tcp)
 
     def _paws_rejects(self, tcp: Tcp) -> bool:
         return bool(self._recent) and all(self._stale(tcp))

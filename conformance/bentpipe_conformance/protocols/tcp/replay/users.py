@@ -51,6 +51,12 @@ def stopped_at(flow: Flow) -> float:
     return next((item.packet.number for item in flow.arrivals if item.fin), math.inf)
 
 
+@lru_cache(maxsize=4)
+def most_outstanding(flow: Flow) -> int:
+    """The most that was ever outstanding: the sender's buffer holds at least as much."""
+    return max((sent.outstanding for sent in flow.sent), default=0)
+
+
 def more_waited(flow: Flow, sent: Sent) -> bool:
     """Whether the user certainly had more to send when a segment left.
 
