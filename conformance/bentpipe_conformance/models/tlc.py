@@ -47,6 +47,9 @@ _TAILS = ("Residual stack trace", " while looking in these directories")
 _COMPLAINTS = ("***", "Error", "error:", "Exception")
 _PAUSES = (0.5, 2.0, 5.0)
 """Seconds before a process that the system refused is asked for again."""
+_STANDSTILL_S = 30.0
+"""TLC's workers sometimes wait for each other for ever (``StateQueue.suspendAll``); a process that
+has done nothing for so long is started again, once."""
 _NO_TLC = "Could not find or load main class"
 
 
@@ -169,15 +172,19 @@ def run(
 
     Raises:
         Cancelled: TLC was stopped.
-        ToolProblem: TLC could not finish: broken module or configuration, time, memory.
+        ToolProblem: TLC could not finish: broken module or configuration, time, memory, or it came
+            to a standstill twice.
     """
-    reading = _Reading(Outcome(job.log), report)
-    with started(_command(tool, job), job, cancelled) as (process, output, watch):
-        assert process.stdout is not None
-        reading.read(process.stdout, output)
-        process.wait()
+    reading, watch, status = _attempt(tool, job, report, cancelled)
+    if watch.stood_still:
+        reading, watch, status = _attempt(tool, job, report, cancelled)
     outcome = reading.outcome
     outcome.seconds = reading.seconds
+    if watch.stood_still:
+        raise ToolProblem(
+            f"{job.module.stem}: TLC came to a standstill twice; try again with fewer workers; "
+            f"log: {job.log}"
+        )
     if watch.late:
         found = f" (found {reading.last.distinct:,} distinct states)"
         raise ToolProblem(job.late(found))
@@ -193,15 +200,32 @@ def run(
                 f"jar other than the pinned one. Log: {job.log}"
             )
         raise ToolProblem(
-            f"{job.module.stem} could not be checked: {reading.complaint(process.returncode)} "
-            f"Log: {job.log}"
+            f"{job.module.stem} could not be checked: {reading.complaint(status)} Log: {job.log}"
         )
     return outcome
 
 
+def _attempt(
+    tool: Tool,
+    job: Job,
+    report: Callable[[Progress], None],
+    cancelled: threading.Event | None,
+) -> tuple[_Reading, Watch, int]:
+    """One process of TLC, read to its end; with its watch and its exit status."""
+    reading = _Reading(Outcome(job.log), report)
+    with started(_command(tool, job), job, cancelled, _STANDSTILL_S) as (process, output, watch):
+        assert process.stdout is not None
+        reading.read(process.stdout, output)
+        status = process.wait()
+    return reading, watch, status
+
+
 @contextmanager
 def started(
-    command: Sequence[str], job: Job, cancelled: threading.Event | None
+    command: Sequence[str],
+    job: Job,
+    cancelled: threading.Event | None,
+    standstill: float | None = None,
 ) -> Iterator[tuple[subprocess.Popen[str], IO[str], Watch]]:
     """TLC's process, the open log, and the watch that ends the process.
 
@@ -212,7 +236,7 @@ def started(
     try:
         with job.log.open("w", encoding="utf-8") as output:
             process = _spawned(command, job)
-            with process, Watch(process, job.timeout, cancelled) as watch:
+            with process, Watch(process, job.timeout, cancelled, standstill) as watch:
                 yield process, output, watch
     finally:
         shutil.rmtree(job.scratch, ignore_errors=True)

@@ -42,6 +42,7 @@ def job(tmp_path: Path) -> tlc.Job:
 
 def java(folder: Path, output: str, status: int = 0, then: str = "") -> str:
     (folder / "output").write_text(output, encoding="utf-8")
+    (folder / "rest").write_text(DONE + DEPTH + COUNT, encoding="utf-8")
     script = folder / "java"
     script.write_text(
         f"#!/bin/sh\ncat '{folder}/output'\n{then}\nexit {status}\n", encoding="utf-8"
@@ -163,6 +164,28 @@ def test_run_past_its_time_killed(job: tlc.Job) -> None:
     assert time.monotonic() - started < 30
     with pytest.raises(ProcessLookupError):
         os.kill(int((job.directory / "pid").read_text(encoding="utf-8")), 0)
+
+
+def test_run_that_comes_to_a_standstill_started_again(
+    job: tlc.Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tlc, "_STANDSTILL_S", 0.5)
+    once = f"test -e '{job.directory}/again' || {{ touch '{job.directory}/again'; exec sleep 60; }}"
+    assert run(job, PROGRESS, then=f"{once}\ncat '{job.directory}/rest'").distinct == 567
+
+
+def test_run_that_comes_to_a_standstill_twice_told(
+    job: tlc.Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tlc, "_STANDSTILL_S", 0.5)
+    with pytest.raises(ToolProblem, match=r"a standstill twice; try again with fewer workers"):
+        run(job, PROGRESS, then="exec sleep 60")
+
+
+def test_busy_run_left_alone(job: tlc.Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tlc, "_STANDSTILL_S", 0.5)
+    busy = "end=$(($(date +%s) + 3)); while [ $(date +%s) -lt $end ]; do :; done"
+    assert run(job, DONE + DEPTH + COUNT, then=busy).distinct == 567
 
 
 def test_cancelled_run_killed(job: tlc.Job) -> None:

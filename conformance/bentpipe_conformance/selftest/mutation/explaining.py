@@ -1,9 +1,10 @@
 """Survivors that need no case: reviewed explanations, as data beside a reference's mutants.
 
-``mutants/explained.toml`` of a protocol has an entry for each::
+``mutants/explained/MODULE.toml`` of a protocol has an entry for mutants of one line that survive
+for one reason::
 
     [[explained]]
-    id = "tcp.receiver:Receiver.free_room:minus-one:a5c4aa"
+    ids = ["tcp.receiver:Receiver.free_room:minus-one:a5c4aa"]
     line = "return max(0, self.config.receive_buffer - self.buffer.unread)"
     class = "equivalent"
     reason = "The reassembly buffer never holds more than the receive buffer."
@@ -18,6 +19,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from bentpipe_conformance.selftest.mutation.scope import Scope, data_file
 from bentpipe_conformance.selftest.mutation.sites import Mutant
@@ -29,7 +31,7 @@ CLASSES: Mapping[str, str] = {
     "performance only": "it is slower or uses more memory, nothing else",
 }
 
-FILE = "explained.toml"
+FOLDER = "explained"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +59,37 @@ def load_explanations(scope: Scope) -> dict[str, Explanation]:
     """The explanations of a protocol's mutants.
 
     Raises:
-        ValueError: an entry is incomplete, doubled or of no known class.
+        ValueError: an entry is incomplete, doubled, of no known class or of another module.
     """
-    path = data_file(scope.protocol, FILE, scope.root)
     found: dict[str, Explanation] = {}
-    for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("explained", ()):
-        item = _read(entry, path)
-        if item.id in found:
-            raise ValueError(f"{path}: {item.id} is explained twice")
-        found[item.id] = item
+    for path in sorted(data_file(scope.protocol, FOLDER, scope.root).glob("*.toml")):
+        for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("explained", ()):
+            for item in _read(entry, path):
+                if item.id in found:
+                    raise ValueError(f"{path}: {item.id} is explained twice")
+                if item.id.split(":")[0] != path.stem:
+                    raise ValueError(f"{path}: {item.id} belongs to another module's file")
+                found[item.id] = item
     return found
 
 
-def _read(entry: dict[str, str], path: Path) -> Explanation:
+def _read(entry: dict[str, Any], path: Path) -> list[Explanation]:
     given = {"kind" if name == "class" else name: value for name, value in entry.items()}
-    who = f"{path}: the entry {given.get('id', entry)}"
-    known = {field.name for field in fields(Explanation)}
+    ids = given.pop("ids", None) or []
+    who = f"{path}: the entry {', '.join(ids) or entry}"
+    if not ids:
+        raise ValueError(f"{who} lacks ids")
+    known = {field.name for field in fields(Explanation)} - {"id"}
     if unknown := given.keys() - known:
         raise ValueError(f"{who} has {', '.join(sorted(unknown))}, which means nothing")
-    for name in ("id", "line", "kind", "reason"):
+    for name in ("line", "kind", "reason"):
         if not given.get(name, "").strip():
             raise ValueError(f"{who} lacks {'class' if name == 'kind' else name}")
     if given["kind"] not in CLASSES:
         raise ValueError(f"{who} is of the class {given['kind']!r}; give {', '.join(CLASSES)}")
     if given["kind"] == "permitted" and not given.get("clause"):
         raise ValueError(f"{who} names no clause that permits it")
-    return Explanation(**given)
+    return [Explanation(identifier, **given) for identifier in ids]
 
 
 def stale(

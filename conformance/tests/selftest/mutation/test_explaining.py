@@ -23,7 +23,7 @@ FITTING = Explanation(MUTANT.id, "return a and b", "equivalent", "Both are never
 SCOPE = Scope("toy", {"m": ""}, {}, frozenset(), Limits(0.95, 0.25, 0.5))
 
 ENTRY = """[[explained]]
-id = "m:f:and-to-or:000000"
+ids = ["m:f:and-to-or:000000", "m:f:and-to-or:000000.2"]
 line = "return a and b"
 class = "permitted"
 clause = "RFC 9293 section 3.4"
@@ -32,14 +32,14 @@ reason = "Either may be first."
 
 
 def read(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Explanation]:
-    path = tmp_path / "explained.toml"
-    path.write_text(text)
-    monkeypatch.setattr(explaining, "data_file", lambda *_: path)
+    (tmp_path / "m.toml").write_text(text)
+    monkeypatch.setattr(explaining, "data_file", lambda *_: tmp_path)
     return load_explanations(SCOPE)
 
 
 def test_entry_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (item,) = read(ENTRY, tmp_path, monkeypatch).values()
+    item, other = read(ENTRY, tmp_path, monkeypatch).values()
+    assert other == replace(item, id="m:f:and-to-or:000000.2")
     assert (item.kind, item.clause, item.reviewer) == ("permitted", "RFC 9293 section 3.4", "")
 
 
@@ -51,6 +51,11 @@ def test_entry_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (ENTRY.replace("clause", "because"), "because, which means nothing"),
         (ENTRY.replace('clause = "RFC 9293 section 3.4"', ""), "names no clause"),
         (ENTRY + ENTRY, "explained twice"),
+        (ENTRY.replace("m:f", "n:f"), "another module's file"),
+        (
+            ENTRY.replace(", ".join(('"m:f:and-to-or:000000"', '"m:f:and-to-or:000000.2"')), ""),
+            "lacks ids",
+        ),
     ],
 )
 def test_entry_that_says_too_little_is_refused(

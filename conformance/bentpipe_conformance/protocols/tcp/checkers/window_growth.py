@@ -17,6 +17,8 @@ from bentpipe_conformance.protocols.tcp.replay.pipe import reneges
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
+    latest,
+    may_be_last,
     most_outstanding,
     stopped_at,
 )
@@ -43,6 +45,10 @@ def slow_start_opens_by_a_segment(flow: Flow, context: Context) -> Findings:
         if ack.window_edge - ack.ack < window + 2 * segment:
             continue
         flight = max((sent.end for sent in ack.responses), default=ack.max) - ack.ack
+        last = latest(flow, ack)
+        if flight < window - slack and last is not None and may_be_last(flow, last):
+            # The buffer may be full.
+            continue
         finding = judged(
             context,
             flight >= window - slack,
@@ -78,6 +84,9 @@ def congestion_avoidance_opens_the_window(flow: Flow, context: Context) -> Findi
         if last.largest.packet.number >= stopped_at(flow) or room < 2 * segment:
             continue
         wanted = first.peak + int(least * (len(full) - 1)) * segment - segment
+        if last.peak < wanted and any(may_be_last(flow, sent) for sent in largest):
+            # The buffer may be full.
+            continue
         yield judged(
             context,
             last.peak >= wanted,

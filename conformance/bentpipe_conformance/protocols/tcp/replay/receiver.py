@@ -99,11 +99,14 @@ class Receiver:
         return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
 
     def may_refuse(self, tcp: Tcp) -> bool:
-        """Whether a segment without text lies at the right edge offered.
+        """Whether a segment lies at the right edge offered, or beyond one that has moved back.
 
-        RFC 9293 section 3.10.7.4 does not accept it there; most implementations do.
+        RFC 9293 section 3.10.7.4 does not accept one without text at the edge; most implementations
+        do.
         """
-        return tcp.length == 0 and self.expected < self.offset(tcp.seq) == self.edge
+        start = self.offset(tcp.seq)
+        shrunk = self._offered < self.edge and start >= self._offered
+        return start > self.expected and (shrunk or (tcp.length == 0 and start == self.edge))
 
     def repeats(self, tcp: Tcp) -> bool:
         """Whether a segment that leaves next would only repeat the last acknowledgment."""
