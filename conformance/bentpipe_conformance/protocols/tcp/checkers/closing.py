@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -320,25 +321,23 @@ def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
     if not sent:
         return
     first = sent[0]
+    round_trips = context.permitted("patience_rtts", 12.0) * minimum_rtt(flow)
     acked = context.prepared.lifetime.own_fin_acked
     until = flow.horizon if acked is None else acked.time
     heeded = (a.time for a in flow.acks if a.may_heed and a.ack >= first.end)
     until = min(until, next(heeded, until))
+    longest = max(round_trips, _longest_timeout(flow, until))
+    patience = max(float(context.permitted("patience_s", 10.0)), longest)
     if len(sent) > 1:
         waited = sent[1].time - first.time
         yield context.holds(f"the FIN was repeated after {waited:.2f} s", sent[1], first)
-        return
-    round_trips = context.permitted("patience_rtts", 12.0) * minimum_rtt(flow)
-    longest = max(round_trips, _longest_timeout(flow, until))
-    patience = max(float(context.permitted("patience_s", 10.0)), longest)
-    # Behind much that is outstanding each acknowledgment starts the timer again.
-    progress = (a.time for a in reversed(flow.acks) if a.advance and a.time < until)
-    since = max(first.time, next(progress, 0.0))
-    if until - since > patience:
-        # What lies below it may have had to be repeated first.
+    else:
+        # What lies below it may have had to be repeated first, and progress restarts the timer.
         below = [s for s in flow.sent if s.time > first.time]
-        if not below:
-            sentence = f"the FIN was not repeated in {until - since:.1f} s"
+        progress = [a.time for a in flow.acks if a.advance and first.time < a.time < until]
+        waited = max(after - before for before, after in pairwise([first.time, *progress, until]))
+        if waited > patience and not below:
+            sentence = f"the FIN was not repeated in {waited:.1f} s"
             expected = f"a retransmission within {patience:.1f} s"
             yield context.violated(sentence, first, expected=expected, actual="none")
 
