@@ -8,7 +8,7 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.protocols.tcp.codec import Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
-from bentpipe_conformance.protocols.tcp.replay.direction import Direction
+from bentpipe_conformance.protocols.tcp.replay.direction import Direction, older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 
 
@@ -63,6 +63,7 @@ class Sender:
         self._out = Direction(0)
         self._una = self._max = self._least = self._most = 0
         self._last_window = -1
+        self._newest: int | None = None
         self._duplicates = 0
         self._sacked = RangeSet()
         self._transmissions = Transmissions()
@@ -107,7 +108,8 @@ class Sender:
         """A segment with an acknowledgment reached the IUT.
 
         ``rejected`` says that the IUT has to drop it, ``may_heed`` that the acknowledgment may
-        count even so, ``may_refuse`` that the IUT may drop the segment.
+        count even so, ``may_refuse`` that the IUT may drop the segment. What acknowledges nothing
+        new with an older sequence number offers no window (RFC 9293 section 3.10.7.4, SND.WL1).
         """
         ack = self.offset(tcp.ack)
         window = tcp.window << self.shift
@@ -132,9 +134,13 @@ class Sender:
                 self._duplicates += 1
             self._last_window = window
         may_heed = may_heed and rejected and not (ancient or beyond)
-        if usable or may_heed:
+        stale = ack == una and self._newest is not None and older(tcp.seq, self._newest)
+        if (usable and not stale) or may_heed:
             self.edge = max(self.edge, ack + window)
+        if usable or may_heed:
             self._most = max(self._most, ack)
+        if usable and (self._newest is None or older(self._newest, tcp.seq)):
+            self._newest = tcp.seq
         if usable and not may_refuse:
             self._least = ack
         item = Ack(
