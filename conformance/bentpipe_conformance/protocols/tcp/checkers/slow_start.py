@@ -12,6 +12,7 @@ from itertools import accumulate
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -22,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
 )
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.timeouts import timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import (
     data_waited,
     largest_segment,
@@ -107,11 +109,19 @@ def read_opening(flow: Flow) -> Opening:
     return opening
 
 
+def _repeated_handshakes(flow: Flow) -> int:
+    """How often the IUT's timer has repeated its SYN or SYN-ACK."""
+    calls = [item for item in flow.leaving if item.tcp.flags & (SYN | ACK) == SYN]
+    return max(0, len(calls or timed_syn_acks(flow)) - 1)
+
+
 @checker("SNR-SS-001")
 def initial_window(flow: Flow, context: Context) -> Findings:
     """The first flight keeps to the initial window (RFC 5681 section 3.1, RFC 6928 section 2)."""
     # Exercised by data sent before the first acknowledgment of data.
     allowed = largest_initial_window(flow, context)
+    if _repeated_handshakes(flow) > 1:
+        allowed = flow.mss
     first = [sent for sent, acks in read_opening(flow).steps if acks == 0]
     beyond = next((sent for sent in first if sent.end > allowed), None)
     if beyond is not None:
@@ -162,6 +172,43 @@ def slow_start_growth(flow: Flow, context: Context) -> Findings:
             return
     if grown:
         yield context.holds("the window opened by what was acknowledged at most", grown[-1][0])
+    if opening.last is not None:
+        yield from _growth_across_duplicates(flow, context, base)
+
+
+def _growth_across_duplicates(flow: Flow, context: Context, base: int) -> Findings:
+    """Duplicates that report no loss leave the window as it is (RFC 3042 section 2)."""
+    # Exercised by new data after duplicates that brought no retransmission, nothing being held.
+    if context.permitted("counts_segments", False):
+        return
+    segment, most = largest_segment(flow), growth_per_acknowledgment(context)
+    rtt = RoundTrips(flow).smallest
+    limit, progressed = base + segment, 0.0
+    met: Ack | None = None
+    found: Sent | None = None
+    for event in flow.events:
+        if isinstance(event, Ack) and event.acceptable:
+            if event.dsack:
+                break
+            if event.advance:
+                # Small segments may be counted, so that one octet adds a segment.
+                limit += int(max(segment, min(event.advance, most * segment)))
+                progressed = event.time
+            elif event.duplicate or event.sacked:
+                met = event
+        elif isinstance(event, Sent):
+            progressed = progressed if event.flight else event.time
+            if event.retransmission or _may_be_probe(flow, event, progressed, rtt):
+                break
+            if met is None or event.duplicates or event.sacked:
+                continue
+            if event.outstanding > limit:
+                sentence = "too much is outstanding after duplicates that brought no recovery"
+                yield at_most(context, event.outstanding, limit, sentence, event, met)
+                return
+            found = event
+    if met is not None and found is not None:
+        yield context.holds("duplicates did not open the window", found, met)
 
 
 @checker("SNR-SS-003")

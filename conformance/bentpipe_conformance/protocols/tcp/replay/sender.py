@@ -121,13 +121,15 @@ class Sender:
         """A segment at ``start`` of the tester's direction, with an acknowledgment, arrived.
 
         ``rejected`` says that the IUT has to drop it, ``may_heed`` that the acknowledgment may
-        count even so, ``may_refuse`` that the IUT may drop the segment.
+        count even so, ``may_refuse`` that the IUT may drop the segment. What acknowledges nothing
+        new with an older sequence number offers no window (RFC 9293 section 3.10.7.4, SND.WL1).
         """
         ack = self.offset(tcp.ack)
         window = tcp.window << self.shift
         if self.strict and self.is_old(start, tcp):
             window = max(0, self._edge - ack)
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
+        stale = ack == una and self.is_old(start, tcp)
         usable = not (ancient or beyond or rejected)
         dsack, good, bad = self._blocks(tcp, ack)
         # A window probe beyond the edge is refused again and again; that reports no loss.
@@ -150,8 +152,9 @@ class Sender:
             self._edge = ack + window
             self._updated = max(self._updated, (start, ack))
         may_heed = may_heed and rejected and not (ancient or beyond)
-        if usable or may_heed:
+        if (usable and not stale) or may_heed:
             self.edge = max(self.edge, ack + window)
+        if usable or may_heed:
             self._most = max(self._most, ack)
         if usable and not may_refuse:
             self._least = ack
