@@ -67,10 +67,16 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
         start = nearest(tcp.seq - first.seq - 1, sent)
         probe, sent = start < sent, max(sent, start + tcp.length)
         if tcp.length or probe:
+            if last is not None and reply.ack > last.ack:
+                # What it acknowledges for the first time needs no other answer.
+                owed = [end for end in owed if not last.ack < end <= reply.ack]
+                last = reply
             continue
         if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:
             # What it covers needs no other answer; what lies above may still have one of its own.
             owed = [end for end in owed if end > reply.ack]
+        elif not owed and last.payload and reply.blocks != last.blocks:
+            last = reply  # there was no room for its SACK blocks beside the data
         elif not owed:
             sentence = "a second acknowledgment answered the same segment"
             expected = "one acknowledgment for each segment"
