@@ -53,8 +53,10 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     for packet in flow.packets:
         if not packet.outgoing:
             tcp = mute.get(packet.number)
-            # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it.
-            if tcp is None or nearest(tcp.seq - offer.seq - 1, edge) >= edge:
+            # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it;
+            # it is at the next expected octet, the window being closed.
+            at = edge if tcp is None else nearest(tcp.seq - offer.seq - 1, edge)
+            if at >= edge and (tcp is None or last is None or at != last.ack):
                 end = ends.get(packet.number, -1)
                 # A duplicate is answered whatever an answer to others covers.
                 again = last is not None and 0 <= end <= last.ack

@@ -178,15 +178,35 @@ def _challenged(
     yield from _survives(flow, context, odd, what)
 
 
+def _challenged_reset(flow: Flow, context: Context, *, at_held: bool) -> Findings:
+    """How the first RST in the window was answered, beyond the next expected octet.
+
+    ``at_held`` says whether it lies at the end of the highest data held above a gap.
+    """
+    for reset, offset, reply in _resets(flow, context.prepared.lifetime):
+        if not reply.ack < offset < reply.window_edge:
+            continue
+        end = max((right for _, right in reply.held), default=-1)
+        if (offset == end) is at_held:
+            what = f"a RST {offset - reply.ack} octets into the window"
+            if at_held:
+                what += ", at the end of what is held,"
+            yield from _challenged(flow, context, reset, reply, what)
+        return
+
+
 @checker("SNR-CON-012")
 def reset_in_the_window_is_challenged(flow: Flow, context: Context) -> Findings:
     """A RST in the window but not at its left edge is challenged (RFC 5961 section 3.2)."""
-    # Exercised by the first such RST while nothing is held.
-    for reset, offset, reply in _resets(flow, context.prepared.lifetime):
-        if reply.ack < offset < reply.window_edge and not reply.held:
-            what = f"a RST {offset - reply.ack} octets into the window"
-            yield from _challenged(flow, context, reset, reply, what)
-            return
+    # Exercised by the first such RST, but for one at the end of what is held (SNR-CON-041).
+    yield from _challenged_reset(flow, context, at_held=False)
+
+
+@checker("SNR-CON-041")
+def reset_at_the_end_of_held_data_is_challenged(flow: Flow, context: Context) -> Findings:
+    """A RST at the end of the highest data held is challenged (RFC 5961 section 3.2)."""
+    # Exercised by the first such RST.
+    yield from _challenged_reset(flow, context, at_held=True)
 
 
 @checker("SNR-CON-013")
