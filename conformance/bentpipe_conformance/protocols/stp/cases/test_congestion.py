@@ -146,6 +146,31 @@ def test_ready_everything_is_reported_lost_after_two_silences(peer: Peer) -> Non
     connection.abort()
 
 
+@case("STP-CG-002")
+def test_ready_one_loss_is_reported_after_two_silences(peer: Peer) -> None:
+    """No loss has reduced the window yet, and it is full: what is missing has to wait."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(40, credit=AMPLE)
+    go_on(connection, SILENT_S, answering=False)
+    vr_r = connection.reception.vr_r
+    connection.stat(elements=(vr_r, vr_r + 1, vr_r + 2), n_mr=connection.highest)
+    connection.discard(peer.rtt + 0.5)
+    connection.stat(n_r=connection.highest, elements=(), n_mr=connection.highest + AMPLE)
+    connection.discard(peer.rtt + 0.5)
+    connection.abort()
+
+
+@connected("STP-CG-002", to="echo", credit=AMPLE)
+def test_ready_stream_ends_when_the_window_is_full(connection: Connection) -> None:
+    """An empty SD counts as one octet, for which there is no room."""
+    size = min(connection.max_sd or LEAST_MAX_SD, connection.peer_max_sd or LEAST_MAX_SD)
+    connection.sds(4, octets=size)
+    connection.await_credit()
+    connection.sd(b"", fin=True)
+    go_on(connection, connection.rtt + 0.1, answering=False)
+    connection.serve(lambda: connection.reception.ended)
+
+
 @case("STP-CG-004")
 def test_ready_stats_return_after_two_silences(peer: Peer) -> None:
     """After two silences a STAT for one SD permits next to nothing.

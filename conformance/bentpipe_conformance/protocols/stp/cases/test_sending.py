@@ -141,6 +141,21 @@ def test_ready_invalid_stats_arrive(connection: Connection, base: int) -> None:
     connection.receive(base + 16, credit=8, within=2 * NEGLECT_S)
 
 
+@connected("STP-DT-007", to="chargen", credit=4)
+def test_ready_stat_answers_the_last_poll_of_all(connection: Connection) -> None:
+    """Before any STAT, one with the poll number 2^24 - 1 answers no POLL, not even one before."""
+    for arrival in connection.arrivals(connection.rtt + 2 * PAUSE_S):
+        if arrival.polls:
+            connection.remember(arrival)
+    more = connection.theirs(connection.highest + 8)
+    for n_r in (0, connection.highest):
+        connection.send(
+            STAT, seq=connection.theirs(n_r), elements=(), n_mr=more, n_ps=MODULUS - 1
+        )  # fmt: skip
+        go_on(connection, connection.rtt + PAUSE_S, answering=False)
+    connection.receive(8, credit=4, within=3 * NEGLECT_S)
+
+
 @holding("STP-DT-023", losing=[2])
 def test_ready_invalid_ustats_arrive(connection: Connection, base: int) -> None:
     """USTATs with impossible numbers and runs neither retransmit nor give credit."""
