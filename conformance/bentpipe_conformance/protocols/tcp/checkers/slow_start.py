@@ -257,6 +257,12 @@ def read_rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
     return rounds
 
 
+def _segments(flow: Flow, last: Sent) -> int:
+    """How many segments, of whatever size, are outstanding with one."""
+    new = (sent for sent in flow.sent if not sent.retransmission)
+    return sum(last.una < sent.end <= last.end for sent in new)
+
+
 @checker("SNR-CA-001")
 def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Findings:
     """After recovery the window grows as in congestion avoidance (RFC 5681 section 3.1)."""
@@ -271,7 +277,10 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
             continue
         before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
         rounds = read_rounds(flow, episode, acts_at_once(context.ics))
-        base = max(rounds[0].peak, share * max(before, default=0), 2 * segment)
+        shown = rounds[0].peak
+        if rounds[0].largest is not None and context.permitted("counts_segments", False):
+            shown = segment * _segments(flow, rounds[0].largest)
+        base = max(shown, share * max(before, default=0), 2 * segment)
         for number, item in enumerate(rounds[1:], start=1):
             limit = base * factor**number + (number + 1) * segment
             if item.largest is not None and item.peak > limit:
