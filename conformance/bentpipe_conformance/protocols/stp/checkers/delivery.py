@@ -170,7 +170,8 @@ def _stays_closed(flow: Flow, context: Context) -> Findings:
         return
     reports = [report for report in flow.reports_sent if report.certain]
     for place, report in enumerate(reports):
-        if report.n_mr > report.n_r >= report.vr_mr:
+        open_ = place and not _shows_no_credit(reports[place - 1])
+        if open_ and report.n_mr > report.n_r >= report.vr_mr:
             yield context.holds(
                 f"a credit that was used up to {report.vr_mr} rose to {report.n_mr}", report
             )
