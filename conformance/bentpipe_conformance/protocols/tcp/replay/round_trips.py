@@ -71,19 +71,6 @@ class RoundTrips:
         return max(INITIAL_TIMEOUT_S, TIMEOUT_RTTS * max(self.largest, self.echoed))
 
 
-def longest_timeout(flow: Flow, number: int) -> float:
-    """Seconds that no timeout exceeds without back-off, by what was measured before a packet."""
-    trips = RoundTrips(flow)
-    for event in flow.events:
-        if event.packet.number >= number:
-            break
-        if isinstance(event, Sent):
-            trips.sent(event)
-        elif isinstance(event, Ack) and event.advance:
-            trips.acknowledged(event)
-    return trips.longest_timeout
-
-
 @lru_cache(maxsize=2)
 def _departures(flow: Flow) -> tuple[list[float], dict[int, float]]:
     """When the IUT sent its SYNs, and when it first sent each timestamp value."""
