@@ -110,8 +110,15 @@ def read_opening(flow: Flow) -> Opening:
 
 
 def _repeated_handshakes(flow: Flow) -> int:
-    """How often the IUT's timer has repeated its SYN or SYN-ACK."""
+    """How often the IUT's timer has repeated its SYN or SYN-ACK, unless the answer is to the first.
+
+    Then none was lost (RFC 3522).
+    """
     calls = [item for item in flow.leaving if item.tcp.flags & (SYN | ACK) == SYN]
+    opened = flow.handshake.answer
+    echoed = (ack.tcp.tsecr for ack in flow.arriving if ack.tcp.flags & ACK)
+    if opened is not None and opened.tsval is not None and next(echoed, None) == opened.tsval:
+        return 0
     return max(0, len(calls or timed_syn_acks(flow)) - 1)
 
 
