@@ -43,7 +43,7 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     last: Reply | None = None
     sent = 0
     replies = {reply.packet.number: reply for reply in flow.replies}
-    ends = {item.packet.number: item.end for item in flow.arrivals}
+    arrivals = {item.packet.number: item for item in flow.arrivals}
     # What is only an acknowledgment, and taken for one, has no answer.
     mute = {a.packet.number: a.tcp for a in flow.acks if a.acceptable and not a.tcp.length}
     first, offer = flow.handshake.answer, flow.handshake.offer
@@ -57,10 +57,10 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
             # it is at the next expected octet, the window being closed.
             at = edge if tcp is None else nearest(tcp.seq - offer.seq - 1, edge)
             if at >= edge and (tcp is None or last is None or at != last.ack):
-                end = ends.get(packet.number, -1)
+                arrival = arrivals.get(packet.number)
                 # A duplicate is answered whatever an answer to others covers.
-                again = last is not None and 0 <= end <= last.ack
-                owed.append(math.inf if again else end)
+                again = arrival is not None and arrival.duplicate
+                owed.append(math.inf if again else -1 if arrival is None else arrival.end)
             continue
         reply = replies.get(packet.number)
         if reply is None:
