@@ -21,6 +21,7 @@ SEEDS = (10, 14, 17)
 TCP_SEEDS = (7, 12, 14, 15, 16, 22, 23, 38)
 FORMERLY_ACCUSED = (
     26, 36, 212, 515, 550, 555, 704, 706, 716, 726, 1290, 2363, 3083, 3278, 3310, 5017,
+    600033, 600055, 600128, 700100, 700107, 700427,
 )  # fmt: skip
 """Short transfers, each of which several checkers once judged wrongly."""
 

@@ -10,7 +10,7 @@ from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
 from bentpipe_conformance.protocols.tcp.codec import dissect
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
-from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows, read_otherwise
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
 
 SMALLEST_MSS = 28
@@ -40,4 +40,5 @@ INTERPRETER = Interpreter(
     read_flows=read_flows,
     prepare=Prepared,
     refused=_refused,
+    otherwise=read_otherwise,
 )

@@ -392,6 +392,8 @@ def first_to_close_lingers(flow: Flow, context: Context) -> Findings:
         answer = leaving_after(flow, arrival, 0.5 + flow.reaction, lambda _: True)
         if answer is None:
             continue
+        if answer.packet.number > flow.first_reset:
+            return  # a RST can end TIME-WAIT (RFC 1337)
         if waited < least and reset is not None and reset.packet is answer.packet:
             sentence = f"a FIN repeated after {waited:.1f} s was answered by a RST"
             expected = f"an acknowledgment for at least {least:.0f} s"

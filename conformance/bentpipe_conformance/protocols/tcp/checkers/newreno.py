@@ -327,9 +327,9 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
             age = event.time - before.time
             yield context.holds(f"offset {event.start} left again after {age:.3f} s", event, before)
     last = repeated.get(una)
-    if last is None or any(packet.outgoing for packet in flow.resets):
+    if last is None or flow.own_reset is not None:
         return
-    silence = flow.last_time - last.time
+    silence = flow.horizon - last.time
     if silence > min(LONGEST_TIMEOUT_S * 2**timeouts, 8 * LONGEST_TIMEOUT_S):
         yield context.violated(
             f"offset {una} was retransmitted once and then forgotten",

@@ -20,9 +20,12 @@ _TIMESTAMPS = 12
 
 
 def _least(flow: Flow, widest: int) -> int:
-    """The smallest window worth offering (RFC 9293 section 3.8.6.2.2, Fr being a half)."""
+    """The smallest window worth offering (RFC 9293 section 3.8.6.2.2, Fr being a half).
+
+    Its measure is Eff.snd.MSS, which the peer's SYN may have made small.
+    """
     answer = flow.handshake.answer
-    mss = (answer.mss if answer is not None else None) or DEFAULT_MSS
+    mss = min((answer.mss if answer is not None else None) or DEFAULT_MSS, flow.mss)
     return min(mss - (_TIMESTAMPS if flow.handshake.timestamps else 0), widest // 2)
 
 

@@ -123,6 +123,9 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
             continue
         elif sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD:
             yield context.holds(f"{repeat.duplicates} duplicates asked for {sent.span}", sent)
+        elif _is_lost(flow, repeat):
+            # A recovery begins anew with what the one before it may have retransmitted in vain.
+            yield context.holds(f"{sent.span} counts as lost by what is held above it", sent)
         elif not repeat.tail:
             yield context.violated(
                 f"{sent.span} left again although nothing sent after it is known to have arrived",
@@ -130,6 +133,12 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
                 expected="something held above it, three duplicates, or a timeout",
                 actual=f"held above it: {repeat.above} octets; duplicates: {repeat.duplicates}",
             )
+
+
+def _is_lost(flow: Flow, repeat: Repeat) -> bool:
+    """IsLost() of RFC 6675 section 4."""
+    enough = (DUPLICATE_THRESHOLD - 1) * largest_segment(flow)
+    return repeat.runs >= DUPLICATE_THRESHOLD or repeat.above > enough
 
 
 @checker("SNR-SAK-005")

@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
     last_before_reports,
+    more_waited,
     stopped_at,
 )
 
@@ -53,6 +54,9 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     first = recovery.episode.first
     if rack or prr:
         last = last_before_reports(flow, first)
+        if last is not None and not more_waited(flow, last):
+            # The window that RFC 9438 section 4.6 reduces may be larger than what is outstanding.
+            return
         if any(sent.window_edge - sent.max < 2 * smss for sent in (first, last or first)):
             return
         if last is not None:

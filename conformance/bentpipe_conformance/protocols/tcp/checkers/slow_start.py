@@ -40,6 +40,9 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
 MOST_ROUNDS = 100
 """Round trips that are counted; half as much again in each is beyond any window long before."""
 
+UNMEASURED_PROBE_S = 1.0
+"""When a tail loss probe leaves before any measurement (RFC 8985 section 7.2)."""
+
 CLEAR_TARGET_SEGMENTS = 6
 """Below this the windows of the right and the wrong sender differ by less than two segments."""
 
@@ -71,7 +74,8 @@ def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool
     what is left of the retransmission timeout).
     """
     waited = sent.time - progressed
-    return flow.handshake.sack and sent.flight > 0 and waited >= ROUND_TRIP_SHARE * rtt
+    least = ROUND_TRIP_SHARE * (rtt or UNMEASURED_PROBE_S)
+    return flow.handshake.sack and sent.flight > 0 and waited >= least
 
 
 def read_opening(flow: Flow) -> Opening:
@@ -304,6 +308,12 @@ def read_rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
     return rounds
 
 
+def _segments(flow: Flow, last: Sent) -> int:
+    """How many segments, of whatever size, are outstanding with one."""
+    new = (sent for sent in flow.sent if not sent.retransmission)
+    return sum(last.una < sent.end <= last.end for sent in new)
+
+
 @checker("SNR-CA-001")
 def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Findings:
     """After recovery the window grows as in congestion avoidance (RFC 5681 section 3.1)."""
@@ -318,7 +328,10 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
             continue
         before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
         rounds = read_rounds(flow, episode, acts_at_once(context.ics))
-        base = max(rounds[0].peak, share * max(before, default=0), 2 * segment)
+        shown = rounds[0].peak
+        if rounds[0].largest is not None and context.permitted("counts_segments", False):
+            shown = segment * _segments(flow, rounds[0].largest)
+        base = max(shown, share * max(before, default=0), 2 * segment)
         for number, item in enumerate(rounds[1:], start=1):
             limit = base * factor**number + (number + 1) * segment
             if item.largest is not None and item.peak > limit:

@@ -167,7 +167,8 @@ class Ack(Segment):
         rejected: the IUT has to drop the segment: sequence number outside its window, or an old
             timestamp (RFC 7323 section 5.3).
         may_heed: the acknowledgment of a rejected segment may count even so.
-        may_refuse: that of a segment at the right edge of the window may not count.
+        may_refuse: that of a segment at the right edge of the window, or beyond one that has moved
+            back, may not count.
         responses: what the IUT sent because of it, in order.
     """
 

@@ -191,6 +191,8 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
     extra = edge = 0
     last: Ack | None = None
     for event in flow.events:
+        if event.packet.number > flow.first_reset:
+            break
         if isinstance(event, Ack):
             if tracker is not None and last is not None:
                 tracker.rest(last, edge, event.time)

@@ -8,7 +8,7 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.protocols.tcp.codec import Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
-from bentpipe_conformance.protocols.tcp.replay.direction import Direction, older
+from bentpipe_conformance.protocols.tcp.replay.direction import Direction
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 
 
@@ -51,10 +51,13 @@ class Sender:
         sack: whether SACK was negotiated.
         shift: the tester's window shift, once negotiated.
         edge: highest right edge the tester has offered.
+        strict: whether only a segment not older than the one before updates the window, by SND.WL1
+            and SND.WL2 (RFC 9293 section 3.10.7.4).
         last_in: when the last segment reached the IUT, None before the first.
     """
 
-    def __init__(self, reaction: float) -> None:
+    def __init__(self, reaction: float, *, strict: bool = False) -> None:
+        self.strict = strict
         self.sack = False
         self.shift = 0
         self.edge = 0
@@ -63,7 +66,8 @@ class Sender:
         self._out = Direction(0)
         self._una = self._max = self._least = self._most = 0
         self._last_window = -1
-        self._newest: int | None = None
+        self._edge = 0
+        self._updated = (0, 0)
         self._duplicates = 0
         self._sacked = RangeSet()
         self._transmissions = Transmissions()
@@ -102,10 +106,15 @@ class Sender:
         self._last_out = packet.time
         return sent
 
+    def is_old(self, start: int, tcp: Tcp) -> bool:
+        """Whether a segment at ``start`` leaves the offered window as it is."""
+        return (start, self.offset(tcp.ack)) < self._updated
+
     def acknowledged(
-        self, packet: Packet, tcp: Tcp, *, rejected: bool, may_heed: bool, may_refuse: bool
-    ) -> Ack:
-        """A segment with an acknowledgment reached the IUT.
+        self, packet: Packet, tcp: Tcp, start: int, *, rejected: bool, may_heed: bool,
+        may_refuse: bool,
+    ) -> Ack:  # fmt: skip
+        """A segment at ``start`` of the tester's direction, with an acknowledgment, arrived.
 
         ``rejected`` says that the IUT has to drop it, ``may_heed`` that the acknowledgment may
         count even so, ``may_refuse`` that the IUT may drop the segment. What acknowledges nothing
@@ -113,6 +122,8 @@ class Sender:
         """
         ack = self.offset(tcp.ack)
         window = tcp.window << self.shift
+        if self.strict and self.is_old(start, tcp):
+            window = max(0, self._edge - ack)
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
         usable = not (ancient or beyond or rejected)
         dsack, good, bad = self._blocks(tcp, ack)
@@ -122,6 +133,7 @@ class Sender:
             usable and outstanding and ack == una and tcp.length == 0
             and window == self._last_window
         )  # fmt: skip
+        stale = ack == una and start < self._updated[0]
         newly = 0
         if usable:
             newly = sum(self._sacked.add(*block) for block in good)
@@ -133,14 +145,13 @@ class Sender:
             elif duplicate:
                 self._duplicates += 1
             self._last_window = window
+            self._edge = ack + window
+            self._updated = max(self._updated, (start, ack))
         may_heed = may_heed and rejected and not (ancient or beyond)
-        stale = ack == una and self._newest is not None and older(tcp.seq, self._newest)
         if (usable and not stale) or may_heed:
             self.edge = max(self.edge, ack + window)
         if usable or may_heed:
             self._most = max(self._most, ack)
-        if usable and (self._newest is None or older(self._newest, tcp.seq)):
-            self._newest = tcp.seq
         if usable and not may_refuse:
             self._least = ack
         item = Ack(
