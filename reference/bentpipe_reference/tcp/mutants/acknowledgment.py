@@ -128,3 +128,13 @@ class FreesOneSegmentAfterTimeout(SackNewRenoRfcSender):
         if self.snd_nxt < self.snd_max and not self.probes:
             ack = replace(ack, number=min(ack.number, self.snd_una + self.smss))
         super().on_ack(ack, now)
+
+
+@mutant("snr-drops-data-with-an-old-acknowledgment", breaks="SNR-SEG-005")
+class DropsDataWithOldAcknowledgments(Connection):
+    """A segment that acknowledges less than SND.UNA is dropped with its data."""
+
+    def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
+        una = self.sender.snd_una
+        old = self.state is not State.SYN_RECEIVED and unwrap(segment.ack, una) < una
+        return not old and super()._take_ack(segment, seq, now)

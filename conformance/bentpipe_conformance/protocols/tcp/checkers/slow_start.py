@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
+    SOONEST_TIMEOUT_RTTS,
     acts_at_once,
     timer_within,
 )
@@ -42,6 +43,9 @@ MOST_ROUNDS = 100
 
 UNMEASURED_PROBE_S = 1.0
 """When a tail loss probe leaves before any measurement (RFC 8985 section 7.2)."""
+
+LEAST_TIMEOUT_S = 0.2
+"""The shortest retransmission timeout in use."""
 
 CLEAR_TARGET_SEGMENTS = 6
 """Below this the windows of the right and the wrong sender differ by less than two segments."""
@@ -78,8 +82,16 @@ def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool
     return flow.handshake.sack and sent.flight > 0 and waited >= least
 
 
+def _restarts(sent: Sent, rtt: float) -> bool:
+    """Whether the restart window may apply to a segment (RFC 5681 section 4.1).
+
+    It does after a retransmission timeout without sending, nothing being outstanding.
+    """
+    return sent.flight == 0 and sent.since_sent > max(SOONEST_TIMEOUT_RTTS * rtt, LEAST_TIMEOUT_S)
+
+
 def read_opening(flow: Flow) -> Opening:
-    """The beginning of a connection."""
+    """The beginning of a connection, up to the first loss, probe or idleness."""
     opening = Opening()
     rtt = RoundTrips(flow).smallest
     progressed = 0.0
@@ -93,6 +105,8 @@ def read_opening(flow: Flow) -> Opening:
         elif isinstance(event, Sent):
             progressed = progressed if event.flight else event.time
             if event.retransmission or _may_be_probe(flow, event, progressed, rtt):
+                break
+            if opening.acks and _restarts(event, rtt):
                 break
             opening.steps.append((event, len(opening.acks)))
     opening.last = opening.acks[-1] if opening.acks else None
@@ -287,7 +301,7 @@ def read_rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
     """
     assert episode.end is not None
     rounds: list[_Round] = []
-    after = False
+    rtt, after = minimum_rtt(flow), False
     for event in flow.events:
         if event is episode.end:
             after = True
@@ -300,7 +314,7 @@ def read_rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
             if event.ack >= rounds[-1].end:
                 rounds.append(_Round(event.round_end))
         elif isinstance(event, Sent):
-            if event.retransmission or (at_once and event.timed):
+            if event.retransmission or (at_once and event.timed) or _restarts(event, rtt):
                 break
             flight = event.outstanding
             if flight > rounds[-1].peak:

@@ -71,6 +71,7 @@ class Sender:
         self._duplicates = 0
         self._sacked = RangeSet()
         self._transmissions = Transmissions()
+        self._probed: set[int] = set()
         self._last_ack: Ack | None = None
         self._last_out = float("-inf")
 
@@ -98,7 +99,10 @@ class Sender:
             packet, start, end, tcp.size, transmission, self._una, self._max, self.edge,
             self._sacked.snapshot(), self._duplicates, cause, quiet, packet.time - self._last_out,
             (min(self._una, self._least), max(self._una, self._most)),
+            start in self._probed,
         )  # fmt: skip
+        if sent.new and start >= self.edge and tcp.length == 1:
+            self._probed.add(start)
         if cause is not None:
             cause.responses.append(sent)
         self._max = max(self._max, end)
@@ -125,6 +129,7 @@ class Sender:
         if self.strict and self.is_old(start, tcp):
             window = max(0, self._edge - ack)
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
+        stale = ack == una and self.is_old(start, tcp)
         usable = not (ancient or beyond or rejected)
         dsack, good, bad = self._blocks(tcp, ack)
         # A window probe beyond the edge is refused again and again; that reports no loss.
