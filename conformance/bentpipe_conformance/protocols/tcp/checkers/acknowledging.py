@@ -63,9 +63,10 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
         start = nearest(tcp.seq - first.seq - 1, sent)
         probe, sent = start < sent, max(sent, start + tcp.length)
         if tcp.length or probe:
-            if last is not None and reply.ack > last.ack:
+            known = 0 if last is None else last.ack
+            if reply.ack > known:
                 # What it acknowledges for the first time needs no other answer.
-                owed = [end for end in owed if not last.ack < end <= reply.ack]
+                owed = [end for end in owed if not known < end <= reply.ack]
                 last = reply
             continue
         if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:
