@@ -9,7 +9,7 @@ from bentpipe_reference.common.ranges import RangeSet
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
-from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
+from bentpipe_conformance.protocols.tcp.codec import PSH, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
@@ -48,12 +48,17 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     first, offer = flow.handshake.answer, flow.handshake.offer
     if first is None or offer is None:
         return
-    edge = 0
+    edge = first.window
     for packet in flow.packets:
         if not packet.outgoing:
+            if last is None and packet.content is not None and packet.content.flags & SYN:
+                continue  # the SYN-ACK answers it
             tcp = mute.get(packet.number)
-            # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it.
-            if tcp is None or nearest(tcp.seq - offer.seq - 1, edge) >= edge:
+            # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it;
+            # where the window is closed, at the next number, it is.
+            at = edge if tcp is None else nearest(tcp.seq - offer.seq - 1, edge)
+            closed = last is not None and last.ack == edge == at
+            if tcp is None or (at >= edge and not closed):
                 owed.append(ends.get(packet.number, -1))
             continue
         reply = replies.get(packet.number)

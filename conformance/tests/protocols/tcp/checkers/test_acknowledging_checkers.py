@@ -14,7 +14,7 @@ def test_second_acknowledgment_of_one_segment() -> None:
 
 
 def test_acknowledgment_after_data_that_acknowledged_the_same() -> None:
-    receipt = Receipt().data(0, 100).reply(100, payload=b"abc").reply(100, after=0.2)
+    receipt = Receipt().data(0, 100).reply(100, payload=b"abc").reply(100, seq=3, after=0.2)
     assert receipt.verdicts("SNR-RCV-020") >= FAIL
 
 
