@@ -28,6 +28,9 @@ MOST_EARLY = 4
 TWICE_S = 7.0
 """Seconds in which a BEGIN is repeated once on every path."""
 
+LITTLE_CREDIT = 6
+"""SDs, two more than the early credit."""
+
 MOST_ANEW = 5
 """How often a caller calls anew (STP-CC-037)."""
 
@@ -403,16 +406,34 @@ def _take_early(connection: Connection, most: int = MOST_EARLY) -> None:
 def test_calling_anew_after_early_sds(peer: Peer) -> None:
     """The cookie of a call has become worthless: the data of its early SDs is sent anew as well.
 
-    The second time with another MaxSD, by which it is cut otherwise.
+    Also with another MaxSD, by which it is cut otherwise. The credit is that of the new ISS, and
+    the SDs of the call before are no longer in flight.
     """
-    for max_sd in (1400, 700):
+    for max_sd in (1400, 700, 1400, 1400):
         connection = peer.summon("send")
         connection.wait(PAUSE_S)
         connection.reject(CALL_ANEW, max_sd=max_sd)
         anew = peer.await_anew(connection)
         anew.max_sd = max_sd
+        anew.reception.vr_mr = LITTLE_CREDIT
         anew.wait(PAUSE_S)
         anew.bgak()
-        anew.receive(10)
+        anew.receive(LITTLE_CREDIT, credit=None)
+        go_on(anew, peer.rtt + PAUSE_S)
+        anew.receive(30, losing=[9, 10, 18, 19, 20], credit=64)
         anew.abort()
         peer.wait(PAUSE_S)
+
+
+@case("STP-CC-037", "STP-CC-016", needs=("active_open",))
+def test_calling_anew_with_as_many_options_as_fit(peer: Peer) -> None:
+    """A BGREJ may carry 60 octets of options, and a BGAK none at all."""
+    connection = peer.summon("send", anew=False)
+    known = option_field(1400, peer.jar.make(32))
+    unknown = bytes((0xAA, 60 - len(known), *bytes(58 - len(known))))
+    connection.reject(CALL_ANEW, options=known + unknown, max_sd=None, cookie=None)
+    anew = peer.await_anew(connection)
+    anew.wait(PAUSE_S)
+    anew.bgak(max_sd=None, cookie=None)
+    anew.receive(6)
+    anew.abort()

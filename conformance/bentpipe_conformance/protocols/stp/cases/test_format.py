@@ -136,6 +136,12 @@ def test_idle_begin_with_options(peer: Peer) -> None:
     connection = peer.connect("chargen", options=UNKNOWN, max_sd=800, cookie=cookie)
     connection.receive(12)
     connection.abort()
+    # An option that ends where the field does.
+    last = option_field(800, peer.fresh_cookie()) + bytes((0, 0, 0xAC, 2))
+    connection = peer.prepare("chargen", options=last, max_sd=None)
+    connection.begin()
+    connection.await_answer("BGAK")
+    connection.abort()
 
 
 @case("STP-PF-004", "STP-CC-012", "STP-CC-022")
@@ -203,14 +209,16 @@ def test_calling_early_data(peer: Peer) -> None:
 
 @case("STP-PF-012", "STP-PF-011")
 def test_ready_list_of_exactly_max_stat(peer: Peer) -> None:
-    """Lists just as long as a STAT can be, and a little longer."""
+    """Lists just as long as a STAT can be, and a little longer, with their end held or missing."""
     for missing in (33, 34, 35):
-        connection = peer.connect("discard")
-        widen(connection, 2 * missing + 2)
-        first = connection.vt_s
-        lost = range(first, first + 2 * missing, 2)
-        for count in (missing, missing):
-            connection.sds(count, octets=8, skip=lost)
-            connection.wait(PAUSE_S)
-        connection.ask()
-        connection.abort()
+        for ends_missing in (False, True):
+            connection = peer.connect("discard")
+            widen(connection, 2 * missing + 4)
+            first = connection.vt_s
+            lost = range(first, first + 2 * missing + 1, 2)
+            for count in (missing, missing, int(ends_missing)):
+                connection.sds(count, octets=8, skip=lost)
+                connection.wait(PAUSE_S)
+            connection.ask()
+            connection.wait(PAUSE_S)  # for the rest of the list
+            connection.abort()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from bentpipe_reference.common.ranges import RangeSet
@@ -38,7 +39,7 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     """At most one acknowledgment answers a segment (RFC 5681 section 4.2)."""
     # Exercised by every pure acknowledgment that neither advances nor offers more. A probe of the
     # IUT's repeats a number that it has used; data carries its acknowledgment by the way.
-    owed: list[int] = []
+    owed: list[float] = []
     last: Reply | None = None
     sent = 0
     replies = {reply.packet.number: reply for reply in flow.replies}
@@ -55,11 +56,13 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
                 continue  # the SYN-ACK answers it
             tcp = mute.get(packet.number)
             # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it;
-            # where the window is closed, at the next number, it is.
+            # it is at the next expected octet, the window being closed.
             at = edge if tcp is None else nearest(tcp.seq - offer.seq - 1, edge)
-            closed = last is not None and last.ack == edge == at
-            if tcp is None or (at >= edge and not closed):
-                owed.append(ends.get(packet.number, -1))
+            if at >= edge and (tcp is None or last is None or at != last.ack):
+                end = ends.get(packet.number, -1)
+                # A duplicate is answered whatever an answer to others covers.
+                again = last is not None and 0 <= end <= last.ack
+                owed.append(math.inf if again else end)
             continue
         reply = replies.get(packet.number)
         if reply is None:

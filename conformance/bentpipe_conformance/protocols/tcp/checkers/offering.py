@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
@@ -44,7 +46,10 @@ def no_silly_window(flow: Flow, context: Context) -> Findings:
         return
     widest = answer.window
     edge, offer, shrunk = 0, None, False
+    closed = next((item.end for item in flow.arrivals if item.fin), math.inf)
     for reply in flow.replies:
+        if reply.ack >= closed:
+            return  # nothing can follow the peer's FIN, whatever is offered
         least = _least(flow, widest)
         if reply.window_edge >= edge + _unit(flow) and offer is not None:
             if reply.window + _unit(flow) <= least:

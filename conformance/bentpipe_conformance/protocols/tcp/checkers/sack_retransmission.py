@@ -30,8 +30,7 @@ def _repeats(flow: Flow, context: Context) -> list[Repeat]:
 def _first_repeats(flow: Flow, context: Context) -> list[Repeat]:
     """Of these, the first of each segment, where the sender had no licence to forget."""
     repeats = [r for r in _repeats(flow, context) if not (r.forgiven or r.repeats)]
-    # What a window probe carried is sent again with what follows it once the window opens.
-    return [r for r in repeats if not (r.sent.new and r.sent.flight < flow.segment)]
+    return [repeat for repeat in repeats if not repeat.sent.probed]
 
 
 @checker("SNR-SAK-001")
@@ -123,9 +122,9 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
             continue
         elif sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD:
             yield context.holds(f"{repeat.duplicates} duplicates asked for {sent.span}", sent)
-        elif _is_lost(flow, repeat):
+        elif repeat.above:
             # A recovery begins anew with what the one before it may have retransmitted in vain.
-            yield context.holds(f"{sent.span} counts as lost by what is held above it", sent)
+            yield context.holds(f"{repeat.above} octets are held above {sent.span}", sent)
         elif not repeat.tail:
             yield context.violated(
                 f"{sent.span} left again although nothing sent after it is known to have arrived",
@@ -133,12 +132,6 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
                 expected="something held above it, three duplicates, or a timeout",
                 actual=f"held above it: {repeat.above} octets; duplicates: {repeat.duplicates}",
             )
-
-
-def _is_lost(flow: Flow, repeat: Repeat) -> bool:
-    """IsLost() of RFC 6675 section 4."""
-    enough = (DUPLICATE_THRESHOLD - 1) * largest_segment(flow)
-    return repeat.runs >= DUPLICATE_THRESHOLD or repeat.above > enough
 
 
 @checker("SNR-SAK-005")
