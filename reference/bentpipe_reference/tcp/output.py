@@ -148,6 +148,7 @@ class ConnectionOutput:
             receiver.window_shift = 0  # the window of a SYN is never scaled (RFC 7323 section 2.2)
             segment.window = receiver.window_field()
             receiver.window_shift = self.handshake.receive_shift
+            receiver.note_ack_sent()
         self.handshake.sent(now, repeated=repeated)
         self._outbox.append(segment)
 

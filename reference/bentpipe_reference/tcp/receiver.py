@@ -30,16 +30,18 @@ class Receiver:
         self.irs = irs
         self.buffer = reassembly(irs + 1)
         self.edge = irs + 1
-        self.window_shift: int
-        self.sack_ok: bool
+        self.window_shift = 0
+        self.sack_ok = False
         self.fin_seq: int | None = None
         self.fin_received = False
-        self.ack_deadline: float | None
+        self.ack_now = False
+        self.ack_deadline: float | None = None
         self.ts_recent: int | None = None
         self._ts_recent_time: float
-        self._largest_segment = 0
-        self._duplicate: tuple[int, int] | None
-        self.note_ack_sent()
+        self._last_ack_sent = irs + 1
+        self._octets_unacked = 0
+        self._largest_segment = 1
+        self._duplicate: tuple[int, int] | None = None
 
     @property
     def rcv_nxt(self) -> int:
