@@ -101,8 +101,8 @@ quick-types:
 	@$(BIN)/mypy $(PACKAGES) $(TOY)
 
 quick-tests:
-	@$(BIN)/python -m pytest -q -n auto -m "not slow and not bed and not hypothesis" $(QUICK_LEFT_OUT) \
-		$(QUICK_TESTS)
+	@$(BIN)/python -m pytest -q -n auto -m "not slow and not long and not bed and not hypothesis" \
+		$(QUICK_LEFT_OUT) $(QUICK_TESTS)
 
 checker: setup
 	@test -n "$(ID)" || { echo "name a requirement: make checker ID=SNR-REC-001" >&2; exit 2; }

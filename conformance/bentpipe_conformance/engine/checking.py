@@ -28,7 +28,7 @@ from bentpipe_spec.registry import Requirement
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.statement import Ics, declared
-from bentpipe_conformance.engine.suite import Suite
+from bentpipe_conformance.engine.suite import Interpreter, Suite
 from bentpipe_conformance.engine.trace import Trace
 from bentpipe_conformance.engine.verdict import Verdict
 
@@ -82,14 +82,14 @@ def judge(
     ]
     findings: list[Finding] = []
     for flow in interpreter.read_flows(trace):
-        prepared = interpreter.prepare(flow)
+        readings = _Readings(flow, interpreter)
         for requirement in applicable:
-            context = Context(requirement, profile, ics, trace.timing_error, prepared)
+            context = Context(requirement, profile, ics, trace.timing_error, readings.prepared)
             refused = interpreter.refused(flow, context)
             if refused is not None:
                 findings.append(refused)
             else:
-                findings.extend(_folded(checkers[requirement.id], flow, context))
+                findings.extend(readings.judged(checkers[requirement.id], context))
     return findings
 
 
@@ -109,7 +109,7 @@ def judge_flow(
     not judged.
     """
     checkers = load_checkers(suite)
-    prepared = suite.interpreter.prepare(flow)
+    readings = _Readings(flow, suite.interpreter)
     for requirement in suite.requirements().values():
         if requirement.testability != "wire" or profile not in requirement.profiles:
             continue
@@ -118,8 +118,40 @@ def judge_flow(
         elif requirement.id in left_out:
             yield requirement, []
         elif requirement.id in checkers:
-            context = Context(requirement, profile, ics, timing_error, prepared)
-            yield requirement, _folded(checkers[requirement.id], flow, context)
+            context = Context(requirement, profile, ics, timing_error, readings.prepared)
+            yield requirement, readings.judged(checkers[requirement.id], context)
+
+
+class _Readings:
+    """One flow in every way in which its packets can be read.
+
+    What a specification leaves to an implementation can be invisible and yet change what its later
+    packets mean. A requirement is violated when it is in each of the readings.
+    """
+
+    def __init__(self, flow: Any, interpreter: Interpreter) -> None:
+        self.prepared = interpreter.prepare(flow)
+        self._flow = flow
+        self._interpreter = interpreter
+        self._others: list[tuple[Any, Any]] | None = None
+
+    def judged(self, check: Checker, context: Context[Any]) -> list[Finding]:
+        """A checker's findings in the first reading that has no violation, else in the usual."""
+        usual = _folded(check, self._flow, context)
+        if not _violated(usual):
+            return usual
+        if self._others is None:
+            flows = self._interpreter.otherwise(self._flow)
+            self._others = [(flow, self._interpreter.prepare(flow)) for flow in flows]
+        for flow, prepared in self._others:
+            findings = _folded(check, flow, replace(context, prepared=prepared))
+            if not _violated(findings):
+                return findings
+        return usual
+
+
+def _violated(findings: Iterable[Finding]) -> bool:
+    return any(finding.verdict is Verdict.FAIL for finding in findings)
 
 
 def _folded(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:

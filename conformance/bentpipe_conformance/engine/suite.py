@@ -21,7 +21,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -79,6 +79,8 @@ class Interpreter:
         read_flows: the connections of a trace.
         prepare: what checkers may know of a flow besides itself, for :attr:`Context.prepared`.
         refused: a finding when the handshake contradicts the conformance statement, else None.
+        otherwise: the same flow as an implementation may have seen it that uses a freedom which its
+            packets do not show; each is asked for only where a checker finds a violation.
     """
 
     dissect: Callable[[bytes], Any]
@@ -86,6 +88,7 @@ class Interpreter:
     read_flows: Callable[[Trace[Any]], Sequence[Any]]
     prepare: Callable[[Any], Any] = _nothing
     refused: Callable[[Any, Context[Any]], Finding | None] = _nothing
+    otherwise: Callable[[Any], Iterator[Any]] = lambda _: iter(())
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,7 @@ def statement(sysctls: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
         "byte_counting": "unlimited",
         "nagle": not options["nodelay"],
         "challenge_acks": True,
+        "reset_at_held": sack,
         "congestion_control": options["congestion"],
         "pacing": options["congestion"] == "bbr",
         # Hybla's grows with the round trip: 24 segments at 600 ms.

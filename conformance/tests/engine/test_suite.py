@@ -66,6 +66,7 @@ WORKER = (
 )
 
 
+@pytest.mark.long
 def test_protocol_without_a_record_gets_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "__init__.py").touch()
@@ -89,6 +90,7 @@ RECORDS = {
 """What any command loads of a protocol."""
 
 
+@pytest.mark.long
 def test_worker_of_one_suite_loads_no_other_protocol_and_no_report() -> None:
     tcp = imported_by(WORKER + "s = load_suites()['snr']; s.driver; s.interpreter") - RECORDS
     assert not {name for name in tcp if ".stp" in name or ".report" in name}
@@ -113,6 +115,7 @@ def certified(folder: Path) -> Bundle:
     return Bundle.open(folder)
 
 
+@pytest.mark.long
 def test_stp_case_is_run_stored_and_judged_again_by_the_same_engine(tmp_path: Path) -> None:
     from bentpipe_conformance.cli.analyze import analyze
     from bentpipe_conformance.report.page import render_report

@@ -153,6 +153,7 @@ def test_time_offset_and_microseconds_are_applied() -> None:
     assert (frame.time_ns, frame.base_ns) == (1000 * NANO + 5000, 1000 * NANO)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("classic", [True, False])
 def test_every_truncation_gives_a_clean_prefix_or_one_sentence(
     classic: bool, tmp_path: Path

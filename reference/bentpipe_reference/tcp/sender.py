@@ -314,7 +314,8 @@ class Sender(CongestionRules):
     def on_probe_due(self, now: float) -> None:
         """Send one octet beyond a closed window, or what a window too small to use allows.
 
-        A probe neither starts the retransmission timer nor moves ``snd_nxt``.
+        The latter is data like any other (RFC 9293 section 3.8.6.2.1, the override timeout); a
+        probe neither starts the retransmission timer nor moves ``snd_nxt``.
         """
         probes = self.probes + 1
         octets = max(1, min(self.snd_wnd, self.smss))
@@ -322,6 +323,8 @@ class Sender(CongestionRules):
         if end is not None:
             octets = min(octets, end - self.snd_una)
         self.transmit(self.snd_una, self.snd_una + octets, now)
+        if self.snd_wnd:
+            return
         self.emit("window_probe", now, probes=probes)
         self.silent_timeouts += 1
         self.rto_deadline = None

@@ -36,6 +36,7 @@ ICS = {
     "congestion_control": "reno",
     "pacing": False,
     "challenge_acks": True,
+    "reset_at_held": False,
     "active_open": True,
     "patient_syn": True,
     "daytime": True,

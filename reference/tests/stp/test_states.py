@@ -384,6 +384,7 @@ def stimuli(script: Any) -> Iterator[Packet]:
         yield peer.ustat(at, at, at + 1, tag=tag)
 
 
+@pytest.mark.long
 def test_every_row_of_the_table_is_what_the_endpoint_does(stp: Any) -> None:
     packets = list(stimuli(stp))
     seen = set()

@@ -86,7 +86,9 @@ class Stp:
         dont_fragment: the IP header's flag.
         checksum: the raw field.
         checksum_ok: whether it is correct, with the pseudo-header where there is one.
+        udp_checksum: UDP's raw field, zero when there is none; 0 without UDP.
         udp_checksum_ok: False when UDP's checksum is wrong or absent; True without UDP.
+        ip_checksum_ok: whether that of the IPv4 header is correct.
         fault: why a receiver must discard the packet (STP-PF-003), apart from its checksum; empty
             for a well-formed one.
         octets: the whole STP packet as it was on the wire; it and ``checksum`` are not compared,
@@ -121,7 +123,9 @@ class Stp:
     dont_fragment: bool = True
     checksum: int = field(default=0, compare=False)
     checksum_ok: bool = True
+    udp_checksum: int = field(default=0, compare=False)
     udp_checksum_ok: bool = True
+    ip_checksum_ok: bool = True
     fault: str = ""
     octets: bytes = field(default=b"", compare=False, repr=False)
 
@@ -143,8 +147,14 @@ class Stp:
 
     @property
     def wellformed(self) -> bool:
-        """Whether a receiver takes notice of the packet: no fault and a correct checksum."""
-        return self.checksum_ok and not self.fault
+        """Whether a receiver takes notice of the packet: no fault and no wrong checksum."""
+        return not self.damaged and not self.fault
+
+    @property
+    def damaged(self) -> bool:
+        """Whether its checksum or UDP's is wrong; UDP's may be absent."""
+        wrong_udp = bool(self.udp_checksum) and not self.udp_checksum_ok
+        return not self.checksum_ok or wrong_udp
 
 
 def dissect(packet: bytes) -> Stp:
@@ -156,9 +166,10 @@ def dissect(packet: bytes) -> Stp:
     """
     src, dst, protocol, at, total, dont_fragment = read_ipv4(packet)
     udp_sport = udp_dport = 0
-    udp_checksum_ok = True
+    udp_checksum, udp_checksum_ok = 0, True
     if protocol == UDP:
         udp_sport, udp_dport, octets, udp_checksum_ok = read_udp(src, dst, packet[at:total])
+        udp_checksum = int.from_bytes(packet[at + 6 : at + 8], "big")
         covered = octets
     elif protocol in PROTOCOLS:
         octets = packet[at:total]
@@ -175,7 +186,8 @@ def dissect(packet: bytes) -> Stp:
         protocol=protocol, udp_sport=udp_sport, udp_dport=udp_dport,
         dont_fragment=dont_fragment,
         checksum=stp_checksum, checksum_ok=internet_checksum(covered) == 0,
-        udp_checksum_ok=udp_checksum_ok, octets=octets,
+        udp_checksum=udp_checksum, udp_checksum_ok=udp_checksum_ok,
+        ip_checksum_ok=internet_checksum(packet[:at]) == 0, octets=octets,
         **_dissect_body(kind, octets),
     )  # fmt: skip
 

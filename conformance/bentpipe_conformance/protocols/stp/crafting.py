@@ -67,6 +67,16 @@ def wrong_checksum(crafted: Any, place: int = 0) -> Any:
     return crafted
 
 
+def wrong_udp_checksum(crafted: Any) -> Any:
+    """The same packet, in UDP, with a wrong checksum of UDP's."""
+    layer = crafted.getlayer(layers().UDP)
+    octets = bytes(crafted)[-len(bytes(layer)) :]
+    right = int.from_bytes(octets[6:8], "big")
+    # Zero would say that there is none.
+    layer.chksum = right ^ 0x40 or right ^ 0x80
+    return crafted
+
+
 def zero_checksum(crafted: Any) -> Any:
     """The same packet with a checksum of zero."""
     crafted.getlayer(layers().stp.STP).chksum = 0

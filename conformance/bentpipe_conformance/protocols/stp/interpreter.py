@@ -11,7 +11,7 @@ from bentpipe_conformance.protocols.stp.replay.reader import read_flows
 
 
 def _trusting(packet: Stp) -> Stp:
-    return replace(packet, checksum_ok=True, udp_checksum_ok=True)
+    return replace(packet, checksum_ok=True, udp_checksum_ok=True, ip_checksum_ok=True)
 
 
 INTERPRETER = Interpreter(

@@ -41,7 +41,7 @@ def _party(packet: bytes, wire: int) -> tuple[Hashable, int] | None:
 
 def _skim(packet: bytes, wire: int) -> Stp:
     whole = packet + bytes(wire - len(packet))
-    return replace(dissect(whole), checksum_ok=True, udp_checksum_ok=True)
+    return replace(dissect(whole), checksum_ok=True, udp_checksum_ok=True, ip_checksum_ok=True)
 
 
 def _hosts(stp: Stp) -> tuple[End, End]:

@@ -63,6 +63,7 @@ def _remarks(stp: Stp) -> list[str]:
     found = [stp.fault] if stp.fault else []
     found += [] if stp.checksum_ok else ["wrong checksum"]
     found += [] if stp.udp_checksum_ok else ["wrong UDP checksum"]
+    found += [] if stp.ip_checksum_ok else ["wrong IPv4 header checksum"]
     found += ["reserved flags set"] if stp.reserved_flags else []
     return found + (["reserved fields set"] if stp.reserved else [])
 

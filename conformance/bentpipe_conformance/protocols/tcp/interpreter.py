@@ -12,6 +12,7 @@ from bentpipe_conformance.protocols.tcp.codec import dissect
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
+from bentpipe_conformance.protocols.tcp.replay.readings import read_otherwise
 
 SMALLEST_MSS = 28
 """Payload of the smallest datagram every link carries unfragmented (68 octets, RFC 791)."""
@@ -40,4 +41,5 @@ INTERPRETER = Interpreter(
     read_flows=read_flows,
     prepare=Prepared,
     refused=_refused,
+    otherwise=read_otherwise,
 )

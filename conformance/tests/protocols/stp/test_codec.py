@@ -220,6 +220,25 @@ def test_absent_udp_checksum_is_noticed() -> None:
     assert not seen.udp_checksum_ok and seen.wellformed
 
 
+@pytest.mark.parametrize("place", range(20))
+def test_flipped_bit_of_the_ip_header_is_noticed(place: int) -> None:
+    octets = bytearray(build(POLL))
+    octets[place] ^= 1
+    try:
+        seen = dissect(bytes(octets))
+    except MalformedPacket:
+        return
+    assert not seen.ip_checksum_ok
+    assert dissect(build(POLL)).ip_checksum_ok
+
+
+def test_wrong_udp_checksum_damages_the_packet() -> None:
+    octets = bytearray(build(POLL))
+    octets[27] ^= 1
+    seen = dissect(bytes(octets))
+    assert seen.checksum_ok and seen.damaged and not seen.wellformed
+
+
 def test_field_out_of_range_is_refused() -> None:
     changes: list[dict[str, Any]] = [
         {"n_ps": 2**24}, {"n_ps": -1}, {"seq": 2**24}, {"flags": 16}, {"type": 5},

@@ -36,6 +36,7 @@ THERE = IP(src="192.0.2.1", dst="198.51.100.2")
 BACK = IP(src="198.51.100.2", dst="192.0.2.1")
 
 
+@pytest.mark.long
 def test_layers_import_nothing_else_of_bentpipe() -> None:
     code = (
         "import sys, bentpipe_conformance.protocols.stp.scapy_layer\n"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bentpipe_reference.stp.actions import Actions
+from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.mutants import mutant
 from bentpipe_reference.stp.mutants.hosts import MeddlingHost, altering, rechecked, type_of
 from bentpipe_reference.stp.outgoing import Outgoing
@@ -62,6 +65,24 @@ class SumsWithoutTail(MeddlingHost):
             wrong = rechecked(octets[:-1] + bytes((octets[-1] ^ 0x5A,)))
             return octets[:8] + wrong[8:10] + octets[10:]
         return octets
+
+
+@mutant("stp-sends-no-udp-checksum", breaks="STP-PF-006")
+class SendsNoUdpChecksum(StpHost):
+    """Leaves UDP's checksum out."""
+
+    def _emit(self, peer: Any, octets: bytes) -> bytes:
+        packet = super()._emit(peer, octets)
+        return packet[:26] + bytes(2) + packet[28:]
+
+
+@mutant("stp-trusts-udp-checksums", breaks="STP-PF-007")
+class TrustsUdpChecksums(StpHost):
+    """Takes datagrams with a wrong checksum of UDP's."""
+
+    def receive(self, packet: bytes, now: float) -> None:
+        """Take one IPv4 packet at ``now`` seconds."""
+        super().receive(packet[:26] + bytes(2) + packet[28:], now)
 
 
 @mutant("stp-trusts-checksums", breaks="STP-PF-007")

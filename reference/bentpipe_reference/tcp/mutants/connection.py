@@ -123,6 +123,16 @@ class IgnoresWrongAcknowledgments(Connection):
         """Send nothing."""
 
 
+@mutant("snr-wrong-handshake-acknowledgment-ends", breaks="SNR-CON-007")
+class EndsOnWrongAcknowledgments(Connection):
+    """A wrong acknowledgment of the SYN-ACK is refused, and ends the handshake."""
+
+    def _reset_for(self, segment: Segment) -> None:
+        super()._reset_for(segment)
+        if self.state is State.SYN_RECEIVED:
+            self._end("a wrong acknowledgment", 0.0)
+
+
 @mutant("snr-handshake-survives-a-reset", breaks="SNR-CON-008")
 class IgnoresResetsOfHandshakes(Connection):
     """A RST in SYN-RECEIVED is ignored."""
@@ -523,3 +533,44 @@ def leave_out_the_header_checksum(segment: Segment) -> bytes:
     """The header checksum of an IPv4 packet is zero."""
     packet = emit_packet(segment)
     return packet[:10] + b"\0\0" + packet[12:]
+
+
+@mutant("snr-reset-at-the-end-of-held-data", breaks="SNR-CON-041")
+class HeedsResetsAtTheEndOfHeldData(Connection):
+    """A RST at the end of the highest data held resets the connection."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        receiver = self.receiver
+        if segment.flags & Flags.RST and receiver is not None and receiver.buffer.blocks:
+            end = max(right for _, right in receiver.buffer.blocks)
+            if unwrap(segment.seq, receiver.rcv_nxt) == end:
+                segment = replace(segment, seq=receiver.rcv_nxt & MASK)
+        super().receive(segment, now)
+
+
+@mutant("snr-syn-goes-on", breaks="SNR-CON-042", hk99=True)
+class GoesOnWithItsSyn(Handshake):
+    """The SYN, or SYN-ACK, is repeated once more although it has been acknowledged."""
+
+    def complete(self, now: float) -> float | None:
+        rtt = super().complete(now)
+        if self.attempts == 1:
+            self.deadline = now + 1.0
+        return rtt
+
+
+@mutant("snr-syn-ack-sent-once", breaks="SNR-RTO-004")
+class SendsItsSynAckOnce(Handshake):
+    """A SYN-ACK is never repeated."""
+
+    def sent(self, now: float, *, repeated: bool) -> None:
+        super().sent(now, repeated=repeated)
+        self.deadline = None
+
+
+@mutant("snr-reset-ignored-without-room", breaks="SNR-CON-010")
+class IgnoresResetsWithoutRoom(Receiver):
+    """With a closed window nothing is acceptable, not even what has no length."""
+
+    def is_acceptable(self, seq: int, length: int) -> bool:
+        return self.edge > self.rcv_nxt and super().is_acceptable(seq, length)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from bentpipe_conformance.engine.codec import UDP
 from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.codec import (
@@ -28,6 +29,7 @@ from bentpipe_conformance.protocols.stp.crafting import (
     craft,
     craft_octets,
     wrong_checksum,
+    wrong_udp_checksum,
     zero_checksum,
 )
 from bentpipe_conformance.protocols.stp.numbers import tag_of
@@ -80,6 +82,8 @@ def _checksums(packet: Stp) -> Iterator[Any]:
     # In UDP zero stands for none; here it is wrong unless all else adds up (section 3.2).
     if octets_of(packet)[8:10] not in (b"\0\0", b"\xff\xff"):
         yield zero_checksum(craft(packet))
+    if packet.protocol == UDP:
+        yield wrong_udp_checksum(craft(packet))
 
 
 def _lengths(packet: Stp) -> Iterator[Any]:

@@ -97,6 +97,15 @@ def test_idle_begins_without_a_cookie(peer: Peer) -> None:
     peer.wait(2 * peer.rtt + 5.0)
 
 
+@case("STP-CC-036", "STP-SEC-001")
+def test_idle_many_begins_in_a_second(peer: Peer) -> None:
+    """Cookies are not limited in number: each of forty callers is given one, and one at a time."""
+    for _ in range(40):
+        peer.begin("discard")
+        peer.wait(0.015)
+    peer.wait(2 * peer.rtt + PAUSE_S)
+
+
 @case("STP-CC-012", "STP-CC-029", "STP-CC-035", "STP-PF-010", "STP-PF-017")
 def test_idle_begins_with_data_and_a_cookie(peer: Peer) -> None:
     """The data of the BEGIN and of early SDs is echoed; the BGAK brings the next call's cookie."""
@@ -208,7 +217,10 @@ def test_idle_used_cookies_and_the_v_flag(peer: Peer) -> None:
 
 @case("STP-CC-035", "STP-CC-036", "STP-CC-012")
 def test_idle_cookies_out_of_order(peer: Peer) -> None:
-    """A BEGIN with V flag makes the cookies from before void, one without it does not."""
+    """A BEGIN with V flag makes the cookies from before void, one without it does not.
+
+    Nor does one without it make them good again.
+    """
     zeroth, first, second, third = (peer.fresh_cookie() for _ in range(4))
     parallel = peer.connect("discard", cookie=third)
     beside = peer.connect("discard", data=b"in time", cookie=zeroth)
@@ -219,6 +231,9 @@ def test_idle_cookies_out_of_order(peer: Peer) -> None:
     peer.begin("discard", data=b"too late", cookie=first)
     peer.wait(PAUSE_S)
     connection.release()
+    peer.begin("discard", data=b"too late", cookie=first)
+    peer.wait(PAUSE_S)
+    over(peer)
     peer.begin("discard", data=b"too late", cookie=first)
     peer.wait(PAUSE_S)
     later = peer.connect("discard", voiding=True)

@@ -54,7 +54,7 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
         if sd.number < wrap or sd.duplicate or sd.beyond or sd.misfit or not sd.certain:
             continue
         said = context.prepared.answer_after(sd)
-        if said is None or not said.certain or not said.complete:
+        if said is None or not said.certain or not said.complete or said.list_fault():
             continue
         what = f"SD {sd.number}, {sd.number - wrap + 1} after the highest number,"
         earlier = (

@@ -93,7 +93,7 @@ def exact_lengths(flow: Flow, context: Context) -> Findings:
 def malformed_is_discarded(flow: Flow, context: Context) -> Findings:
     """A malformed packet is discarded (section 3.1)."""
     for at in flow.heard:
-        if at.stp.fault and at.stp.checksum_ok:
+        if at.stp.fault and not at.stp.damaged:
             yield from discarded(flow, context, at, f"a malformed packet ({at.stp.fault})")
     for at in flow.heard_of(BEGIN):
         # The rest of one of another version is whatever that version says.
@@ -107,8 +107,9 @@ def malformed_is_discarded(flow: Flow, context: Context) -> Findings:
 def wrong_checksum_is_discarded(flow: Flow, context: Context) -> Findings:
     """A packet with a wrong checksum is discarded (section 3.2)."""
     for at in flow.heard:
-        if not at.stp.checksum_ok:
-            yield from discarded(flow, context, at, f"{at.name} with a wrong checksum")
+        if at.stp.damaged:
+            whose = "" if not at.stp.checksum_ok else " of UDP's"
+            yield from discarded(flow, context, at, f"{at.name} with a wrong checksum{whose}")
 
 
 @checker("STP-PF-004")
@@ -345,13 +346,18 @@ def tag_of_the_sender(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-PF-006")
 def right_checksum(flow: Flow, context: Context) -> Findings:
-    """Every packet sent carries a right checksum (section 3.2)."""
+    """Every packet sent carries a right checksum, and so do the headers below it (section 3.2)."""
     for at in flow.sent:
+        stp = at.stp
+        if not stp.checksum_ok:
+            problem = f"a wrong checksum {stp.checksum:#06x}"
+        elif not stp.udp_checksum_ok:
+            problem = "a wrong UDP checksum" if stp.udp_checksum else "no UDP checksum"
+        else:
+            problem = "" if stp.ip_checksum_ok else "a wrong checksum in its IPv4 header"
         yield judged(
-            context, at.stp.checksum_ok,
-            f"{at.name} has a right checksum",
-            f"{at.name} has a wrong checksum {at.stp.checksum:#06x}", at,
-        )  # fmt: skip
+            context, not problem, f"{at.name} has right checksums", f"{at.name} has {problem}", at
+        )
 
 
 @checker("STP-PF-009")

@@ -161,6 +161,8 @@ def _answered(flow: Flow, context: Context, at: At, due: Due, replies: Sequence[
 def begins_are_answered(flow: Flow, context: Context) -> Findings:
     """A BEGIN with a good cookie is answered with a BGAK that covers its data (section 5.2)."""
     for at, due, replies in _begins_due(flow, "STP-CC-012"):
+        if not replies and flow.state_when(at) in (State.OPEN, State.RELEASING):
+            continue  # STP-CC-041 judges that
         bgak = replies[0] if replies and replies[0].stp.type == codec.BGAK else None
         most = LEAST_MAX_SD if bgak is None else bgak.stp.max_sd or LEAST_MAX_SD
         carries = bool(at.stp.data or at.stp.flags & codec.FIN) and len(at.stp.data) <= most

@@ -83,6 +83,7 @@ class _Silences:
         self._left_some = False  # whether that has left SDs unacknowledged
         self._asked = True  # whether a POLL has followed every SD
         self._current: _Silence | None = None
+        self._crosses = False  # whether the last report may have met the timer's expiry
         self._edge = 0
         """The credit by the last report; 0 before, when only the tester's BEGIN has given any."""
         for event in flow.events:
@@ -111,6 +112,9 @@ class _Silences:
 
     def _polls(self, poll: PollSent) -> None:
         self._asked = True
+        if self._crosses and poll.time - self._heard <= self._flow.due_s:
+            self._crosses = False
+            return
         if poll.vt_a >= poll.vt_s and not self._keeps_alive(poll):
             self._running = self._current = None
             return
@@ -123,9 +127,15 @@ class _Silences:
         if self._current is not None:
             self._current.polls.append(poll)
             return
-        early = self._running[0]
-        expired = poll.time - early >= self._trips.silence(early)[0] * (1 - MARGIN) - SLACK_S
+        expired = self._expired(poll.time)
         self._current = _Silence(None, [poll]) if expired else _Silence(self._running)
+
+    def _expired(self, time: float) -> bool:
+        """Whether Timer_SILENCE, if it runs, may have expired."""
+        if self._running is None:
+            return False
+        early = self._running[0]
+        return time - early >= self._trips.silence(early)[0] * (1 - MARGIN) - SLACK_S
 
     def _keeps_alive(self, poll: PollSent) -> bool:
         """Whether a POLL has nothing to ask for but the peer, or repeats one that had not.
@@ -140,6 +150,7 @@ class _Silences:
     def _hears(self, report: ReportHeard) -> None:
         self._edge = max(self._edge, report.credit)
         self._ends(report.time)
+        self._crosses = self._expired(report.time)
         runs = self._running is not None and not report.acknowledges_all
         self._running = (report.time, report.time) if runs else None
         self._heard, self._first_sd = report.time, None

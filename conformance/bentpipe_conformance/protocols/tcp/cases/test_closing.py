@@ -8,6 +8,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, TIMEOUT_S, show_silence
+from bentpipe_conformance.protocols.tcp.cases.test_receiver import close_window
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -96,6 +97,21 @@ def test_established_challenges(peer: Peer) -> None:
         _say(connection)
 
 
+@case("SNR-CON-012", "SNR-CON-041", needs=("challenge_acks",))
+def test_challenges_while_data_is_held(peer: Peer) -> None:
+    """While data is held above a gap, a RST arrives at its beginning, at its end, or behind it."""
+    for octets in (0, UNIT, 2 * UNIT):
+        connection = peer.connect("discard")
+        _say(connection)
+        connection.send_data(UNIT, at=2 * UNIT)
+        connection.wait(PAUSE_S + connection.rtt)
+        connection.send_odd(flags=RST, at=2 * UNIT + octets)
+        connection.wait(PAUSE_S)
+        _say(connection)
+        connection.next_offset = 3 * UNIT
+        _say(connection)
+
+
 @connected("SNR-CON-014", "SNR-RCV-003", to="discard")
 def test_established_segments_without_ack(connection: Connection) -> None:
     """Data and a FIN come without the ACK flag, then with it.
@@ -121,7 +137,7 @@ def test_established_urgent_data(connection: Connection) -> None:
     _say(connection)
 
 
-@connected("SNR-CON-022", "SNR-CON-023", to="discard")
+@connected("SNR-CON-022", "SNR-CON-023", "SNR-CON-042", to="discard")
 def test_established_two_hours_idle(connection: Connection) -> None:
     """Nothing is said for more than two hours; then data arrives."""
     _say(connection)
@@ -271,6 +287,17 @@ def test_reset_while_an_acknowledgment_is_delayed(peer: Peer) -> None:
         connection.send_odd(flags=RST, at=connection.next_offset)
         peer.wait(PAUSE_S)
         _say(connection, 2)
+
+
+@connected("SNR-CON-010", to="echo")
+def test_reset_while_the_window_is_closed(connection: Connection) -> None:
+    """A RST arrives at the next expected octet, for which there is no room; probes follow."""
+    close_window(connection)
+    connection.send_odd(flags=RST, at=connection.next_offset)
+    for _ in range(2):
+        connection.wait(PAUSE_S)
+        connection.send_data(1, at=connection.next_offset)
+    connection.wait(connection.rtt)
 
 
 @connected("SNR-CON-015", "SNR-CON-017", to="discard")

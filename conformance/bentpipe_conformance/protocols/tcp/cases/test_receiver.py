@@ -230,6 +230,16 @@ def test_echo_of_tiny_segments(connection: Connection) -> None:
     connection.serve(lambda: connection.delivered >= at + 2803)
 
 
+def close_window(connection: Connection) -> None:
+    """Fill the window of an echo service that cannot write to the last octet."""
+    connection.ack(window=0)
+    _fill(connection, 1400)
+    room = connection.acked + connection.iut_window - connection.next_offset
+    if room > 0:
+        connection.send_data(room)
+        connection.wait(connection.rtt + PAUSE_S)
+
+
 def _fill(connection: Connection, size: int) -> None:
     """Send until the implementation's window has no room for ``size`` octets, and go on waiting."""
     full = 0
@@ -243,20 +253,21 @@ def _fill(connection: Connection, size: int) -> None:
             full += 1
 
 
-@connected("SNR-RCV-021", "SNR-RCV-025", "SNR-RCV-026", "SNR-RCV-017", "SNR-RCV-018", to="echo")
+@connected(
+    "SNR-RCV-021", "SNR-RCV-025", "SNR-RCV-026", "SNR-RCV-017", "SNR-RCV-018", "SNR-RCV-020",
+    to="echo",
+)  # fmt: skip
 def test_echo_whose_user_cannot_write(connection: Connection) -> None:
     """The tester takes nothing of the echo, so that the user stops reading and the window closes.
 
-    It is filled to the last octet and probed. Then the tester takes everything: the window opens.
+    It is filled to the last octet, probed, and told twice of nothing new. Then the tester takes
+    everything: the window opens.
     """
-    connection.ack(window=0)
-    _fill(connection, 1400)
-    room = connection.acked + connection.iut_window - connection.next_offset
-    if room > 0:
-        connection.send_data(room)
-        connection.wait(connection.rtt + PAUSE_S)
+    close_window(connection)
     for _ in range(2):
         connection.send_data(1, at=connection.next_offset)
+        connection.wait(connection.rtt + PAUSE_S)
+        connection.ack()
         connection.wait(connection.rtt + PAUSE_S)
     connection.window = 1 << 20
     connection.ack()

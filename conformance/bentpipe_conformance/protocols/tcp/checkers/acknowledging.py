@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from bentpipe_reference.common.ranges import RangeSet
@@ -38,7 +39,7 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     """At most one acknowledgment answers a segment (RFC 5681 section 4.2)."""
     # Exercised by every pure acknowledgment that neither advances nor offers more. A probe of the
     # IUT's repeats a number that it has used; data carries its acknowledgment by the way.
-    owed: list[int] = []
+    owed: list[float] = []
     last: Reply | None = None
     sent = 0
     replies = {reply.packet.number: reply for reply in flow.replies}
@@ -52,9 +53,14 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     for packet in flow.packets:
         if not packet.outgoing:
             tcp = mute.get(packet.number)
-            # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it.
-            if tcp is None or nearest(tcp.seq - offer.seq - 1, edge) >= edge:
-                owed.append(ends.get(packet.number, -1))
+            # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it;
+            # it is at the next expected octet, the window being closed.
+            at = edge if tcp is None else nearest(tcp.seq - offer.seq - 1, edge)
+            if at >= edge and (tcp is None or last is None or at != last.ack):
+                end = ends.get(packet.number, -1)
+                # A duplicate is answered whatever an answer to others covers.
+                again = last is not None and 0 <= end <= last.ack
+                owed.append(math.inf if again else end)
             continue
         reply = replies.get(packet.number)
         if reply is None:
@@ -63,10 +69,16 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
         start = nearest(tcp.seq - first.seq - 1, sent)
         probe, sent = start < sent, max(sent, start + tcp.length)
         if tcp.length or probe:
+            if last is not None and reply.ack > last.ack:
+                # What it acknowledges for the first time needs no other answer.
+                owed = [end for end in owed if not last.ack < end <= reply.ack]
+                last = reply
             continue
         if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:
             # What it covers needs no other answer; what lies above may still have one of its own.
             owed = [end for end in owed if end > reply.ack]
+        elif not owed and last.payload and reply.blocks != last.blocks:
+            last = reply  # there was no room for its SACK blocks beside the data
         elif not owed:
             sentence = "a second acknowledgment answered the same segment"
             expected = "one acknowledgment for each segment"

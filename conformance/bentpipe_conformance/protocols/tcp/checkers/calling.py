@@ -22,6 +22,10 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset, lasts, 
 ATTEMPT_S = 60.0
 """Seconds for which no implementation gives an attempt up."""
 
+UNREPEATED_S = 10.0
+"""Seconds after which the first repetition of a SYN is missing: three times the longest initial
+timeout (RFC 1122 section 4.2.3.1)."""
+
 
 def _syns(flow: Flow) -> list[Segment]:
     """The SYNs of an implementation that calls, repetitions included."""
@@ -71,8 +75,13 @@ def syn_backs_off(flow: Flow, context: Context) -> Findings:
     """The SYN is retransmitted with back-off (RFC 6298 section 5, rule 5.5)."""
     # Exercised by a SYN that is not answered.
     syns = _syns(flow)
-    arrived = flow.arriving[0].packet.number if flow.arriving else float("inf")
-    syns = [item for item in syns if item.packet.number < arrived]
+    arrived_at = flow.arriving[0].time if flow.arriving else float("inf")
+    syns = [item for item in syns if item.time < arrived_at]
+    if len(syns) == 1:
+        silent = min(arrived_at, flow.last_time) - syns[0].time
+        if silent > UNREPEATED_S:
+            sentence = f"the SYN was not repeated in {silent:.1f} s"
+            yield context.violated(sentence, syns[0], expected="the SYN again", actual="nothing")
     if len(syns) < 2:
         return
     low, high = context.permitted("ratio", [1.8, 2.5])

@@ -15,10 +15,9 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     Moment,
     acts_at_once,
     answer_window,
-    leaves_window,
     reaction,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 REORDERING_WINDOW_SHARE = 0.2
@@ -71,8 +70,6 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
             # Whether the sender took it or not, what it takes for duplicates is unknown now.
             return
         if not m.third or not m.open or not m.pure:
-            continue
-        if m.last_advance is not None and leaves_window(flow, m.last_advance):
             continue
         if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
             continue
@@ -152,7 +149,10 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
         if ack.ack < m.shadow:
             continue
         # Only the first starts recovery; others that the same acknowledgment causes belong to it.
-        early = [s for s in m.retransmissions[:1] if not _evidence(s, m, flow, kinds)]
+        early = [
+            sent for sent in m.retransmissions[:1]
+            if not (_evidence(sent, m, flow, kinds) or _may_be_tail_probe(sent, m, context))
+        ]  # fmt: skip
         if early:
             yield context.violated(
                 f"offset {early[0].start} left again with {octets(ack.sacked)} octets held, after "
@@ -164,6 +164,16 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
             )
         elif not m.retransmissions and not _evidence(None, m, flow, kinds):
             yield context.holds(f"no retransmission with {octets(ack.sacked)} octets held", ack)
+
+
+def _may_be_tail_probe(sent: Sent, m: Moment, context: Context) -> bool:
+    """Whether a retransmission may be a tail loss probe (RFC 8985 section 7.3).
+
+    Its timer may have been started before the report and expire soon after it by chance.
+    """
+    tail = m.ack.ack < sent.start and sent.end >= sent.max
+    by_timer = sent.since_arrival > PROMPT_S and sent.transmission == 2
+    return bool(context.ics.get("tlp", True)) and tail and by_timer
 
 
 def evidence_kinds(context: Context) -> list[str]:

@@ -15,13 +15,13 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     SLUGGISH_S,
     Moment,
     acts_at_once,
-    leaves_window,
     reaction,
 )
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
     more_waited,
+    most_outstanding,
 )
 
 
@@ -42,8 +42,6 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
         return False
     ends = context.prepared.recovery_ends
     at = bisect_right(flow.acks, m.last_advance.packet.number, key=lambda ack: ack.packet.number)
-    if leaves_window(flow, m.last_advance):
-        return False
     before = [ack for ack in flow.acks[max(0, at - 8) : at] if ack.advance][-2:]
     sent = [[s for s in ack.responses if s.new] for ack in before]
     return (
@@ -63,6 +61,7 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
     if not acts_at_once(context.ics) or _held_back(flow, context) > 1:
         return
     fresh = [sent for sent in flow.sent if sent.new]
+    most = most_outstanding(flow)
     new: list[Sent] = []
     for m in _early_duplicates(context):
         ack = m.ack
@@ -75,6 +74,8 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
         room = m.window_edge - ack.max >= largest_segment(flow)
         if ack.duplicates != 2 or not (m.open and informed and room):
             continue
+        if ack.flight + largest_segment(flow) > most and not _grew(flow, m):
+            continue  # the sender's buffer may be full
         if not _window_limited_before(m, flow, context):
             continue
         late = next((s for s in flow.between(ack.time, ack.time + SLUGGISH_S) if s.new), None)
@@ -88,6 +89,16 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
             sentence = "the first two duplicates sent no new data"
             expected = f"new data, {m.window_edge - ack.max} octets of window being free"
             yield context.violated(sentence, ack, expected=expected, actual="nothing new was sent")
+
+
+def _grew(flow: Flow, m: Moment) -> bool:
+    """Whether the last new acknowledgment made more outstanding than ever before."""
+    if m.last_advance is None or not m.last_advance.responses:
+        return False
+    first, last = m.last_advance.responses[0], m.last_advance.responses[-1]
+    at = bisect_right(flow.sent, first.packet.number - 1, key=lambda item: item.packet.number)
+    before = max((sent.outstanding for sent in flow.sent[:at]), default=0)
+    return last.outstanding >= before + largest_segment(flow)
 
 
 def _full_segment_waited(flow: Flow, fresh: list[Sent], ack: Ack) -> bool:

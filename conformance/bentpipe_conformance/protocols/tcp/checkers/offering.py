@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
@@ -20,9 +22,12 @@ _TIMESTAMPS = 12
 
 
 def _least(flow: Flow, widest: int) -> int:
-    """The smallest window worth offering (RFC 9293 section 3.8.6.2.2, Fr being a half)."""
+    """The smallest window worth offering (RFC 9293 section 3.8.6.2.2, Fr being a half).
+
+    Its measure is Eff.snd.MSS, which the peer's SYN may have made small.
+    """
     answer = flow.handshake.answer
-    mss = (answer.mss if answer is not None else None) or DEFAULT_MSS
+    mss = min((answer.mss if answer is not None else None) or DEFAULT_MSS, flow.mss)
     return min(mss - (_TIMESTAMPS if flow.handshake.timestamps else 0), widest // 2)
 
 
@@ -41,7 +46,10 @@ def no_silly_window(flow: Flow, context: Context) -> Findings:
         return
     widest = answer.window
     edge, offer, shrunk = 0, None, False
+    closed = next((item.end for item in flow.arrivals if item.fin), math.inf)
     for reply in flow.replies:
+        if reply.ack >= closed:
+            return  # nothing can follow the peer's FIN, whatever is offered
         least = _least(flow, widest)
         if reply.window_edge >= edge + _unit(flow) and offer is not None:
             if reply.window + _unit(flow) <= least:

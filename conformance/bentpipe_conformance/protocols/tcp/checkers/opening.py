@@ -27,6 +27,12 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     strays,
 )
 
+HALF_OPEN_S = 20.0
+"""Seconds for which no implementation gives a handshake up that is not completed."""
+
+OPEN_S = 4.0
+"""Seconds after which a SYN would have been repeated."""
+
 
 @checker("SNR-CON-001")
 def checksums_are_correct(flow: Flow, context: Context) -> Findings:
@@ -214,6 +220,7 @@ def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Finding
     answer, offer = flow.handshake.answer, flow.handshake.offer
     if answer is None or offer is None:
         return
+    refused = None
     for item in _in_syn_received(flow, context):
         tcp = item.tcp
         good = tcp.ack == (answer.seq + 1) % MODULUS or tcp.seq != (offer.seq + 1) % MODULUS
@@ -222,6 +229,24 @@ def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Finding
         reply = leaving_after(flow, item, longest, lambda s: not s.tcp.flags & SYN)
         wrong = f"an acknowledgment of {tcp.ack} in SYN-RECEIVED"
         yield from refused_by_reset(flow, context, item, reply, longest, wrong)
+        refused = item
+    if refused is not None:
+        yield from _outlives(flow, context, refused, longest)
+
+
+def _outlives(flow: Flow, context: Context, refused: Segment, longest: float) -> Findings:
+    """Whether a refused segment ended the handshake: then the right one is refused as well."""
+    completing = context.prepared.lifetime.established
+    opened = flow.handshake.iut
+    if completing is None or opened is None or any(not packet.outgoing for packet in flow.resets):
+        return
+    if completing.time - opened.time > HALF_OPEN_S:
+        return
+    answer = leaving_after(flow, completing, longest, lambda _: True)
+    if answer is not None and is_reset(answer) and answer.tcp.seq == completing.tcp.ack:
+        sentence = "a wrong acknowledgment in SYN-RECEIVED ended the handshake"
+        expected = "an open connection after the right one"
+        yield context.violated(sentence, answer, refused, expected=expected, actual="a RST")
 
 
 @checker("SNR-CON-008")
@@ -314,3 +339,32 @@ def header_checksums_are_correct(flow: Flow, context: Context) -> Findings:
         last = item
     if last is not None:
         yield context.holds("every IPv4 header has a correct checksum", last)
+
+
+@checker("SNR-CON-042")
+def open_connection_sends_no_syn(flow: Flow, context: Context) -> Findings:
+    """A SYN that has been acknowledged is not sent again (RFC 9293 section 3.10.7.3)."""
+    # Exercised by every connection that has lasted longer than a SYN is repeated after.
+    since, offer = flow.handshake.established, flow.handshake.offer
+    if since is None or offer is None:
+        return
+    opened: Segment | None = None
+    for item in flow.leaving:
+        tcp = item.tcp
+        if item.time < since or is_reset(item):
+            continue
+        if not tcp.flags & SYN:
+            # A listener may wait for data, and meanwhile answer what is not acceptable.
+            news = tcp.length or tcp.ack != (offer.seq + 1) % MODULUS
+            opened = opened or (item if news or flow.handshake.iut_opens else None)
+        elif opened is not None:
+            number = item.packet.number
+            asked = (s.packet.number for s in flow.arriving if s.tcp.flags & SYN)
+            if any(opened.packet.number < asking < number for asking in asked):
+                return
+            sentence = "a SYN was sent on a connection that had been opened"
+            actual = f"a segment with flags {tcp.flag_names}"
+            yield context.violated(sentence, item, opened, expected="no SYN", actual=actual)
+            return
+    if opened is not None and lasts(flow, opened, OPEN_S):
+        yield context.holds("no SYN was sent on the open connection", opened)

@@ -14,6 +14,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     answer_at_once,
     answer_within,
+    first_reply,
     refusals,
     still_receiving,
 )
@@ -76,6 +77,9 @@ def delay_at_most_half_a_second(flow: Flow, context: Context) -> Findings:
     for arrival in still_receiving(flow):
         if not arrival.in_order or arrival.end > arrival.window_edge:
             continue
+        reply = first_reply(flow, arrival)
+        if reply is not None and reply.window_edge < arrival.end:
+            continue  # refused by an edge that moved back, which SNR-RCV-017 judges
         answer = answer_within(flow, arrival, limit, acknowledging(arrival.end))
         yield from _timely(context, answer, "in-order data")
 
@@ -201,6 +205,8 @@ def right_edge_stays(flow: Flow, context: Context) -> Findings:
             return
         if not isinstance(event, Reply):
             continue
+        if not event.window and context.permitted("may_close", False):
+            edge = event.window_edge
         if event.window_edge <= edge - (1 << shift) and offer is not None:
             sentence = f"the right window edge moved back from {edge} to {event.window_edge}"
             expected = f"an edge above {edge - (1 << shift)}"

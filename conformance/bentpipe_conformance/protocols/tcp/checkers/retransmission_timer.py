@@ -20,7 +20,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
-from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
+from bentpipe_conformance.protocols.tcp.replay.round_trips import INITIAL_TIMEOUT_S, RoundTrips
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
@@ -143,11 +143,11 @@ def syn_ack_is_repeated_with_back_off(flow: Flow, context: Context) -> Findings:
     """The SYN-ACK is repeated with back-off (RFC 9293 section 3.8.1, RFC 6298 rule 5.5)."""
     # Exercised by two repetitions, or by a long silence after the SYN-ACK.
     syn_acks = timed_syn_acks(flow)
-    if len(syn_acks) == 1 and flow.handshake.established is None:
+    if len(syn_acks) == 1:
         first = syn_acks[0]
-        silent = flow.horizon - first.time
-        answered = any(not p.outgoing and p.time > first.time for p in flow.packets)
-        if silent > 4 * RoundTrips(flow).longest_timeout and not answered:
+        answers = (p.time for p in flow.packets if not p.outgoing and p.time > first.time)
+        silent = next(answers, flow.horizon) - first.time
+        if silent > 4 * INITIAL_TIMEOUT_S:
             sentence = f"the SYN-ACK was not repeated in {silent:.1f} s"
             yield context.violated(sentence, first, expected="a retransmission", actual="none")
     intervals = [after.time - before.time for before, after in pairwise(syn_acks)]

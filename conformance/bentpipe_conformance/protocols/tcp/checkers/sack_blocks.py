@@ -171,12 +171,13 @@ def data_above_a_gap_is_reported(flow: Flow, context: Context) -> Findings:
     longest = LONGEST_DELAY_S + flow.reaction
     waiting: list[tuple[Arrival, Range]] = []
     until = {item.packet.number for item in still_receiving(flow)}
+    fin = next((item.end for item in flow.arrivals if item.fin), None)
     for moment in _moments(flow):
         reply = moment.reply
         for arrival in moment.unanswered:
             again = arrival.start, arrival.end
             waiting = [(a, span) for a, span in waiting if not _overlap(again, span)]
-            span = _held_by(arrival)
+            span = _held_by(arrival, fin)
             if span is not None and arrival.packet.number in until:
                 waiting.append((arrival, span))
         if moment.crowded:
@@ -196,8 +197,11 @@ def data_above_a_gap_is_reported(flow: Flow, context: Context) -> Findings:
         ]  # fmt: skip
 
 
-def _held_by(arrival: Arrival) -> Range | None:
-    """What a segment leaves above a gap: its own data, or else what is held the furthest above."""
+def _held_by(arrival: Arrival, fin: int | None) -> Range | None:
+    """What a segment leaves above a gap: its own data, or else what is held the furthest above.
+
+    Whether blocks count a FIN, behind which nothing comes, is left to the implementation.
+    """
     if arrival.end > arrival.window_edge or arrival.held_duplicate or not arrival.acceptable:
         return None
     if arrival.out_of_order:
@@ -205,8 +209,8 @@ def _held_by(arrival: Arrival) -> Range | None:
     if not arrival.in_order or not arrival.held:
         return None
     left, right = arrival.held[-1]
-    # One octet may be a FIN; whether blocks count that is left to the implementation.
-    return (left, right) if arrival.end < left and right - left > 1 else None
+    right -= right == fin
+    return (left, right) if arrival.end < left < right else None
 
 
 def _without(ranges: RangeSet, arrival: Arrival) -> RangeSet:

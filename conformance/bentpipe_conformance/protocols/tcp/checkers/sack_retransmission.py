@@ -30,8 +30,7 @@ def _repeats(flow: Flow, context: Context) -> list[Repeat]:
 def _first_repeats(flow: Flow, context: Context) -> list[Repeat]:
     """Of these, the first of each segment, where the sender had no licence to forget."""
     repeats = [r for r in _repeats(flow, context) if not (r.forgiven or r.repeats)]
-    # What a window probe carried is sent again with what follows it once the window opens.
-    return [r for r in repeats if not (r.sent.new and r.sent.flight < flow.segment)]
+    return [repeat for repeat in repeats if not repeat.sent.probed]
 
 
 @checker("SNR-SAK-001")
@@ -123,6 +122,9 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
             continue
         elif sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD:
             yield context.holds(f"{repeat.duplicates} duplicates asked for {sent.span}", sent)
+        elif repeat.above:
+            # A recovery begins anew with what the one before it may have retransmitted in vain.
+            yield context.holds(f"{repeat.above} octets are held above {sent.span}", sent)
         elif not repeat.tail:
             yield context.violated(
                 f"{sent.span} left again although nothing sent after it is known to have arrived",

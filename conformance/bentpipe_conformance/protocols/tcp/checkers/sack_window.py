@@ -13,15 +13,20 @@ from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
     last_before_reports,
+    more_waited,
     stopped_at,
 )
 
 BY_TIME_SEGMENTS = 1
 """Segments that rounding may add where the window is counted in segments (RFC 9937, RFC 9438)."""
+
+RESTORED_RTTS = 1.5
+"""Round trips within which a restored window fills."""
 
 
 def _share(context: Context) -> float | None:
@@ -51,8 +56,13 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     slack = BY_TIME_SEGMENTS * smss if rack or prr or share != 0.5 else 0
     limit = _threshold(recovery, share, smss) + slack
     first = recovery.episode.first
+    if _restored_lately(flow, first):
+        return
     if rack or prr:
         last = last_before_reports(flow, first)
+        if last is not None and not more_waited(flow, last):
+            # The window that RFC 9438 section 4.6 reduces may be larger than what is outstanding.
+            return
         if any(sent.window_edge - sent.max < 2 * smss for sent in (first, last or first)):
             return
         if last is not None:
@@ -73,13 +83,23 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
 
 
 def _undone(first: Sent, cause: Ack | None) -> bool:
-    """Whether new data was acknowledged by an echo that is older than the fast retransmission.
+    """Whether a retransmission has proved unnecessary, so that the window may be restored.
 
-    That was unnecessary then, and a sender may restore its window (RFC 3522, RFC 4015).
+    Its data is reported received twice (RFC 3708), or new data was acknowledged by an echo older
+    than the fast retransmission (RFC 3522, RFC 4015).
     """
+    if cause is not None and cause.dsack is not None:
+        return True
     if cause is None or cause.tcp.tsecr is None or first.tcp.tsval is None or not cause.advance:
         return False
     return nearest(cause.tcp.tsecr - first.tcp.tsval, 0) < 0
+
+
+def _restored_lately(flow: Flow, first: Sent) -> bool:
+    """Whether a window that a D-SACK block restored may not have been filled yet."""
+    since = first.time - RESTORED_RTTS * minimum_rtt(flow)
+    lately = (ack for ack in flow.acks if since <= ack.time <= first.time)
+    return any(ack.dsack is not None for ack in lately)
 
 
 def _busy(flow: Flow, at: Ack | Sent) -> bool:

@@ -17,6 +17,9 @@ from bentpipe_conformance.protocols.tcp.replay.pipe import reneges
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
+    latest,
+    may_be_last,
+    most_outstanding,
     stopped_at,
 )
 
@@ -24,11 +27,6 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
 def _busy(flow: Flow, context: Context) -> bool:
     """Whether nothing but its windows and its buffer can hold the sender back."""
     return always_sends(flow) and acts_at_once(context.ics)
-
-
-def _room(flow: Flow) -> int:
-    """The most that was ever outstanding: the sender's buffer holds at least as much."""
-    return max((sent.outstanding for sent in flow.sent), default=0)
 
 
 @checker("SNR-SS-005")
@@ -43,10 +41,14 @@ def slow_start_opens_by_a_segment(flow: Flow, context: Context) -> Findings:
     for ack, growth in zip(opening.acks, growths, strict=True):
         if ack.packet.number >= stopped_at(flow) or opening.last is ack:
             return
-        window = min(opening.first_flight + growth, _room(flow))
+        window = min(opening.first_flight + growth, most_outstanding(flow))
         if ack.window_edge - ack.ack < window + 2 * segment:
             continue
         flight = max((sent.end for sent in ack.responses), default=ack.max) - ack.ack
+        last = latest(flow, ack)
+        if flight < window - slack and last is not None and may_be_last(flow, last):
+            # The buffer may be full.
+            continue
         finding = judged(
             context,
             flight >= window - slack,
@@ -82,6 +84,9 @@ def congestion_avoidance_opens_the_window(flow: Flow, context: Context) -> Findi
         if last.largest.packet.number >= stopped_at(flow) or room < 2 * segment:
             continue
         wanted = first.peak + int(least * (len(full) - 1)) * segment - segment
+        if last.peak < wanted and any(may_be_last(flow, sent) for sent in largest):
+            # The buffer may be full.
+            continue
         yield judged(
             context,
             last.peak >= wanted,
@@ -111,9 +116,10 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
             held = sum(right - left for left, right in ack.sacked)
             if aftermath.recover - ack.ack - held < wanted:
                 continue
+            put = max(reaction.pipe, reaction.reach)
             finding = judged(
                 context,
-                reaction.pipe >= wanted,
+                put >= wanted,
                 f"{reaction.acks} acknowledgments after a timeout put {reaction.pipe} octets "
                 "in the network",
                 ack,
@@ -122,5 +128,5 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
                 actual=f"{reaction.pipe} octets",
             )
             yield finding
-            if reaction.pipe < wanted:
+            if put < wanted:
                 break

@@ -26,7 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     acts_at_once,
     disturbed_at,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, outlives_inflation
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -336,8 +336,8 @@ def duplicates_let_data_out(flow: Flow, context: Context) -> Findings:
         before, ended = ended, episode.end
         if not episode.fast or episode.nested or disturbed_at(episode) < math.inf:
             continue
-        if before is not None and before.max > max(before.ack, episode.first.una):
-            continue  # an inflated window let out what is outstanding: the window may be smaller
+        if outlives_inflation(before, episode):
+            continue
         window = episode.flight // 2 - 2 * segment + DUPLICATE_THRESHOLD * segment
         further = [ack for ack in episode.acks if not ack.advance]
         first = next((ack for ack in episode.acks if ack.advance), None)

@@ -44,11 +44,14 @@ class Reaction:
     Attributes:
         ack: the acknowledgment.
         pipe: as in :class:`Step`, once everything it clocked out had left.
+        reach: octets from the acknowledgment to the next to be sent. A sender without SetPipe
+            counts them all, held or not (RFC 5681 section 2, FlightSize).
         acks: acknowledgments of new data since the timeout, this one included.
     """
 
     ack: Ack
     pipe: int
+    reach: int
     acks: int
 
 
@@ -84,6 +87,13 @@ class _Account:
         held = sum(self._since.overlap(max(a, self._una), b) for a, b in self._held.snapshot())
         return self._since.above(self._una) - held - self._duplicates * self._segment
 
+    def _reach(self) -> int:
+        done = RangeSet(self._since.snapshot())
+        for block in self._held.snapshot():
+            done.add(*block)
+        following = done.first_gap(self._una, self.aftermath.recover)
+        return (self.aftermath.recover if following is None else following[0]) - self._una
+
     def sent(self, item: Sent) -> None:
         self._since.add(item.start, item.end)
         self.aftermath.steps.append(Step(item, self._pipe(), self._delivered, self._acks))
@@ -95,7 +105,8 @@ class _Account:
     def settle(self) -> None:
         """Everything the last acknowledgment clocked out has left."""
         if self._open is not None:
-            self.aftermath.reactions.append(Reaction(self._open, self._pipe(), self._acks))
+            reaction = Reaction(self._open, self._pipe(), self._reach(), self._acks)
+            self.aftermath.reactions.append(reaction)
             self._open = None
 
     def acknowledged(self, ack: Ack) -> bool:
@@ -151,6 +162,8 @@ def read_aftermaths(flow: Flow, expiries: Sequence[Expiry], at_once: bool) -> tu
     found: list[Aftermath] = []
     account: _Account | None = None
     for event in flow.events:
+        if event.packet.number > flow.first_reset:
+            break
         if isinstance(event, Sent):
             if event in timeouts:
                 if account is not None:

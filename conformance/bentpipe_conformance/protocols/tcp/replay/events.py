@@ -105,6 +105,8 @@ class Sent(Data):
         possible: lowest and highest offset that ``una`` may be for the IUT, which may have refused
             an acknowledgment at the right edge of its window, or heeded that of a segment to be
             dropped (RFC 9293 section 3.10.7.4).
+        probed: it begins with what a window probe carried, which leaves again without any loss once
+            the window has opened.
     """
 
     transmission: int
@@ -117,6 +119,7 @@ class Sent(Data):
     since_arrival: float
     since_sent: float
     possible: Range
+    probed: bool
 
     @property
     def new(self) -> bool:
@@ -167,7 +170,8 @@ class Ack(Segment):
         rejected: the IUT has to drop the segment: sequence number outside its window, or an old
             timestamp (RFC 7323 section 5.3).
         may_heed: the acknowledgment of a rejected segment may count even so.
-        may_refuse: that of a segment at the right edge of the window may not count.
+        may_refuse: that of a segment at the right edge of the window, or beyond one that has moved
+            back, may not count.
         responses: what the IUT sent because of it, in order.
     """
 

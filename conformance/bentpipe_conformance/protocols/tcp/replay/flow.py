@@ -6,11 +6,13 @@ what the implementation could know at that moment; :mod:`.events` defines the te
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from enum import Enum
 
-from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
 from bentpipe_conformance.protocols.tcp.replay.events import (
     Ack,
@@ -57,6 +59,16 @@ MAX_WINDOW_SHIFT = 14
 """RFC 7323 section 2.3."""
 
 
+class Freedom(Enum):
+    """What an implementation may do by RFC 9293 section 3.10.7.4, and nothing shows that it did."""
+
+    HEEDS = "heeds the acknowledgment of what a closed window keeps out"
+    HEEDS_COPIES = "heeds that of a copy as well"
+    REFUSES = "refuses what lies at the right edge of the window"
+    KEEPS_WINDOW = "takes no window from an older segment"
+    RUNS_SHORT = "has less than a segment waiting, which Nagle's rule holds (section 3.7.4)"
+
+
 @dataclass(slots=True, eq=False)
 class Flow:
     """One connection: its handshake and its annotated events in time order.
@@ -75,6 +87,9 @@ class Flow:
             not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
         listening: whether the IUT answered any SYN to this port with a SYN-ACK in the trace.
+        reading: the freedoms its implementation is supposed to use.
+        doubts: the freedoms that would change what some packet of it means.
+        source: its packets, damaged ones included.
     """
 
     tester: tuple[str, int]
@@ -95,6 +110,9 @@ class Flow:
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
     listening: bool = False
+    reading: frozenset[Freedom] = frozenset()
+    doubts: set[Freedom] = field(default_factory=set)
+    source: list[Packet] = field(default_factory=list)
 
     @property
     def last_time(self) -> float:
@@ -105,6 +123,11 @@ class Flow:
     def horizon(self) -> float:
         """Until when an answer of the IUT would show: the first RST, or the last packet."""
         return self.resets[0].time if self.resets else self.last_time
+
+    @property
+    def first_reset(self) -> float:
+        """Number of the first RST, after which nothing need be sent any more; or infinity."""
+        return self.resets[0].number if self.resets else math.inf
 
     @property
     def own_reset(self) -> Segment | None:
@@ -127,7 +150,7 @@ class _Replay:
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
-        self.sender = Sender(flow.reaction)
+        self.sender = Sender(flow.reaction, strict=Freedom.KEEPS_WINDOW in flow.reading)
         self.receiver = Receiver(flow.reaction)
         self.following: Iterable[Packet] = ()
 
@@ -199,6 +222,28 @@ class _Replay:
         pure = reply is not None and reply.flags & ACK and not reply.flags & (RST | SYN)
         return bool(pure) and reply is not None and self.receiver.repeats(reply)
 
+    def _acknowledged(self, packet: Packet, tcp: Tcp) -> Ack:
+        reading, doubts, start = self.flow.reading, self.flow.doubts, self.receiver.offset(tcp.seq)
+        rejected = self.receiver.rejects(tcp) or self._refused(packet, tcp)
+        heeds = {Freedom.HEEDS} if rejected and self.receiver.shut_out(tcp) else set()
+        if rejected and self.receiver.is_copy(tcp):
+            heeds.add(Freedom.HEEDS_COPIES)
+        may_refuse = self.receiver.may_refuse(tcp)
+        refuses = {Freedom.REFUSES} if may_refuse and not rejected else set()
+        if reading & heeds:
+            rejected = False
+        elif reading & refuses:
+            rejected = True
+        old, edge = self.sender.is_old(start, tcp), self.sender.edge
+        ack = self.sender.acknowledged(
+            packet, tcp, start, rejected=rejected, may_heed=bool(heeds), may_refuse=may_refuse
+        )
+        if not (ack.ancient or ack.beyond):
+            matters = ack.ack > ack.una or ack.window_edge > edge
+            doubts |= heeds | refuses if matters else set()
+            doubts |= {Freedom.KEEPS_WINDOW} if old and not rejected else set()
+        return ack
+
     def _leaving(self, packet: Packet, tcp: Tcp) -> None:
         flow = self.flow
         reply = self.receiver.replying(packet, tcp)
@@ -207,18 +252,15 @@ class _Replay:
             flow.events.append(reply)
         if tcp.length:
             sent = self.sender.leaving(packet, tcp)
+            if sent.new and flow.sent and flow.sent[-1].tcp.flags & PSH:
+                flow.doubts.add(Freedom.RUNS_SHORT)
             flow.sent.append(sent)
             flow.events.append(sent)
 
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
         flow, unsent, sure = self.flow, False, True
         if tcp.flags & ACK:
-            rejected = self.receiver.rejects(tcp) or self._refused(packet, tcp)
-            may_heed = rejected and self.receiver.may_heed(tcp)
-            may_refuse = self.receiver.may_refuse(tcp)
-            ack = self.sender.acknowledged(
-                packet, tcp, rejected=rejected, may_heed=may_heed, may_refuse=may_refuse
-            )
+            ack = self._acknowledged(packet, tcp)
             unsent = ack.beyond
             # What is dropped for its acknowledgment may be dropped before its timestamp counts.
             sure = not (ack.ancient or ack.beyond)
@@ -233,7 +275,9 @@ class _Replay:
             flow.events.append(arrival)
 
 
-def _replayed(flow: Flow, packets: list[Packet]) -> Flow:
+def replayed(flow: Flow, packets: list[Packet]) -> Flow:
+    """An empty flow filled from its packets."""
+    flow.source = packets
     replay = _Replay(flow)
     for number, packet in enumerate(packets, start=1):
         tcp = packet.content
@@ -280,15 +324,15 @@ def read_flows(trace: Trace) -> list[Flow]:
             latest[tester, iut] = packets
             connections.append(((tester, iut), packets))
         packets.append(packet)
-    flows = [_replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
+    flows = [replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:
         flow.listening = flow.iut in open_ports
-        flow.segment = _largest(flow)
+        flow.segment = largest_sent(flow)
     return flows
 
 
-def _largest(flow: Flow) -> int:
+def largest_sent(flow: Flow) -> int:
     """The largest segment a flow sent; the peer's MSS where it sent none.
 
     One beyond both is not a segment yet: segmentation offload cuts it after the capture.

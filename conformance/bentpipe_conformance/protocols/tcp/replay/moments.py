@@ -8,12 +8,10 @@ how far does recover reach, could a timer explain what was sent next, has the pa
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
@@ -197,10 +195,8 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     first_repair: float | None = None
     window_edge = shadow = 0
     partially: set[Episode | None] = set()
-    reset = next((packet.number for packet in flow.resets if packet.outgoing), math.inf)
     for event in flow.events:
-        if event.packet.number > reset:
-            # The implementation, or its user, has given the connection up.
+        if event.packet.number > flow.first_reset:
             return
         if isinstance(event, Sent):
             if not event.flight:
@@ -246,14 +242,3 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 # RFC 6675 section 2: a duplicate as well, though the number moves.
                 informative = int(event.newly_sacked > 0)
                 pure, retransmitted, first_repair = True, False, None
-
-
-def leaves_window(flow: Flow, ack: Ack) -> bool:
-    """Whether an acknowledgment came in a segment older than the one before it.
-
-    By SND.WL1 such a segment does not update the offered window (RFC 9293 section 3.10.7.4), and
-    the next one looks like an update, not like a duplicate; some implementations differ.
-    """
-    at = bisect_left(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
-    last = next((item for item in reversed(flow.acks[:at]) if item.acceptable), None)
-    return last is not None and older(ack.tcp.seq, last.tcp.seq)

@@ -99,11 +99,14 @@ class Receiver:
         return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
 
     def may_refuse(self, tcp: Tcp) -> bool:
-        """Whether a segment without text lies at the right edge offered.
+        """Whether a segment lies at the right edge offered, or beyond one that has moved back.
 
-        RFC 9293 section 3.10.7.4 does not accept it there; most implementations do.
+        RFC 9293 section 3.10.7.4 does not accept one without text at the edge; most implementations
+        do.
         """
-        return tcp.length == 0 and self.expected < self.offset(tcp.seq) == self.edge
+        start = self.offset(tcp.seq)
+        shrunk = self._offered < self.edge and start >= self._offered
+        return start > self.expected and (shrunk or (tcp.length == 0 and start == self.edge))
 
     def repeats(self, tcp: Tcp) -> bool:
         """Whether a segment that leaves next would only repeat the last acknowledgment."""
@@ -112,16 +115,21 @@ class Receiver:
         edge = ack + (tcp.window << self.shift)
         return answered and not tcp.length and ack <= self._last_ack and edge <= self.edge
 
-    def may_heed(self, tcp: Tcp) -> bool:
-        """Whether the acknowledgment of a segment that has to be dropped may count.
+    def shut_out(self, tcp: Tcp) -> bool:
+        """Whether a closed window alone keeps out a segment.
 
-        RFC 9293 section 3.10.7.4 has a special allowance for one that a closed window keeps out.
-        A duplicate of what has just been received has been offered its window all the same.
+        RFC 9293 section 3.10.7.4 has a special allowance for its acknowledgment.
         """
         start = self.offset(tcp.seq)
-        closed = self.edge <= self.expected == start
-        duplicate = start + tcp.length == self.expected
-        return (closed or duplicate) and not self._paws_rejects(tcp)
+        return self.edge <= self.expected == start and not self._paws_rejects(tcp)
+
+    def is_copy(self, tcp: Tcp) -> bool:
+        """Whether a segment is a copy of what has just been received.
+
+        It has been offered its window all the same, and some heed its acknowledgment.
+        """
+        copy = self.offset(tcp.seq) + tcp.length == self.expected
+        return copy and not self._paws_rejects(tcp)
 
     def _paws_rejects(self, tcp: Tcp) -> bool:
         return bool(self._recent) and all(self._stale(tcp))
@@ -220,7 +228,7 @@ class Receiver:
             self._doubt = False
         window = tcp.window << self.shift
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
-        self._follow(ack, blocks)
+        self._follow(ack, ack + window, blocks)
         reply = Reply(
             packet, ack, window, ack + window, blocks, tcp.size,
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
@@ -252,9 +260,13 @@ class Receiver:
         last = self.last_arrival
         return last is not None and last.in_order and ack < min(last.end, last.window_edge)
 
-    def _follow(self, ack: int, blocks: tuple[Range, ...]) -> None:
+    def _follow(self, ack: int, edge: int, blocks: tuple[Range, ...]) -> None:
         """Let the certain view follow what the IUT shows of itself."""
         last = self.last_arrival
+        if ack <= edge < self.expected:
+            # What lies beyond the edge that it has moved back to has been refused.
+            self.expected = ack
+            self._held.clear()
         if self.expected < ack <= self._limit:
             self.expected = _drop_reached(self._held, ack)
             self._into.saw(ack)

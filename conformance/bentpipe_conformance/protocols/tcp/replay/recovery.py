@@ -82,6 +82,14 @@ class Episode:
         return [item for item in self.acks if item.advance and item.ack < self.recover]
 
 
+def outlives_inflation(before: Ack | None, episode: Episode) -> bool:
+    """Whether an episode's flight is left of the recovery that ``before`` ended.
+
+    An inflated window has let it out, so that it may exceed the window in use.
+    """
+    return before is not None and before.max > max(before.ack, episode.first.una)
+
+
 def read_episodes(flow: Flow) -> list[Episode]:
     """The recovery episodes of one flow, in order.
 
@@ -108,6 +116,8 @@ def read_episodes(flow: Flow) -> list[Episode]:
         elif isinstance(event, Sent):
             if event.retransmission:
                 cause = _cause(event, rtt, progress, news, last_sent.get(event.start, progress))
+                if cause is Cause.ACK and event.probed:
+                    cause = None
                 timeout = cause in (Cause.TIMEOUT, Cause.PROBE_OR_TIMEOUT)
                 if cause is not None and (current is None or timeout):
                     episode = Episode(cause, event, nested=current is not None)

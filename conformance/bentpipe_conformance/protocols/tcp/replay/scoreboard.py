@@ -17,6 +17,7 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
+from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, SOONEST_TIMEOUT_RTTS
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -221,11 +222,9 @@ class _Replay:
 
     def _may_be_timeout(self, sent: Sent, evidence: bool) -> bool:
         """Whether a retransmission at una could be a timeout that coincided with an arrival."""
-        waited = sent.time - self.progress
-        if waited >= 2 * self.rtt + 0.5:
-            return True
         unprompted = sent.timed or sent.transmission > 2 or not evidence
-        return unprompted and waited >= 0.98 * min(self.rtt, INITIAL_TIMEOUT_S)
+        round_trips = ROUND_TRIP_SHARE if unprompted else SOONEST_TIMEOUT_RTTS
+        return sent.time - self.progress >= round_trips * min(self.rtt, INITIAL_TIMEOUT_S)
 
     def _forgive(self, until: int) -> None:
         self.forgiven_order = self.order

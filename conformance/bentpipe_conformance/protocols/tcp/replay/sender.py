@@ -51,10 +51,13 @@ class Sender:
         sack: whether SACK was negotiated.
         shift: the tester's window shift, once negotiated.
         edge: highest right edge the tester has offered.
+        strict: whether only a segment not older than the one before updates the window, by SND.WL1
+            and SND.WL2 (RFC 9293 section 3.10.7.4).
         last_in: when the last segment reached the IUT, None before the first.
     """
 
-    def __init__(self, reaction: float) -> None:
+    def __init__(self, reaction: float, *, strict: bool = False) -> None:
+        self.strict = strict
         self.sack = False
         self.shift = 0
         self.edge = 0
@@ -63,9 +66,12 @@ class Sender:
         self._out = Direction(0)
         self._una = self._max = self._least = self._most = 0
         self._last_window = -1
+        self._edge = 0
+        self._updated = (0, 0)
         self._duplicates = 0
         self._sacked = RangeSet()
         self._transmissions = Transmissions()
+        self._probed: set[int] = set()
         self._last_ack: Ack | None = None
         self._last_out = float("-inf")
 
@@ -93,7 +99,10 @@ class Sender:
             packet, start, end, tcp.size, transmission, self._una, self._max, self.edge,
             self._sacked.snapshot(), self._duplicates, cause, quiet, packet.time - self._last_out,
             (min(self._una, self._least), max(self._una, self._most)),
+            start in self._probed,
         )  # fmt: skip
+        if sent.new and start >= self.edge and tcp.length == 1:
+            self._probed.add(start)
         if cause is not None:
             cause.responses.append(sent)
         self._max = max(self._max, end)
@@ -101,17 +110,26 @@ class Sender:
         self._last_out = packet.time
         return sent
 
+    def is_old(self, start: int, tcp: Tcp) -> bool:
+        """Whether a segment at ``start`` leaves the offered window as it is."""
+        return (start, self.offset(tcp.ack)) < self._updated
+
     def acknowledged(
-        self, packet: Packet, tcp: Tcp, *, rejected: bool, may_heed: bool, may_refuse: bool
-    ) -> Ack:
-        """A segment with an acknowledgment reached the IUT.
+        self, packet: Packet, tcp: Tcp, start: int, *, rejected: bool, may_heed: bool,
+        may_refuse: bool,
+    ) -> Ack:  # fmt: skip
+        """A segment at ``start`` of the tester's direction, with an acknowledgment, arrived.
 
         ``rejected`` says that the IUT has to drop it, ``may_heed`` that the acknowledgment may
-        count even so, ``may_refuse`` that the IUT may drop the segment.
+        count even so, ``may_refuse`` that the IUT may drop the segment. What acknowledges nothing
+        new with an older sequence number offers no window (RFC 9293 section 3.10.7.4, SND.WL1).
         """
         ack = self.offset(tcp.ack)
         window = tcp.window << self.shift
+        if self.strict and self.is_old(start, tcp):
+            window = max(0, self._edge - ack)
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
+        stale = ack == una and self.is_old(start, tcp)
         usable = not (ancient or beyond or rejected)
         dsack, good, bad = self._blocks(tcp, ack)
         # A window probe beyond the edge is refused again and again; that reports no loss.
@@ -131,9 +149,12 @@ class Sender:
             elif duplicate:
                 self._duplicates += 1
             self._last_window = window
+            self._edge = ack + window
+            self._updated = max(self._updated, (start, ack))
         may_heed = may_heed and rejected and not (ancient or beyond)
-        if usable or may_heed:
+        if (usable and not stale) or may_heed:
             self.edge = max(self.edge, ack + window)
+        if usable or may_heed:
             self._most = max(self._most, ack)
         if usable and not may_refuse:
             self._least = ack

@@ -8,6 +8,8 @@ blocks have shown lost (RFC 8985 section 6.2). Both need SACK; an expiry that co
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
@@ -90,7 +92,8 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                     certain=_certain(flow, event, trips, event.time - arrived, at_once, not same),
                     rank=len(same) + 1,
                     interval=event.time - before.sent.time if before else None,
-                    since_transmission=event.time - transmitted.get(event.start, progressed),
+                    since_transmission=event.time
+                    - _last_sent(event, transmitted, flow, progressed),
                     since_progress=event.time - progressed,
                     progress=progress,
                     since_arrival=event.time - arrived,
@@ -106,6 +109,17 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
             trips.sent(event)
             transmitted[event.start] = event.time
     return tuple(found)
+
+
+def _last_sent(
+    again: Sent, transmitted: Mapping[int, float], flow: Flow, otherwise: float
+) -> float:
+    """When the first octet of a retransmission was last sent, wherever that segment began."""
+    if again.start in transmitted:
+        return transmitted[again.start]
+    at = bisect_left(flow.sent, again.packet.number, key=lambda item: item.packet.number)
+    covering = (item for item in reversed(flow.sent[:at]) if item.start <= again.start < item.end)
+    return next((item.time for item in covering), otherwise)
 
 
 def _certain(

@@ -7,7 +7,7 @@ other user sends and aborts when it likes, and every implementation that calls h
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
@@ -16,7 +16,7 @@ from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
-from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Freedom
 
 
 def is_own_reset(flow: Flow, reset: Packet) -> bool:
@@ -51,15 +51,38 @@ def stopped_at(flow: Flow) -> float:
     return next((item.packet.number for item in flow.arrivals if item.fin), math.inf)
 
 
+@lru_cache(maxsize=4)
+def most_outstanding(flow: Flow) -> int:
+    """The most that was ever outstanding: the sender's buffer holds at least as much."""
+    return max((sent.outstanding for sent in flow.sent), default=0)
+
+
 def more_waited(flow: Flow, sent: Sent) -> bool:
     """Whether the user certainly had more to send when a segment left.
 
     The last segment queued carries PSH (RFC 9293 MUST-61); one without has more behind it, unless
-    the user makes up what it sends and has stopped.
+    the user makes up what it sends and has stopped. Behind a user that writes little by little that
+    may be less than a segment.
     """
     if sent.packet.number >= stopped_at(flow):
         return False
-    return always_sends(flow) or not sent.tcp.flags & PSH
+    shows = Freedom.RUNS_SHORT not in flow.reading and not sent.tcp.flags & PSH
+    return always_sends(flow) or shows
+
+
+@lru_cache(maxsize=4)
+def _pushes_all(flow: Flow) -> bool:
+    """Whether every segment with data carries PSH, which then says nothing of what is queued."""
+    return all(sent.tcp.flags & PSH for sent in flow.sent if sent.payload)
+
+
+def may_be_last(flow: Flow, sent: Sent) -> bool:
+    """Whether a segment may have been the last one queued, for want of data or of buffer space.
+
+    A user that always has more to send fills the send buffer, whose size in octets depends on what
+    an implementation counts.
+    """
+    return bool(sent.tcp.flags & PSH) and not _pushes_all(flow)
 
 
 @lru_cache(maxsize=4)
@@ -82,6 +105,13 @@ def data_waited(flow: Flow, ack: Ack) -> bool:
     before = flow.sent[: bisect_left(flow.sent, number, key=lambda item: item.packet.number)]
     last = next((item for item in reversed(before) if item.new), None)
     return always_sends(flow) or (last is not None and more_waited(flow, last))
+
+
+def latest(flow: Flow, ack: Ack) -> Sent | None:
+    """The new data sent last once an acknowledgment had been answered."""
+    number = (ack.responses[-1] if ack.responses else ack).packet.number
+    at = bisect_right(flow.sent, number, key=lambda item: item.packet.number)
+    return next((item for item in reversed(flow.sent[:at]) if item.new), None)
 
 
 def short_of_data(flow: Flow, sent: Sent) -> bool:

@@ -190,6 +190,12 @@ def test_silence_since_a_report_that_left_an_sd_unacknowledged_without_a_poll() 
     assert story.tester(SD, 0, after=1.0).verdicts("STP-PL-007") == PASS
 
 
+@pytest.mark.parametrize(("waited", "verdict"), [(1.79, NOTHING), (1.0, FAIL)])
+def test_report_that_crosses_a_poll_of_silence(waited: float, verdict: set[Verdict]) -> None:
+    story = silence().tester(STAT, 1, after=waited).iut(POLL, 2, n_ps=3, after=0.005)
+    assert story.tester(STAT, 2, n_ps=3, after=0.1).verdicts("STP-PL-007") == verdict
+
+
 def test_silence_met_by_polls_at_one_interval() -> None:
     story = silence(*(1.8 * n for n in range(1, 12))).tester(SD, 0, after=1.0)
     assert Verdict.FAIL in story.verdicts("STP-PL-007")

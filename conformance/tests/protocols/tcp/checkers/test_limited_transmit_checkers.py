@@ -29,6 +29,14 @@ def test_first_two_duplicates_while_less_than_a_segment_waits() -> None:
     assert story.send_octets(16 * SIZE, SIZE // 2).verdicts("SNR-LT-001") == NOTHING
 
 
+def test_first_two_duplicates_of_a_sender_whose_buffer_may_be_full() -> None:
+    story = Story(sack=False).send(*range(12)).ack(1, after=RTT).send(12).ack(2, after=0.01)
+    duplicates(story.send(13), 2).ack(14, after=RTT).send(14, 15)
+    assert story.verdicts("SNR-LT-001") == NOTHING
+    story.send(*range(16, 27)).ack(27, after=RTT)
+    assert story.verdicts("SNR-LT-001") == FAIL
+
+
 def test_first_two_duplicates_send_too_much() -> None:
     within = window_limited_flight().ack(2, after=0.01).send(16).ack(2, after=0.01).send(17)
     beyond = window_limited_flight().ack(2, after=0.01).send(16, 17).ack(2, after=0.01).send(18, 19)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from time import process_time
 
+import pytest
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.replay.flow import read_flows
@@ -23,6 +24,7 @@ def test_every_value_of_a_burst_may_be_echoed() -> None:
     assert reply.echoes >= set(range(1101, 1301))
 
 
+@pytest.mark.long
 def test_burst_of_a_hundred_times_the_size_is_replayed_in_time() -> None:
     trace = read_trace(_burst(20_000).packets, suite=SUITE)
     started = process_time()
