@@ -61,7 +61,15 @@ def test_calling_with_a_cookie_nobody_answers(peer: Peer) -> None:
     peer.wait(35.0)
 
 
-@case("STP-CC-010", "STP-CC-039", "STP-CC-040", "STP-PF-009", "STP-PF-017", needs=("active_open",))
+@case(
+    "STP-CC-047",
+    "STP-CC-010",
+    "STP-CC-039",
+    "STP-CC-040",
+    "STP-PF-009",
+    "STP-PF-017",
+    needs=("active_open",),
+)
 def test_calling_several_times(peer: Peer) -> None:
     """Later calls have newer CSNs, and begin with the cookie of the BGAK before and with data."""
     for max_sd, octets in ((800, 8), (1200, 32), (400, 31), (1400, 9), (1400, 16)):
