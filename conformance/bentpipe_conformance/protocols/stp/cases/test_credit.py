@@ -267,6 +267,17 @@ def test_ready_echo_is_held_up(connection: Connection) -> None:
     connection.release()
 
 
+@connected("STP-CC-022", "STP-DT-020", to="echo", credit=4, aborted=False)
+def test_ready_abort_of_an_echo_that_is_held_up(connection: Connection) -> None:
+    """The peer aborts while an echo has more than it may send: the connection is gone at once."""
+    size = min(connection.max_sd or LEAST_MAX_SD, connection.peer_max_sd or LEAST_MAX_SD)
+    _use_up(connection, size)
+    connection.abort()
+    connection.wait(PAUSE_S)
+    connection.poll()
+    connection.wait(2 * connection.rtt + PAUSE_S)
+
+
 def _use_up(connection: Connection, size: int) -> None:
     """Send what the credit permits until it rises no more."""
     while connection.vt_s < connection.vt_ms:
