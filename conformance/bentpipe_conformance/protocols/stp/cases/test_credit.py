@@ -5,6 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.cases.steps import (
     BATCH,
+    CREDIT,
     PAUSE_S,
     connected,
     go_on,
@@ -126,6 +127,19 @@ def test_ready_ustat_gives_credit(connection: Connection, base: int) -> None:
     connection.ustat(base + 7, base + 8)
     go_on(connection, connection.rtt + GIVEN_S, answering=False)
     connection.receive(base + 16, credit=8)
+
+
+@holding("STP-DT-011", "STP-DT-007")
+def test_ready_stat_permits_less_than_it_acknowledges(connection: Connection, base: int) -> None:
+    """N(MR) below N(R) is no credit, and no credit of nearly all numbers either."""
+    for less in (1, 4, CREDIT):
+        connection.stat(
+            n_r=base + CREDIT, n_mr=base + CREDIT - less, elements=(), n_ps=0, timestamp=0
+        )
+        go_on(connection, PAUSE_S)
+    go_on(connection, connection.rtt + GIVEN_S)
+    connection.stat(n_mr=base + CREDIT + 4, elements=(), n_ps=0, timestamp=0)
+    connection.receive(base + 2 * CREDIT, credit=CREDIT)
 
 
 @connected("STP-DT-007", to="chargen", credit=256)
