@@ -10,7 +10,7 @@ from bentpipe_reference.common.ranges import RangeSet
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
-from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
+from bentpipe_conformance.protocols.tcp.codec import PSH, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
@@ -49,9 +49,11 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     first, offer = flow.handshake.answer, flow.handshake.offer
     if first is None or offer is None:
         return
-    edge = 0
+    edge = first.window
     for packet in flow.packets:
         if not packet.outgoing:
+            if last is None and packet.content is not None and packet.content.flags & SYN:
+                continue  # the SYN-ACK answers it
             tcp = mute.get(packet.number)
             # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it;
             # it is at the next expected octet, the window being closed.
@@ -69,9 +71,10 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
         start = nearest(tcp.seq - first.seq - 1, sent)
         probe, sent = start < sent, max(sent, start + tcp.length)
         if tcp.length or probe:
-            if last is not None and reply.ack > last.ack:
+            known = 0 if last is None else last.ack
+            if reply.ack > known:
                 # What it acknowledges for the first time needs no other answer.
-                owed = [end for end in owed if not last.ack < end <= reply.ack]
+                owed = [end for end in owed if not known < end <= reply.ack]
                 last = reply
             continue
         if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:
