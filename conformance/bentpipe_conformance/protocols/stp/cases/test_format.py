@@ -126,7 +126,7 @@ def test_idle_begins_with_odd_options(peer: Peer) -> None:
     last.abort()
 
 
-@case("STP-PF-003", "STP-PF-008")
+@case("STP-PF-003", "STP-PF-008", "STP-CC-036")
 def test_idle_begin_with_options(peer: Peer) -> None:
     """A BEGIN with unknown options opens a connection; one whose options do not fit does not."""
     cookie = peer.fresh_cookie()
@@ -136,7 +136,9 @@ def test_idle_begin_with_options(peer: Peer) -> None:
     connection = peer.connect("chargen", options=UNKNOWN, max_sd=800, cookie=cookie)
     connection.receive(12)
     connection.abort()
-    # An option that ends where the field does.
+    # No option at all, and one that ends where the field does.
+    peer.begin("discard", max_sd=None)
+    peer.wait(2 * peer.rtt + PAUSE_S)
     last = option_field(800, peer.fresh_cookie()) + bytes((0, 0, 0xAC, 2))
     connection = peer.prepare("chargen", options=last, max_sd=None)
     connection.begin()

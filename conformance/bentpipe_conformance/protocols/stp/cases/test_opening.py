@@ -242,9 +242,12 @@ def test_idle_cookies_out_of_order(peer: Peer) -> None:
     beside.release()
 
 
-@case("STP-CC-035", "STP-CC-036", "STP-CC-038", "STP-CC-012")
+@case("STP-CC-035", "STP-CC-036", "STP-CC-038", "STP-CC-012", "STP-CC-041")
 def test_idle_cookies_grow_old(peer: Peer) -> None:
-    """A cookie opens a connection for 600 s, and is remembered for 900 s once it has."""
+    """A cookie opens a connection for 600 s, and is remembered for 900 s once it has.
+
+    One that is too old does not end a connection between the same ports either.
+    """
 
     def fresh() -> tuple[bytes, float]:
         cookie = peer.fresh_cookie()
@@ -266,6 +269,9 @@ def test_idle_cookies_grow_old(peer: Peer) -> None:
     wait_until(given + 600.0 + EDGE_S)
     peer.begin("discard", data=b"too old", cookie=unused)
     peer.wait(peer.rtt + PAUSE_S)
+    send_foreign_begin(peer, aging, unused, data=b"too old")
+    peer.wait(peer.rtt + PAUSE_S)
+    aging.ask()
     aging.abort()
     wait_until(made + 900.0 - EDGE_S)
     used.begin(b"")
@@ -415,10 +421,13 @@ def test_ready_same_ports_of_two_addresses(peer: Peer) -> None:
 
 @case("STP-CC-019", "STP-CC-012")
 def test_idle_begins_to_a_port_where_nobody_listens(peer: Peer) -> None:
-    """They are refused with reason 3, with a good cookie and without, nine in a second.
+    """They are refused with reason 3, with a good cookie and without, ten of them at once.
 
-    The cookie is not used by that.
+    Then nine in a second are. The cookie is not used by that.
     """
+    for _ in range(10):
+        peer.begin(UNUSED_PORT)
+    peer.wait(1.5)
     for _ in range(30):
         peer.begin(UNUSED_PORT)
         peer.wait(0.11)

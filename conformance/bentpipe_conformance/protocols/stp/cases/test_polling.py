@@ -15,7 +15,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     connected,
     go_on,
 )
-from bentpipe_conformance.protocols.stp.codec import FIN, POLL, STAT
+from bentpipe_conformance.protocols.stp.codec import FIN, POLL, SDP, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 
 LARGE = 320
@@ -32,6 +32,9 @@ KEPT_ALIVE_S = 600.0
 
 ALL_FROM_HERE = range(6, 10_000)
 """POLLs that a silent peer leaves unanswered."""
+
+BEHIND_S = 0.002
+"""Seconds after a POLL until a STAT arrives that left before it."""
 
 APART_S = 5.0
 """Seconds between what a peer sends that never reports."""
@@ -133,6 +136,32 @@ def test_ready_path_becomes_longer(connection: Connection) -> None:
         go_on(connection, SILENT_S, answering=False)
         connection.stat(elements=(), n_ps=0, timestamp=0)
     connection.receive(connection.reception.vr_r + 8, credit=8)
+
+
+@connected("STP-PL-007", "STP-PL-002", to="chargen", credit=4)
+def test_ready_first_round_trip_seems_very_short(connection: Connection) -> None:
+    """A STAT arrives right behind the POLL that it answers: all times have their least values.
+
+    When Timer_SILENCE sends that POLL is known; its timestamp goes on as the ones before.
+    """
+    asked = connection.peer.now()
+    rtt = connection.ask().time - asked
+    first, second = (
+        connection.expect((POLL, SDP), within=SILENT_S, what="a POLL without an answer")
+        for _ in range(2)
+    )
+    n_ps = (second.packet.n_ps or 0) + 1
+    old, last = first.packet.timestamp or 0, second.packet.timestamp or 0
+    waited = second.time - first.time
+    connection.reception.polled(second.number_polled)
+    edge = connection.reception.vr_mr
+    connection.stat(
+        n_r=edge, n_mr=edge + 4, elements=(), n_ps=n_ps, timestamp=(3 * last - 2 * old) % (1 << 32),
+        after=second.time + 2 * waited + BEHIND_S - rtt - connection.peer.now(),
+    )  # fmt: skip
+    go_on(connection, 2 * waited + SILENT_S, answering=False)
+    connection.stat(n_r=edge, elements=())
+    connection.abort()
 
 
 @connected("STP-PL-009", "STP-PL-001", "STP-PL-007", to="chargen", credit=16)

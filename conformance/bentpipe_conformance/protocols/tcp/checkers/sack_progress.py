@@ -196,7 +196,10 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
             continue
         if report.reordered or report.forgiven or report.una_repeats:
             continue
-        if report.above < 3 * largest_segment(flow) or ack.duplicates >= DUPLICATE_THRESHOLD:
+        if ack.duplicates >= DUPLICATE_THRESHOLD:
+            continue
+        scattered = not context.ics.get("rack", True) and len(ack.sacked) >= DUPLICATE_THRESHOLD
+        if report.above < 3 * largest_segment(flow) and not scattered:
             continue
         end = ack.time + allowed
         soon = (sent for sent in flow.sent if ack.time <= sent.time <= end)

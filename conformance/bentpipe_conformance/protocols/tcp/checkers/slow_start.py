@@ -41,6 +41,9 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
 MOST_ROUNDS = 100
 """Round trips that are counted; half as much again in each is beyond any window long before."""
 
+UNMEASURED_PROBE_S = 1.0
+"""When a tail loss probe leaves before any measurement (RFC 8985 section 7.2)."""
+
 LEAST_TIMEOUT_S = 0.2
 """The shortest retransmission timeout in use."""
 
@@ -75,7 +78,8 @@ def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool
     what is left of the retransmission timeout).
     """
     waited = sent.time - progressed
-    return flow.handshake.sack and sent.flight > 0 and waited >= ROUND_TRIP_SHARE * rtt
+    least = ROUND_TRIP_SHARE * (rtt or UNMEASURED_PROBE_S)
+    return flow.handshake.sack and sent.flight > 0 and waited >= least
 
 
 def _restarts(sent: Sent, rtt: float) -> bool:
