@@ -39,6 +39,8 @@ class Requirement:
             answers it depends on; empty when unconditional.
         difference: where paper and RFC disagree, and what that means here.
         alternatives: per profile, the permitted alternatives as named values.
+        rests_on: requirements that define quantities it speaks of: where one of them is violated
+            too, a violation of this one may be its consequence.
     """
 
     id: str
@@ -51,6 +53,7 @@ class Requirement:
     condition: str = ""
     difference: str = ""
     alternatives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    rests_on: tuple[str, ...] = ()
 
     def permitted(self, profile: str, name: str, default: Any = None) -> Any:
         """The permitted alternative ``name`` in ``profile``, or ``default``."""
@@ -66,7 +69,7 @@ _FIELDS = {
     "testability": str,
     "profiles": list,
 }
-_OPTIONAL = {"condition": str, "difference": str, "alternatives": dict}
+_OPTIONAL = {"condition": str, "difference": str, "alternatives": dict, "rests_on": list}
 
 
 def parse_requirement(entry: Mapping[str, Any], where: str) -> Requirement:
@@ -104,9 +107,8 @@ def parse_requirement(entry: Mapping[str, Any], where: str) -> Requirement:
             f"{where}: {name}: alternatives for {sorted(extra)[0]!r}, which is not its profile"
         )
     folded = {key: " ".join(entry.get(key, "").split()) for key in ("text", "difference")}
-    return Requirement(
-        **{**entry, **folded, "source": tuple(entry["source"]), "profiles": profiles}
-    )
+    listed = {key: tuple(entry.get(key, ())) for key in ("source", "rests_on")}
+    return Requirement(**{**entry, **folded, **listed, "profiles": profiles})
 
 
 def load_file(path: Traversable) -> list[Requirement]:

@@ -3,15 +3,18 @@
 A defect often violates several requirements: what is sent wrongly once is answered, and the answer
 answered. Within a case the finding whose decisive packet comes first is the cause, as later packets
 cannot bring about earlier ones. Across cases the requirement that is the cause most often names the
-fault; cases that it explains are set aside, and what is left is attributed in the same way.
+fault; cases that it explains are set aside, and what is left is attributed in the same way. A
+requirement that rests on another, as it speaks of a quantity that the other defines, yields to it
+where the other is violated by itself as well.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from bentpipe_conformance.engine.finding import Finding
@@ -48,8 +51,21 @@ class Attribution:
     consequences: tuple[str, ...]
 
 
-def attribute(cases: Iterable[CaseFindings]) -> list[Attribution]:
-    """The requirements that name what is wrong, the most telling first; empty if nothing fails."""
+YIELDS = 4
+"""How many times as often as what it rests on a requirement may be the cause, and yield to it."""
+
+_NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
+
+
+def attribute(
+    cases: Iterable[CaseFindings], rests_on: Mapping[str, Collection[str]] = _NOTHING
+) -> list[Attribution]:
+    """The requirements that name what is wrong, the most telling first; empty if nothing fails.
+
+    Args:
+        cases: what was found in each.
+        rests_on: by requirement, those that define what it speaks of.
+    """
     failing = {
         item.id: (item, found)
         for item in cases
@@ -59,6 +75,11 @@ def attribute(cases: Iterable[CaseFindings]) -> list[Attribution]:
         name for _, found in failing.values() for name in {it.requirement for it in found}
     )
     causes = {name: _cause(item, found, spread) for name, (item, found) in failing.items()}
+    votes = Counter(causes.values())
+    for case, name in causes.items():
+        for base in rests_on.get(name, ()):
+            if votes[name] <= YIELDS * votes[base]:
+                causes[case] = base
     named: list[Attribution] = []
     while causes:
         votes = Counter(causes.values())

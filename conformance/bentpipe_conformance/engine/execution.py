@@ -31,7 +31,8 @@ class Recording:
         profile: a profile of the suite.
         ics: the declared conformance statement.
         timing_error: seconds by which times in this case may be wrong.
-        not_reached: why the script did not reach its situation, or empty.
+        not_reached: why the script did not reach its situation, or empty; see
+            :class:`~bentpipe_conformance.engine.peer.NotReached`.
         broken: how the bed or the script broke, or empty.
         died: how the implementation ended, or empty.
     """
@@ -159,6 +160,10 @@ def judge_case(recording: Recording) -> Judgment:
     ]
     if not targets:
         return Verdict.UNSUPPORTED, "no target requirement applies", tuple(findings)
+    broken_by_that = recording.not_reached.partition(":")[0]
+    if broken_by_that in registry and declared(ics, registry[broken_by_that].condition):
+        targets = [*dict.fromkeys((*targets, broken_by_that))]
+        findings.append(Finding(broken_by_that, Verdict.FAIL, (), recording.not_reached))
     judged = {finding.requirement for finding in findings}
     for name in targets:
         if recording.died:

@@ -109,7 +109,9 @@ class SimulatedLane:
         if opener is None:
             raise LaneError("the reference of this suite cannot be made to open a connection")
         self._station.step(
-            lambda now: opener(request.tester, request.port, request.service, now, request.udp_port)
+            lambda now: opener(
+                request.tester, request.port, request.service, now, request.udp_port, request.octets
+            )
         )
 
 

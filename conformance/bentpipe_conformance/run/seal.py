@@ -38,7 +38,9 @@ def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
     probe = run.bed.check.get("probe", {})
     disagreements = [str(sentence) for sentence in probe.get("disagreements", [])]
     entries = []
-    for requirement in suite_named(run.suite).requirements().values():
+    known = suite_named(run.suite).requirements()
+    bases = {item.id: item.rests_on for item in known.values()}
+    for requirement in known.values():
         if requirement.testability != "wire" or run.profile not in requirement.profiles:
             continue
         entry = _requirement(requirement, records, run.iut.ics)
@@ -60,7 +62,7 @@ def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
             {"requirement": item.requirement, "cases": list(item.cases),
              "consequences": list(item.consequences)}
             for item in attribute(
-                CaseFindings(record.id, record.requirements, record.findings) for record in records
+                (CaseFindings(it.id, it.requirements, it.findings) for it in records), bases
             )
         ],
         "requirements": entries,

@@ -36,6 +36,18 @@ def test_requirement_that_is_the_cause_most_often_names_the_fault() -> None:
     ]
 
 
+def test_requirement_yields_to_what_it_rests_on_where_that_fails_too() -> None:
+    cases = [case("a", ("X", 3)), case("b", ("X", 2)), case("c", ("Y", 4))]
+    assert attribute(cases)[0] == Attribution("X", ("a", "b"), ())
+    assert attribute(cases, {"X": ("Y",)}) == [Attribution("Y", ("a", "b", "c"), ("X",))]
+    assert attribute(cases, {"Y": ("Z",)})[0].requirement == "X"
+
+
+def test_requirement_that_fails_far_more_often_does_not_yield() -> None:
+    cases = [*(case(str(number), ("X", 3)) for number in range(5)), case("c", ("Y", 4))]
+    assert attribute(cases, {"X": ("Y",)})[0] == Attribution("X", ("0", "1", "2", "3", "4"), ())
+
+
 def test_finding_without_a_packet_names_only_where_no_other_does() -> None:
     died = Finding("T", Verdict.FAIL, (), "the implementation ended")
     found = Finding("X", Verdict.FAIL, (7,), "wrong")

@@ -13,7 +13,7 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import TraceSink
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
-from bentpipe_reference.stp.services import NAMED, SERVICES, Service
+from bentpipe_reference.stp.services import NAMED, SERVICES, Chargen, Service
 from bentpipe_reference.stp.variables import Address
 
 _MOST_ROUNDS = 10_000
@@ -135,15 +135,19 @@ class StpHost:
         service: str,
         now: float,  # noqa: ARG002 - the BEGIN leaves with transmit
         udp_port: int | None = None,
+        octets: int | None = None,
     ) -> Connection:
         """Open a connection to ``remote`` and run ``echo``, ``discard`` or ``chargen`` on it.
+
+        Chargen closes after so many octets, if they are given.
 
         Raises:
             ValueError: there is no such service.
         """
         if service not in NAMED:
             raise ValueError(f"there is no service {service!r}; there are {', '.join(NAMED)}")
-        return self.connect(remote, port, NAMED[service](), udp_port=udp_port)
+        user = Chargen(octets) if service == "chargen" else NAMED[service]()
+        return self.connect(remote, port, user, udp_port=udp_port)
 
     def _ignore(self) -> None:
         self.ignored += 1

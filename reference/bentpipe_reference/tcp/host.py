@@ -113,8 +113,9 @@ class TcpHost:
         service: str,
         now: float,
         udp_port: int = 0,  # noqa: ARG002
+        octets: int | None = None,  # noqa: ARG002
     ) -> Connection:
-        """Open a connection to ``remote`` and run the service of this name on it.
+        """Open a connection to ``remote`` and run the service of this name on it, without end.
 
         ``udp_port`` has a meaning for protocols that travel in UDP.
         """

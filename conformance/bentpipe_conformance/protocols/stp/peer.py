@@ -233,7 +233,9 @@ class Peer(BasePeer[Stp, Connection]):
             ]
 
         if not self.pump_until(lambda: bool(calls()), patience):
-            raise NotReached(f"no BEGIN from the implementation within {patience:.1f} s")
+            raise NotReached(
+                f"STP-CC-047: its user called, but no BEGIN came within {patience:.1f} s"
+            )
         place = calls()[0]
         # SDs may have followed the BEGIN before the connection was here to take them.
         (time, begin), *later = self.strays[place:]

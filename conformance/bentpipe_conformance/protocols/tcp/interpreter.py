@@ -10,8 +10,9 @@ from bentpipe_conformance.protocols.tcp.checkers import Context
 from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
 from bentpipe_conformance.protocols.tcp.codec import dissect
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
-from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows, read_otherwise
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
+from bentpipe_conformance.protocols.tcp.replay.readings import read_otherwise
 
 SMALLEST_MSS = 28
 """Payload of the smallest datagram every link carries unfragmented (68 octets, RFC 791)."""

@@ -189,8 +189,9 @@ class GoesBack(Sender):
     """Retransmits everything under way for one missing SD."""
 
     def on_stat(self, stat: Stat) -> Report | None:
+        before = self.queued()
         report = super().on_stat(stat)
-        if report is not None and report.lost:
+        if report is not None and set(self.queued()).difference(before):
             _await_all(self, report)
         return report
 

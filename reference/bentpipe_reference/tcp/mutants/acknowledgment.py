@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.mutants import mutant
 from bentpipe_reference.tcp.receiver import Receiver
@@ -116,3 +118,23 @@ class TakesTextWithFalseAcknowledgments(Connection):
 
     def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
         return super()._take_ack(segment, seq, now) or self.state is State.ESTABLISHED
+
+
+@mutant("snr-acknowledged-data-goes-again", breaks="SNR-ACK-009")
+class FreesOneSegmentAfterTimeout(SackNewRenoRfcSender):
+    """After a timeout an acknowledgment counts for one segment, however much it covers."""
+
+    def on_ack(self, ack: Ack, now: float) -> None:
+        if self.snd_nxt < self.snd_max and not self.probes:
+            ack = replace(ack, number=min(ack.number, self.snd_una + self.smss))
+        super().on_ack(ack, now)
+
+
+@mutant("snr-drops-data-with-an-old-acknowledgment", breaks="SNR-SEG-005")
+class DropsDataWithOldAcknowledgments(Connection):
+    """A segment that acknowledges less than SND.UNA is dropped with its data."""
+
+    def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
+        una = self.sender.snd_una
+        old = self.state is not State.SYN_RECEIVED and unwrap(segment.ack, una) < una
+        return not old and super()._take_ack(segment, seq, now)

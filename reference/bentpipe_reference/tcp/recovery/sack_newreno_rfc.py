@@ -191,4 +191,4 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         """
         if self.snd_una > self.recover:
             return super().send_window()
-        return min(self.cwnd + self.scoreboard.overlap(0, self.snd_nxt), self.snd_wnd)
+        return min(self.cwnd + self.scoreboard.overlap(self.snd_una, self.snd_nxt), self.snd_wnd)

@@ -14,7 +14,14 @@ from typing import Any
 from bentpipe_conformance.engine.codec import UDP
 from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.codec import FLAGS, LEAST, Stp, octets_of, with_checksum
+from bentpipe_conformance.protocols.stp.codec import (
+    FLAGS,
+    LEAST,
+    Stp,
+    octets_of,
+    option_field,
+    with_checksum,
+)
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.crafting import (
     COMMON_HEADER,
@@ -80,7 +87,7 @@ def _checksums(packet: Stp) -> Iterator[Any]:
 
 
 def _lengths(packet: Stp) -> Iterator[Any]:
-    """One octet short, without a body, and two octets too long."""
+    """One octet short, without a body, and one or two octets too long."""
     octets, least = octets_of(packet), LEAST[packet.type]
     if least > COMMON_HEADER:
         yield craft_octets(packet, octets[COMMON_HEADER : least - 1])
@@ -88,7 +95,8 @@ def _lengths(packet: Stp) -> Iterator[Any]:
     else:
         yield carried(packet, with_checksum(packet, octets[: least - 1]))
     if packet.type not in OPEN_ENDED:
-        yield craft_octets(packet, octets[COMMON_HEADER:] + b"\0\0")
+        for more in (1, 2):
+            yield craft_octets(packet, octets[COMMON_HEADER:] + bytes(more))
 
 
 def _types(packet: Stp) -> Iterator[Any]:
@@ -99,10 +107,17 @@ def _types(packet: Stp) -> Iterator[Any]:
 
 
 def _options(packet: Stp) -> Iterator[Any]:
-    """Options that are longer than the option field, too short, and cut off."""
-    if packet.type in (codec.BEGIN, codec.BGAK, codec.BGREJ):
-        for octets in (bytes((1, 8, 5, 0)), bytes((9, 1, 0, 0)), bytes((0, 0, 0, 2))):
-            yield craft(replace(packet, options=octets))
+    """Options longer than the option field, too short, and cut off; a field beyond the packet."""
+    if packet.type not in (codec.BEGIN, codec.BGAK, codec.BGREJ):
+        return
+    right = option_field(packet.max_sd, packet.cookie)
+    for octets in (bytes((1, 8, 5, 0)), bytes((9, 1, 0, 0)), bytes((0, 0, 0, 2))):
+        yield craft(replace(packet, options=octets))
+    # One of length 1, behind which all would be right if it were taken for one octet or two.
+    yield craft(replace(packet, options=right + bytes((9, 1, 2, 0))))
+    body = bytearray(octets_of(packet)[COMMON_HEADER:])
+    body[packet.type == codec.BGREJ] += 1  # optlen
+    yield craft_octets(packet, bytes(body))
 
 
 Spoil = Callable[[Stp], Iterator[Any]]

@@ -28,6 +28,9 @@ MOST_EARLY = 4
 TWICE_S = 7.0
 """Seconds in which a BEGIN is repeated once on every path."""
 
+LITTLE_CREDIT = 6
+"""SDs, two more than the early credit."""
+
 MOST_ANEW = 5
 """How often a caller calls anew (STP-CC-037)."""
 
@@ -61,7 +64,15 @@ def test_calling_with_a_cookie_nobody_answers(peer: Peer) -> None:
     peer.wait(35.0)
 
 
-@case("STP-CC-010", "STP-CC-039", "STP-CC-040", "STP-PF-009", "STP-PF-017", needs=("active_open",))
+@case(
+    "STP-CC-047",
+    "STP-CC-010",
+    "STP-CC-039",
+    "STP-CC-040",
+    "STP-PF-009",
+    "STP-PF-017",
+    needs=("active_open",),
+)
 def test_calling_several_times(peer: Peer) -> None:
     """Later calls have newer CSNs, and begin with the cookie of the BGAK before and with data."""
     for max_sd, octets in ((800, 8), (1200, 32), (400, 31), (1400, 9), (1400, 16)):
@@ -75,18 +86,25 @@ def test_calling_several_times(peer: Peer) -> None:
 
 @case("STP-CC-039", "STP-CC-016", needs=("active_open",))
 def test_calling_after_a_call_that_failed(peer: Peer) -> None:
-    """Cookies from before are not used any more, and the V flag is set until a call has opened."""
-    for reason in (3, CALL_ANEW):
+    """Cookies from before are not used any more, and the V flag is set until a call has opened.
+
+    A call made before the failure does not count, whether it is answered before or after it.
+    """
+    for reason, late in ((3, False), (CALL_ANEW, False), (3, True)):
         connection = peer.summon("send")
         connection.bgak()
         connection.receive(2)
         connection.abort()
         peer.wait(PAUSE_S)
         failing, open_ = (peer.summon("send", anew=False) for _ in range(2))
-        open_.bgak()
-        peer.wait(peer.rtt + PAUSE_S)
+        if not late:
+            open_.bgak()
+            peer.wait(peer.rtt + PAUSE_S)
         failing.reject(reason, cookie=None)
         peer.wait(peer.rtt + PAUSE_S)
+        if late:
+            open_.bgak()
+            peer.wait(peer.rtt + PAUSE_S)
         again = peer.summon("send")
         again.reject(CALL_ANEW)
         peer.await_anew(again).bgak()
@@ -403,16 +421,34 @@ def _take_early(connection: Connection, most: int = MOST_EARLY) -> None:
 def test_calling_anew_after_early_sds(peer: Peer) -> None:
     """The cookie of a call has become worthless: the data of its early SDs is sent anew as well.
 
-    The second time with another MaxSD, by which it is cut otherwise.
+    Also with another MaxSD, by which it is cut otherwise. The credit is that of the new ISS, and
+    the SDs of the call before are no longer in flight.
     """
-    for max_sd in (1400, 700):
+    for max_sd in (1400, 700, 1400, 1400):
         connection = peer.summon("send")
         connection.wait(PAUSE_S)
         connection.reject(CALL_ANEW, max_sd=max_sd)
         anew = peer.await_anew(connection)
         anew.max_sd = max_sd
+        anew.reception.vr_mr = LITTLE_CREDIT
         anew.wait(PAUSE_S)
         anew.bgak()
-        anew.receive(10)
+        anew.receive(LITTLE_CREDIT, credit=None)
+        go_on(anew, peer.rtt + PAUSE_S)
+        anew.receive(30, losing=[9, 10, 18, 19, 20], credit=64)
         anew.abort()
         peer.wait(PAUSE_S)
+
+
+@case("STP-CC-037", "STP-CC-016", needs=("active_open",))
+def test_calling_anew_with_as_many_options_as_fit(peer: Peer) -> None:
+    """A BGREJ may carry 60 octets of options, and a BGAK none at all."""
+    connection = peer.summon("send", anew=False)
+    known = option_field(1400, peer.jar.make(32))
+    unknown = bytes((0xAA, 60 - len(known), *bytes(58 - len(known))))
+    connection.reject(CALL_ANEW, options=known + unknown, max_sd=None, cookie=None)
+    anew = peer.await_anew(connection)
+    anew.wait(PAUSE_S)
+    anew.bgak(max_sd=None, cookie=None)
+    anew.receive(6)
+    anew.abort()

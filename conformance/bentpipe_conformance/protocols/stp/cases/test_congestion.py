@@ -33,6 +33,12 @@ THIN_S = 20.0
 CROWD, CROWD_SDS, CROWD_S, SMALL_OCTETS = 240, 40, 0.012, 8
 """Small SDs, how many of them at once, seconds in between, and the octets of each."""
 
+MANY = 200
+"""SDs of credit for a sender that takes more as arrived than it had in flight."""
+
+FEW_OCTETS, FULL_OF_SMALL = 135, 40
+"""Octets of small SDs, and how many of them nearly fill the initial window."""
+
 MUCH, LITTLE = 60, 24
 """SDs to echo at once, and how few of them a window that had grown could still swallow."""
 
@@ -93,6 +99,12 @@ def test_ready_much_to_send_after_turns_of_less_than_half(connection: Connection
     _have_much_echoed_after(connection, LESS_THAN_HALF, connection.max_sd or LEAST_MAX_SD)
 
 
+@connected("STP-CG-003", to="echo", credit=256, rtt=FAR_S)
+def test_ready_much_to_send_after_small_sds(connection: Connection) -> None:
+    """Small SDs that have used the window widen it by their octets, not by their number."""
+    _have_much_echoed_after(connection, (FULL_OF_SMALL,), FEW_OCTETS)
+
+
 def _have_much_echoed_after(connection: Connection, turns: Sequence[int], size: int) -> None:
     reception = connection.reception
     octets = 0
@@ -107,7 +119,7 @@ def _have_much_echoed_after(connection: Connection, turns: Sequence[int], size: 
     if last < connection.vt_s + LITTLE:
         raise NotReached(f"a credit of {last - connection.vt_s} SDs is too little to show a window")
     while connection.vt_s < last:
-        connection.sds(min(4, last - connection.vt_s), octets=size)
+        connection.sds(min(4, last - connection.vt_s), octets=max(size, TURN_OCTETS))
         connection.poll()
         connection.serve(
             lambda: connection.vt_a >= connection.vt_s, credit=None, within=THIN_S
@@ -132,6 +144,31 @@ def test_ready_everything_is_reported_lost_after_two_silences(peer: Peer) -> Non
     connection.stat(elements=missing, n_mr=connection.highest + AMPLE)
     connection.discard(peer.rtt + 0.5)
     connection.abort()
+
+
+@case("STP-CG-002")
+def test_ready_one_loss_is_reported_after_two_silences(peer: Peer) -> None:
+    """No loss has reduced the window yet, and it is full: what is missing has to wait."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(40, credit=AMPLE)
+    go_on(connection, SILENT_S, answering=False)
+    vr_r = connection.reception.vr_r
+    connection.stat(elements=(vr_r, vr_r + 1, vr_r + 2), n_mr=connection.highest)
+    connection.discard(peer.rtt + 0.5)
+    connection.stat(n_r=connection.highest, elements=(), n_mr=connection.highest + AMPLE)
+    connection.discard(peer.rtt + 0.5)
+    connection.abort()
+
+
+@connected("STP-CG-002", to="echo", credit=AMPLE)
+def test_ready_stream_ends_when_the_window_is_full(connection: Connection) -> None:
+    """An empty SD counts as one octet, for which there is no room."""
+    size = min(connection.max_sd or LEAST_MAX_SD, connection.peer_max_sd or LEAST_MAX_SD)
+    connection.sds(4, octets=size)
+    connection.await_credit()
+    connection.sd(b"", fin=True)
+    go_on(connection, connection.rtt + 0.1, answering=False)
+    connection.serve(lambda: connection.reception.ended)
 
 
 @case("STP-CG-004")
@@ -205,7 +242,9 @@ def test_ready_what_waits_is_reported_as_arrived(peer: Peer) -> None:
         connection.stat(elements=(vr_r, highest), n_mr=highest)
         # The first is on its way; the others wait.
         connection.discard(peer.rtt / 2 + 0.02)
-        connection.stat(n_r=min(vr_r + 1 + told, highest), elements=(), n_ps=0, timestamp=0)
+        connection.stat(
+            n_r=min(vr_r + 1 + told, highest), n_mr=highest + MANY, elements=(), n_ps=0, timestamp=0
+        )
         go_on(connection, 3 * peer.rtt + 2.0)
         connection.abort()
         peer.wait(peer.rtt)

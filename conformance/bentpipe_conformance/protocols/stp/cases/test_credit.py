@@ -5,6 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.cases.steps import (
     BATCH,
+    CREDIT,
     PAUSE_S,
     connected,
     go_on,
@@ -12,7 +13,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
 )
 from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, MAX_CREDIT
 
 MOST_SDS = 6000
 """Credit that a script is ready to use up."""
@@ -20,8 +21,8 @@ MOST_SDS = 6000
 BIT_BY_BIT = (8, 120, 40)
 """SDs by which a window opens."""
 
-FEW, PART = 5, 20
-"""SDs that are delivered at once without opening a window by 16, and more (STP-DT-024)."""
+FEW, PART = 5, 16
+"""SDs that are delivered at once without opening a window by 16, and just as many (STP-DT-024)."""
 
 QUIET_S = 1.5
 """Seconds without a packet after which a window has opened as far as it can."""
@@ -55,6 +56,26 @@ def test_ready_begin_gives_the_least_credit(connection: Connection) -> None:
     """The credit of the BEGIN holds until a report gives more."""
     go_on(connection, 2 * connection.rtt + PAUSE_S, answering=False)
     connection.receive(8, credit=4)
+
+
+@connected("STP-DT-030", to="chargen", credit=1)
+def test_ready_begin_gives_less_than_the_least_credit(connection: Connection) -> None:
+    """A BEGIN that permits one SD permits four all the same (section 3.3)."""
+    go_on(connection, 2 * connection.rtt + GIVEN_S)
+    connection.serve(lambda: connection.reception.vr_r >= 8, credit=8)
+
+
+@connected("STP-DT-029", "STP-DT-003", to="chargen", credit=4)
+def test_ready_stats_give_the_most_credit(connection: Connection) -> None:
+    """N(MR) is 2^23 above N(R), with a list and without one: no credit is larger (STP-DT-005)."""
+    connection.receive(3, losing=[3], credit=None)
+    go_on(connection, connection.rtt + PAUSE_S, answering=False)
+    for elements in ((3, 4), ()):
+        connection.send(
+            STAT, seq=connection.theirs(3), n_mr=connection.theirs(3 + MAX_CREDIT),
+            elements=connection.their_list(elements),
+        )  # fmt: skip
+        go_on(connection, 2 * connection.rtt + GIVEN_S, answering=False)
 
 
 @connected("STP-DT-025", to="chargen", credit=4)
@@ -128,9 +149,22 @@ def test_ready_ustat_gives_credit(connection: Connection, base: int) -> None:
     connection.receive(base + 16, credit=8)
 
 
+@holding("STP-DT-011")
+def test_ready_stat_permits_less_than_it_acknowledges(connection: Connection, base: int) -> None:
+    """N(MR) below N(R) is no credit, and no credit of nearly all numbers either."""
+    for less in (1, 4, CREDIT):
+        connection.stat(
+            n_r=base + CREDIT, n_mr=base + CREDIT - less, elements=(), n_ps=0, timestamp=0
+        )
+        go_on(connection, PAUSE_S)
+    go_on(connection, connection.rtt + GIVEN_S)
+    connection.stat(n_mr=base + CREDIT + 4, elements=(), n_ps=0, timestamp=0)
+    connection.receive(base + 2 * CREDIT, credit=CREDIT)
+
+
 @connected("STP-DT-007", to="chargen", credit=256)
 def test_ready_stat_repeats_less_credit(connection: Connection) -> None:
-    """N(MR) falls from one STAT to the next: what was permitted stays permitted."""
+    """N(MR) falls from one STAT to the next, below N(R) at last: what was permitted stays so."""
     connection.receive(12, credit=256)
     go_on(connection, 2 * connection.rtt, answering=False)
     least = connection.highest
@@ -140,7 +174,6 @@ def test_ready_stat_repeats_less_credit(connection: Connection) -> None:
             elements=(),
         )  # fmt: skip
         go_on(connection, connection.rtt + GIVEN_S, answering=False)
-        least = connection.highest
 
 
 @connected("STP-DT-002", "STP-DT-008")
@@ -264,7 +297,21 @@ def test_ready_echo_is_held_up(connection: Connection) -> None:
     connection.reception.vr_mr += BATCH
     connection.stat(elements=())
     connection.serve(lambda: len(connection.reception.stream) >= octets, credit=BATCH)
+    for _ in range(2):  # now it reads all that there is
+        octets += len(connection.sd(size, poll=True).data)
+        connection.serve(lambda most=octets: len(connection.reception.stream) >= most, credit=BATCH)  # type: ignore[misc]
     connection.release()
+
+
+@connected("STP-CC-022", "STP-DT-020", to="echo", credit=4, aborted=False)
+def test_ready_abort_of_an_echo_that_is_held_up(connection: Connection) -> None:
+    """The peer aborts while an echo has more than it may send: the connection is gone at once."""
+    size = min(connection.max_sd or LEAST_MAX_SD, connection.peer_max_sd or LEAST_MAX_SD)
+    _use_up(connection, size)
+    connection.abort()
+    connection.wait(PAUSE_S)
+    connection.poll()
+    connection.wait(2 * connection.rtt + PAUSE_S)
 
 
 def _use_up(connection: Connection, size: int) -> None:
@@ -290,6 +337,20 @@ def _take_back(connection: Connection, sds: int) -> None:
 
 
 @connected("STP-DT-024")
+def test_ready_credit_is_used_up_again_and_again(connection: Connection) -> None:
+    """What has been read makes room for as much again: no credit is the last one."""
+    for _ in range(3):
+        if connection.vt_ms - connection.vt_s > MOST_SDS:
+            raise NotReached(f"a credit of {connection.vt_ms} SDs is more than a script can use up")
+        while connection.vt_s < connection.vt_ms:
+            connection.sds(min(BATCH, connection.vt_ms - connection.vt_s), octets=8)
+            connection.wait(PAUSE_S)
+        connection.ask()
+        connection.wait(2 * GIVEN_S)
+        connection.ask()
+
+
+@connected("STP-DT-024")
 def test_ready_window_filled_above_a_gap(connection: Connection) -> None:
     """The missing SD of a full window arrives: the receiver says at once that it is open again."""
     _fill_above_a_gap(connection)
@@ -310,8 +371,8 @@ def test_ready_window_opens_by_a_few(connection: Connection) -> None:
 
 @connected("STP-DT-024")
 def test_ready_window_opens_by_a_part(connection: Connection) -> None:
-    """The first of two gaps in a full window is filled, and a good part of it opens."""
-    _fill_above_a_gap(connection, 2 + PART)
+    """The first of two gaps in a full window is filled, and just as much opens as counts."""
+    _fill_above_a_gap(connection, 2 + min(PART, connection.vt_ms // 2))
     connection.sd(number=2)
     connection.discard(QUIET_S)
     connection.ask()

@@ -126,7 +126,7 @@ def test_idle_begins_with_odd_options(peer: Peer) -> None:
     last.abort()
 
 
-@case("STP-PF-003", "STP-PF-008")
+@case("STP-PF-003", "STP-PF-008", "STP-CC-036")
 def test_idle_begin_with_options(peer: Peer) -> None:
     """A BEGIN with unknown options opens a connection; one whose options do not fit does not."""
     cookie = peer.fresh_cookie()
@@ -135,6 +135,14 @@ def test_idle_begin_with_options(peer: Peer) -> None:
     peer.wait(2 * peer.rtt + PAUSE_S)
     connection = peer.connect("chargen", options=UNKNOWN, max_sd=800, cookie=cookie)
     connection.receive(12)
+    connection.abort()
+    # No option at all, and one that ends where the field does.
+    peer.begin("discard", max_sd=None)
+    peer.wait(2 * peer.rtt + PAUSE_S)
+    last = option_field(800, peer.fresh_cookie()) + bytes((0, 0, 0xAC, 2))
+    connection = peer.prepare("chargen", options=last, max_sd=None)
+    connection.begin()
+    connection.await_answer("BGAK")
     connection.abort()
 
 
@@ -203,14 +211,16 @@ def test_calling_early_data(peer: Peer) -> None:
 
 @case("STP-PF-012", "STP-PF-011")
 def test_ready_list_of_exactly_max_stat(peer: Peer) -> None:
-    """Lists just as long as a STAT can be, and a little longer."""
+    """Lists just as long as a STAT can be, and a little longer, with their end held or missing."""
     for missing in (33, 34, 35):
-        connection = peer.connect("discard")
-        widen(connection, 2 * missing + 2)
-        first = connection.vt_s
-        lost = range(first, first + 2 * missing, 2)
-        for count in (missing, missing):
-            connection.sds(count, octets=8, skip=lost)
-            connection.wait(PAUSE_S)
-        connection.ask()
-        connection.abort()
+        for ends_missing in (False, True):
+            connection = peer.connect("discard")
+            widen(connection, 2 * missing + 4)
+            first = connection.vt_s
+            lost = range(first, first + 2 * missing + 1, 2)
+            for count in (missing, missing, int(ends_missing)):
+                connection.sds(count, octets=8, skip=lost)
+                connection.wait(PAUSE_S)
+            connection.ask()
+            connection.wait(PAUSE_S)  # for the rest of the list
+            connection.abort()

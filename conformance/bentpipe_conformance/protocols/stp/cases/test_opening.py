@@ -97,6 +97,15 @@ def test_idle_begins_without_a_cookie(peer: Peer) -> None:
     peer.wait(2 * peer.rtt + 5.0)
 
 
+@case("STP-CC-036", "STP-SEC-001")
+def test_idle_many_begins_in_a_second(peer: Peer) -> None:
+    """Cookies are not limited in number: each of forty callers is given one, and one at a time."""
+    for _ in range(40):
+        peer.begin("discard")
+        peer.wait(0.015)
+    peer.wait(2 * peer.rtt + PAUSE_S)
+
+
 @case("STP-CC-012", "STP-CC-029", "STP-CC-035", "STP-PF-010", "STP-PF-017")
 def test_idle_begins_with_data_and_a_cookie(peer: Peer) -> None:
     """The data of the BEGIN and of early SDs is echoed; the BGAK brings the next call's cookie."""
@@ -208,7 +217,10 @@ def test_idle_used_cookies_and_the_v_flag(peer: Peer) -> None:
 
 @case("STP-CC-035", "STP-CC-036", "STP-CC-012")
 def test_idle_cookies_out_of_order(peer: Peer) -> None:
-    """A BEGIN with V flag makes the cookies from before void, one without it does not."""
+    """A BEGIN with V flag makes the cookies from before void, one without it does not.
+
+    Nor does one without it make them good again.
+    """
     zeroth, first, second, third = (peer.fresh_cookie() for _ in range(4))
     parallel = peer.connect("discard", cookie=third)
     beside = peer.connect("discard", data=b"in time", cookie=zeroth)
@@ -221,15 +233,21 @@ def test_idle_cookies_out_of_order(peer: Peer) -> None:
     connection.release()
     peer.begin("discard", data=b"too late", cookie=first)
     peer.wait(PAUSE_S)
+    over(peer)
+    peer.begin("discard", data=b"too late", cookie=first)
+    peer.wait(PAUSE_S)
     later = peer.connect("discard", voiding=True)
     later.ask()
     later.abort()
     beside.release()
 
 
-@case("STP-CC-035", "STP-CC-036", "STP-CC-038", "STP-CC-012")
+@case("STP-CC-035", "STP-CC-036", "STP-CC-038", "STP-CC-012", "STP-CC-041")
 def test_idle_cookies_grow_old(peer: Peer) -> None:
-    """A cookie opens a connection for 600 s, and is remembered for 900 s once it has."""
+    """A cookie opens a connection for 600 s, and is remembered for 900 s once it has.
+
+    One that is too old does not end a connection between the same ports either.
+    """
 
     def fresh() -> tuple[bytes, float]:
         cookie = peer.fresh_cookie()
@@ -251,6 +269,9 @@ def test_idle_cookies_grow_old(peer: Peer) -> None:
     wait_until(given + 600.0 + EDGE_S)
     peer.begin("discard", data=b"too old", cookie=unused)
     peer.wait(peer.rtt + PAUSE_S)
+    send_foreign_begin(peer, aging, unused, data=b"too old")
+    peer.wait(peer.rtt + PAUSE_S)
+    aging.ask()
     aging.abort()
     wait_until(made + 900.0 - EDGE_S)
     used.begin(b"")
@@ -400,10 +421,13 @@ def test_ready_same_ports_of_two_addresses(peer: Peer) -> None:
 
 @case("STP-CC-019", "STP-CC-012")
 def test_idle_begins_to_a_port_where_nobody_listens(peer: Peer) -> None:
-    """They are refused with reason 3, with a good cookie and without, nine in a second.
+    """They are refused with reason 3, with a good cookie and without, ten of them at once.
 
-    The cookie is not used by that.
+    Then nine in a second are. The cookie is not used by that.
     """
+    for _ in range(10):
+        peer.begin(UNUSED_PORT)
+    peer.wait(1.5)
     for _ in range(30):
         peer.begin(UNUSED_PORT)
         peer.wait(0.11)

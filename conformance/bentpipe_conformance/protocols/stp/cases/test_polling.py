@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+from itertools import cycle
+
 from bentpipe_conformance.protocols.stp.arrival import Arrival, withholding
 from bentpipe_conformance.protocols.stp.cases.steps import (
+    FAR_S,
     NEAR_S,
     PAUSE_S,
     VERY_FAR_S,
     connected,
     go_on,
 )
-from bentpipe_conformance.protocols.stp.codec import FIN, POLL, STAT
+from bentpipe_conformance.protocols.stp.codec import FIN, POLL, SDP, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 
 LARGE = 320
@@ -27,6 +32,19 @@ KEPT_ALIVE_S = 600.0
 
 ALL_FROM_HERE = range(6, 10_000)
 """POLLs that a silent peer leaves unanswered."""
+
+BEHIND_S = 0.002
+"""Seconds after a POLL until a STAT arrives that left before it."""
+
+APART_S = 5.0
+"""Seconds between what a peer sends that never reports."""
+
+SLOW_S, SLOW_FOR_S, QUICK_FOR_S = 5.0, 32.0, 16.0
+"""Seconds by which answers are late, how long they are, and how long they are quick again."""
+
+ANNOUNCED_S = 0.4
+"""Seconds between STATs that answer no POLL, so that a sender whose POLLs are answered late neither
+stops nor falls silent."""
 
 LATER_S = 0.6
 """Seconds by which a path becomes longer at once."""
@@ -120,6 +138,32 @@ def test_ready_path_becomes_longer(connection: Connection) -> None:
     connection.receive(connection.reception.vr_r + 8, credit=8)
 
 
+@connected("STP-PL-007", "STP-PL-002", to="chargen", credit=4)
+def test_ready_first_round_trip_seems_very_short(connection: Connection) -> None:
+    """A STAT arrives right behind the POLL that it answers: all times have their least values.
+
+    When Timer_SILENCE sends that POLL is known; its timestamp goes on as the ones before.
+    """
+    asked = connection.peer.now()
+    rtt = connection.ask().time - asked
+    first, second = (
+        connection.expect((POLL, SDP), within=SILENT_S, what="a POLL without an answer")
+        for _ in range(2)
+    )
+    n_ps = (second.packet.n_ps or 0) + 1
+    old, last = first.packet.timestamp or 0, second.packet.timestamp or 0
+    waited = second.time - first.time
+    connection.reception.polled(second.number_polled)
+    edge = connection.reception.vr_mr
+    connection.stat(
+        n_r=edge, n_mr=edge + 4, elements=(), n_ps=n_ps, timestamp=(3 * last - 2 * old) % (1 << 32),
+        after=second.time + 2 * waited + BEHIND_S - rtt - connection.peer.now(),
+    )  # fmt: skip
+    go_on(connection, 2 * waited + SILENT_S, answering=False)
+    connection.stat(n_r=edge, elements=())
+    connection.abort()
+
+
 @connected("STP-PL-009", "STP-PL-001", "STP-PL-007", to="chargen", credit=16)
 def test_ready_path_becomes_shorter(connection: Connection) -> None:
     """The round trip takes longer for some STATs, and then less again."""
@@ -155,6 +199,52 @@ def test_ready_peer_sends_nothing_but_invalid_reports(connection: Connection) ->
         go_on(connection, PAUSE_S * 10, answering=False)
         n_ps = connection.last_poll[0] + 1000
         connection.send(STAT, n_ps=n_ps, seq=connection.theirs(connection.highest), elements=())
+
+
+@connected("STP-PL-008", "STP-PL-007", to="chargen", credit=8, aborted=False)
+def test_ready_peer_sends_everything_but_reports(connection: Connection) -> None:
+    """SDs, POLLs and BEGINs of the peer are no answers: it is given up, and asked till then."""
+    connection.receive(8, credit=8)
+    deadline = connection.peer.now() + GIVEN_UP_S
+    sends: tuple[Callable[[], object], ...] = connection.sd, connection.poll, connection.begin
+    for send in cycle(sends):
+        if connection.peer.now() >= deadline or connection.closed:
+            break
+        send()
+        go_on(connection, APART_S, answering=False)
+
+
+@connected("STP-PL-001", "STP-PL-009", to="chargen", credit=512, rtt=FAR_S)
+def test_ready_stats_become_quick_amid_a_stream(connection: Connection) -> None:
+    """While answers come late the poll interval grows, and shrinks with each quick one then.
+
+    Timer_POLL, which runs at that moment, is to follow; silence shows what has been measured.
+    """
+    connection.receive(40, credit=512)
+    _answer(connection, SLOW_FOR_S, SLOW_S)
+    _answer(connection, QUICK_FOR_S, 0.0)
+    go_on(connection, 2 * connection.rtt, answering=False)
+    connection.stat(elements=(), n_ps=0, timestamp=0)
+    go_on(connection, SILENT_S, answering=False)
+
+
+def _answer(connection: Connection, seconds: float, late: float) -> None:
+    """Take everything in, and answer each POLL some seconds late, by what has arrived till then."""
+    peer, reception = connection.peer, connection.reception
+    asked: deque[tuple[float, Arrival]] = deque()
+    until, announced = peer.now() + seconds, peer.now()
+    while peer.now() < until and not connection.closed:
+        arrival = connection.next(ANNOUNCED_S / 8)
+        if arrival is not None and arrival.has_data:
+            connection.hold(arrival)
+            reception.vr_mr = max(reception.vr_mr, reception.vr_r + 512)
+        if arrival is not None and arrival.polls:
+            asked.append((peer.now() + late, arrival))
+        if asked and asked[0][0] <= peer.now():
+            connection.answer(asked.popleft()[1])
+        elif late and peer.now() >= announced + ANNOUNCED_S:
+            connection.stat(elements=(), n_ps=0, timestamp=0)
+            announced = peer.now()
 
 
 @connected("STP-PL-008", "STP-PL-007", to="chargen", credit=8)

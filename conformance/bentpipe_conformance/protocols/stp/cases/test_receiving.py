@@ -54,6 +54,20 @@ def test_ready_poll_tells_of_a_lost_sd(connection: Connection) -> None:
     connection.deliver()
 
 
+@connected("STP-DT-001", "STP-DT-018")
+def test_ready_gap_grows_that_a_poll_has_told_of(connection: Connection) -> None:
+    """A POLL tells of two lost SDs above an earlier gap, and an SD of more behind them."""
+    for _ in range(2):
+        first = connection.vt_s
+        connection.sds(6, skip=[first + 1, first + 4, first + 5])
+        connection.wait(PAUSE_S)
+        connection.ask()
+        connection.sds(3, skip=[first + 6, first + 7])
+        connection.wait(MISSING_S)
+        connection.ask()
+    connection.deliver()
+
+
 @connected("STP-DT-017", "STP-DT-018")
 def test_ready_polls_of_all_kinds(connection: Connection) -> None:
     """POLLs old and new, repeated, of SDPs, and far ahead: each has its STAT at once."""

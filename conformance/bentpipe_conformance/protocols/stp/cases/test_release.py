@@ -23,6 +23,9 @@ OCTETS = 2000
 POLLED_S = 12.0
 """Seconds in which the release wait has passed on every path."""
 
+GIVEN_UP_S = 70.0
+"""Seconds in which a silent peer is given up (STP-PL-008)."""
+
 REPAIRED_S = 4.0
 """Seconds after which what a USTAT reports has surely been sent again."""
 
@@ -255,6 +258,31 @@ def test_ready_fin_is_lost_and_reported(connection: Connection) -> None:
     connection.stat()
     connection.release()
     connection.wait(PAUSE_S)
+
+
+@connected("STP-CC-045", "STP-PL-008", to="chargen", aborted=False)
+def test_ready_silent_peer_behind_a_gap(connection: Connection) -> None:
+    """The IUT gives a peer up that has left a gap: N(R) of its END is what it has delivered."""
+    connection.receive(4)
+    connection.sds(5, skip=[2, 3])
+    connection.discard(GIVEN_UP_S)
+
+
+@case("STP-CC-028", "STP-CC-025", "STP-DT-017", needs=("active_open",))
+def test_ready_complete_by_an_sdp(peer: Peer) -> None:
+    """The caller's stream has ended and is acknowledged; the tester's ends with an SDP.
+
+    The STAT that answers it leaves before the END.
+    """
+    connection = peer.summon("send", octets=10 * OCTETS)
+    connection.bgak()
+    reception = connection.reception
+    connection.serve(lambda: reception.ended, within=10 * peer.rtt + REPAIRED_S)
+    connection.stat(n_ps=0, timestamp=0)
+    connection.ask()
+    connection.sd(b"the end", fin=True, poll=True)
+    connection.serve(lambda: bool(connection.closed))
+    connection.discard(2 * peer.rtt + PAUSE_S)
 
 
 @case("STP-CC-026")

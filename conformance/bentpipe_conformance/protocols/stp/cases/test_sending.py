@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.cases.steps import (
     FAR_S,
@@ -12,13 +13,16 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     go_on,
     holding,
 )
-from bentpipe_conformance.protocols.stp.codec import FIN, POLL, SD, STAT, USTAT
+from bentpipe_conformance.protocols.stp.codec import FIN, POLL, SD, SDP, STAT, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.numbers import MODULUS
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, MODULUS
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 LONG_S = 300.0
 """Seconds in which a stream of many losses and few answers arrives."""
+
+LITTLE_OCTETS = 40
+"""Octets that fit where an SD of MaxSD octets does not."""
 
 NEGLECT_S = 6.0
 """Seconds after which a sender with nothing in flight has surely neglected what is missing."""
@@ -137,6 +141,21 @@ def test_ready_invalid_stats_arrive(connection: Connection, base: int) -> None:
     connection.receive(base + 16, credit=8, within=2 * NEGLECT_S)
 
 
+@connected("STP-DT-007", to="chargen", credit=4)
+def test_ready_stat_answers_the_last_poll_of_all(connection: Connection) -> None:
+    """Before any STAT, one with the poll number 2^24 - 1 answers no POLL, not even one before."""
+    for arrival in connection.arrivals(connection.rtt + 2 * PAUSE_S):
+        if arrival.polls:
+            connection.remember(arrival)
+    more = connection.theirs(connection.highest + 8)
+    for n_r in (0, connection.highest):
+        connection.send(
+            STAT, seq=connection.theirs(n_r), elements=(), n_mr=more, n_ps=MODULUS - 1
+        )  # fmt: skip
+        go_on(connection, connection.rtt + PAUSE_S, answering=False)
+    connection.receive(8, credit=4, within=3 * NEGLECT_S)
+
+
 @holding("STP-DT-023", losing=[2])
 def test_ready_invalid_ustats_arrive(connection: Connection, base: int) -> None:
     """USTATs with impossible numbers and runs neither retransmit nor give credit."""
@@ -196,6 +215,47 @@ def test_ready_echo_of_empty_sds(connection: Connection) -> None:
     connection.deliver()
     connection.sds(1)
     connection.release()
+
+
+@connected("STP-DT-009", to="echo", credit=64)
+def test_ready_little_data_comes_while_large_sds_wait(connection: Connection) -> None:
+    """The window has room for a small new SD, but none for what awaits retransmission.
+
+    It was an odd number of SMSS before it was halved, so that half of one is left.
+    """
+    size = min(connection.max_sd or LEAST_MAX_SD, connection.peer_max_sd or LEAST_MAX_SD)
+    connection.sds(4, octets=size)
+    _take_in(connection, 4, size, lost=(1, 2))
+    connection.stat(n_r=1, elements=())
+    connection.sds(2, octets=size)
+    _take_in(connection, 6, size, lost=())
+    connection.stat(n_r=1, elements=(1, 3, 5))
+    go_on(connection, connection.rtt / 2 + PAUSE_S / 2, answering=False)
+    for _ in range(2):
+        connection.sd(LITTLE_OCTETS)
+        go_on(connection, connection.rtt / 2 + PAUSE_S, answering=False)
+    octets = sum(len(data) for data, _ in connection.sent.values())
+    connection.stat()
+    connection.serve(lambda: len(connection.reception.stream) >= octets)
+
+
+def _take_in(connection: Connection, sds: int, size: int, lost: tuple[int, ...]) -> None:
+    """Take in what the echo has sent so far, but what is lost, up to the POLL behind it.
+
+    Raises:
+        NotReached: it cuts the stream otherwise, or does not poll.
+    """
+    asked = 0
+    while asked < sds:
+        arrival = connection.expect((SD, SDP, POLL), what=f"{sds} SDs and a POLL behind them")
+        if arrival.has_data and len(arrival.packet.data) != size:
+            raise NotReached("the echo cuts its stream otherwise")
+        if arrival.has_data and arrival.number not in lost:
+            connection.hold(arrival)
+        if arrival.polls:
+            connection.remember(arrival)
+            connection.reception.polled(arrival.number_polled)
+            asked = arrival.number_polled
 
 
 @connected("STP-DT-003", "STP-DT-027", to="chargen", credit=16)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import count, takewhile
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.probe import chargen
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGREJ, END, FIN, V
 from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
@@ -44,6 +45,13 @@ def _call(flow: Flow) -> At | None:
     """The first BEGIN of the IUT's own call."""
     begins = (at for at in flow.begins if at.outgoing)
     return next(begins, None) if flow.iut_calls else None
+
+
+@checker("STP-CC-047")
+def calls_begin_with_a_begin(flow: Flow, context: Context) -> Findings:
+    """An endpoint whose user calls sends a BEGIN (section 5.1); a script says where none came."""
+    if flow.iut_calls and flow.begins:
+        yield context.holds("the user's call began with a BEGIN", flow.begins[0])
 
 
 @checker("STP-CC-002")
@@ -287,8 +295,12 @@ def _other_stream(flow: Flow, anew: At) -> str:
     streams = [_stream(flow)]
     streams += [_stream(other) for other in flow.neighbours if anew in other.begins[:1]]
     shared = min(map(len, streams))
-    same = len({stream[:shared] for stream in streams}) == 1
-    return "" if same else "and sent other data than before in its SDs"
+    if len({stream[:shared] for stream in streams}) != 1:
+        return "and sent other data than before in its SDs"
+    before, after = streams[0], max(streams, key=len)
+    if before and before == chargen(0, len(before)) and after != chargen(0, len(after)):
+        return "and sent other data than that of chargen, which calls"
+    return ""
 
 
 def _stream(flow: Flow) -> bytes:

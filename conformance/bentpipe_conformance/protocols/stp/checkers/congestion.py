@@ -109,9 +109,13 @@ def _excess(item: Bounded) -> bool:
 
 
 def _is_beyond_doubt(item: Bounded) -> bool:
-    """Whether no window can be kept; after a reduction it may be that alone which is not."""
+    """Whether no window can be kept; after a reduction it may be that alone which is not.
+
+    A sender that has stopped, and goes on without any report, has no reason for a larger one.
+    """
     doubtful = item.phase in ("reduced", "silence")
-    return not doubtful and item.sd.flight_with > BEYOND_DOUBT * item.grown
+    far_above = item.sd.flight_with > BEYOND_DOUBT * item.grown
+    return not doubtful and (far_above or item.unasked)
 
 
 def _exceeds(
@@ -310,7 +314,12 @@ def _fastest(span: Sequence[Bounded], trips: RoundTrips) -> float:
     bounds = trips.bounds(span[0].sd.time, span[-1].sd.time)
     assert bounds is not None
     gain = FASTEST_GAIN if any(item.slow for item in span) else SLOWEST_GAIN
-    return gain * max(item.window for item in span) / max(bounds[0], 1e-6)
+    return gain * max(map(_shown, span)) / max(bounds[0], 1e-6)
+
+
+def _shown(item: Bounded) -> float:
+    """The largest window; that it is not kept is another matter than how SDs are spread."""
+    return max(item.window, item.sd.flight_with)
 
 
 def _burst(
@@ -322,7 +331,7 @@ def _burst(
     for place in reversed(range(len(items))):
         item = items[place]
         octets += item.sd.octets
-        window = max(window, item.window)
+        window = max(window, _shown(item))
         gain = FASTEST_GAIN if item.slow else gain
         bounds = trips.bounds(item.sd.time, last)
         assert bounds is not None

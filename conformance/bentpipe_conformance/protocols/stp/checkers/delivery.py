@@ -20,6 +20,9 @@ from bentpipe_conformance.protocols.stp.replay.statements import Statement
 SURELY_REOPENED = 16
 """SDs of credit that must be announced, however small the buffer (STP-DT-024)."""
 
+SURELY_READ_S = 5.0
+"""Seconds after which discard has read all that has arrived."""
+
 QUIET_S = 1.0
 """Seconds without a packet in which a standard service has read all it can."""
 
@@ -51,7 +54,7 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
         if sd.number < wrap or sd.duplicate or sd.beyond or sd.misfit or not sd.certain:
             continue
         said = context.prepared.answer_after(sd)
-        if said is None or not said.certain or not said.complete:
+        if said is None or not said.certain or not said.complete or said.list_fault():
             continue
         what = f"SD {sd.number}, {sd.number - wrap + 1} after the highest number,"
         earlier = (
@@ -155,6 +158,38 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Findings:
                 f"a credit of {rise} SDs was not announced until a POLL arrived", closed, report
             )
         closed = report if _shows_no_credit(report) else None
+    yield from _stays_closed(flow, context)
+
+
+def _stays_closed(flow: Flow, context: Context) -> Findings:
+    """Whether a window stays closed though all that has arrived has long been read.
+
+    Discard reads at once, and its receiver holds nothing that is missing something.
+    """
+    if flow.service != DISCARD:
+        return
+    reports = [report for report in flow.reports_sent if report.certain]
+    for place, report in enumerate(reports):
+        open_ = place and not _shows_no_credit(reports[place - 1])
+        if open_ and report.n_mr > report.n_r >= report.vr_mr:
+            yield context.holds(
+                f"a credit that was used up to {report.vr_mr} rose to {report.n_mr}", report
+            )
+        if not _is_closed_and_empty(report):
+            continue
+        opened = next((other for other in reports[place:] if other.n_mr > report.n_mr), None)
+        until = flow.over if opened is None else opened.time
+        if until - report.time > SURELY_READ_S + flow.timing_error and not _has_fin(flow, until):
+            yield context.violated(
+                f"a window with nothing in it stayed closed for {until - report.time:.1f} s",
+                report, *([] if opened is None else [opened]),
+                expected=f"credit beyond {report.n_mr}", actual="none",
+            )  # fmt: skip
+            return
+
+
+def _is_closed_and_empty(report: ReportSent) -> bool:
+    return not report.elements and report.n_r >= report.n_mr and _shows_no_credit(report)
 
 
 def _has_fin(flow: Flow, time: float) -> bool:

@@ -38,6 +38,10 @@ SERVICES = (ECHO, DISCARD, CHARGEN)
 """Ports on which somebody listens for sure."""
 
 
+MANY_CALLS = 100
+"""Calls within 900 s whose cookies an endpoint may have no room to remember (STP-CC-012)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Due:
     """What a BEGIN must be answered with.
@@ -161,6 +165,8 @@ def _answered(flow: Flow, context: Context, at: At, due: Due, replies: Sequence[
 def begins_are_answered(flow: Flow, context: Context) -> Findings:
     """A BEGIN with a good cookie is answered with a BGAK that covers its data (section 5.2)."""
     for at, due, replies in _begins_due(flow, "STP-CC-012"):
+        if not replies and flow.state_when(at) in (State.OPEN, State.RELEASING):
+            continue  # STP-CC-041 judges that
         bgak = replies[0] if replies and replies[0].stp.type == codec.BGAK else None
         most = LEAST_MAX_SD if bgak is None else bgak.stp.max_sd or LEAST_MAX_SD
         carries = bool(at.stp.data or at.stp.flags & codec.FIN) and len(at.stp.data) <= most
@@ -180,7 +186,29 @@ def begins_are_answered(flow: Flow, context: Context) -> Findings:
                     expected=f"N(R) ISS + {most_r} at most", actual=f"ISS + {told}",
                 )  # fmt: skip
                 continue
+        if replies and _is_needlessly_refused(flow, at, replies[0]):
+            yield context.violated(
+                "a call was refused for want of resources, though there was no other connection",
+                at, replies[0],
+            )  # fmt: skip
+            continue
         yield from _answered(flow, context, at, due, replies)
+
+
+def _is_needlessly_refused(flow: Flow, at: At, reply: At) -> bool:
+    """Whether a BGREJ says that there are no resources, though nothing can have used them up.
+
+    What the IUT did before, and for other addresses, only the trace of a case tells.
+    """
+    if not flow.whole or reply.stp.type != codec.BGREJ or reply.stp.reason != NO_RESOURCES:
+        return False
+    if flow.ledger.elsewhere or len(flow.ledger.opened) >= MANY_CALLS:
+        return False
+    return all(
+        other.state_at(at.time - flow.due_s) == State.IDLE and other.state_at(at.time) == State.IDLE
+        for other in flow.neighbours
+        if other.iut_csn is not None and other.start < at.frame
+    )
 
 
 @checker("STP-CC-015")

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
@@ -246,6 +247,12 @@ def round_trip_time_is_smoothed(flow: Flow, context: Context) -> Findings:
             expected=f"one after {exact[0]:.2f} to {exact[1]:.2f} s by the measurements",
             actual=f"{shortest:.2f} s",
         )  # fmt: skip
+
+
+def smooths(flow: Flow, context: Context) -> bool:
+    """Whether silences have shown that round trips are measured and smoothed as they should."""
+    found = [finding.verdict for finding in round_trip_time_is_smoothed(flow, context)]
+    return bool(found) and all(verdict is Verdict.PASS for verdict in found)
 
 
 @checker("STP-DT-004")

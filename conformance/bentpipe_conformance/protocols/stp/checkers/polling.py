@@ -9,6 +9,7 @@ from itertools import pairwise, zip_longest
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
+from bentpipe_conformance.protocols.stp.checkers.poll_timer import smooths
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
@@ -22,6 +23,9 @@ FOLLOWS_S = 0.02
 
 RIDES_S = 0.01
 """Seconds within which a POLL rides on a new SD (STP-PL-005)."""
+
+MARGIN = 0.05
+"""The share by which a POLL may be later than the poll interval, once that is known."""
 
 LATE_S = 0.03
 """Seconds by which a POLL may be later than the packets let expect: what an implementation measures
@@ -52,6 +56,8 @@ def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
     if flow.established is None:
         return
     trips = context.prepared.round_trips(context.ics)
+    # Once it shows elsewhere what has been measured and smoothed, the interval is known.
+    smoothed = smooths(flow, context)
     polls = _Polls(flow)
     asked = 0
     for sd in flow.sds_sent:
@@ -60,6 +66,8 @@ def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
         following = polls.behind(sd)
         until = flow.over if following is None else following.time
         longest = trips.latest(sd.time) - sd.time
+        if smoothed:
+            longest = min(longest, (1 + MARGIN) * (trips.exact.latest(sd.time) - sd.time))
         late = until - sd.time - longest - flow.timing_error > LATE_S
         if late and _arrived_by(flow, sd, sd.time + longest + LATE_S):
             continue

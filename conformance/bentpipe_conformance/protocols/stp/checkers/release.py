@@ -83,6 +83,8 @@ def _closes_at_last(flow: Flow, context: Context) -> Findings:
     finished = ends.finished if ends.certain else None
     if finished is None or sender is None or receiver is None or flow.state == State.RELEASING:
         return
+    if not ends.taken:
+        return
     if sender.vt_a < sender.vt_s or sender.vt_s >= sender.vt_ms or not receiver.certain:
         return
     returned = sum(len(data) for data in sender.data.values())
@@ -119,7 +121,7 @@ def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
     silence = flow.over - finished
     if going_on:
         yield context.holds("after the peer's FIN the IUT's stream continued", going_on[0])
-    elif silence > IDLE_S and _has_to_go_on(flow, finished):
+    elif silence > IDLE_S and ends.taken and _has_to_go_on(flow, finished):
         yield context.violated(
             f"nothing was sent for {silence:.1f} s after the peer's FIN, though the IUT's stream "
             "had not ended",

@@ -19,20 +19,24 @@ SERVED_S, PACED_RTTS = 2.0, 3.0
 """Seconds and round trips after which a service with something to send, and nothing in flight, has
 surely sent."""
 
+CALLERS_OCTETS = 50_000
+"""Octets that chargen surely has to send where it calls; the tester asks for twice as many."""
+
 SERVICES = {ECHO: "echo", DISCARD: "discard", CHARGEN: "chargen"}
 
 
 @checker("STP-DT-030")
 def services_do_their_work(flow: Flow, context: Context) -> Findings:
     """Services send what they have to, as soon as credit permits (section 11)."""
-    sender, name = flow.sender, SERVICES.get(flow.service)
-    if flow.iut_calls or flow.established is None or sender is None or name is None:
+    sender, service = flow.sender, _service(flow)
+    name = SERVICES.get(service)
+    if flow.established is None or sender is None or name is None:
         return
     longest = context.prepared.round_trips(context.ics).longest
     patience = SERVED_S + PACED_RTTS * longest + rate_gap(flow, context) + flow.timing_error
     ends = context.prepared.completion
     finished = ends.finished if ends.certain else None
-    work = _Work(flow, math.inf if finished is None else finished)
+    work = _Work(flow, service, math.inf if finished is None else finished)
     for event in flow.events:
         if not flow.established <= event.time <= flow.over:
             continue
@@ -45,8 +49,15 @@ def services_do_their_work(flow: Flow, context: Context) -> Findings:
             f"{name} sent nothing for {patience:.2g} s, though it had {work.has}",
             since, expected=f"an SD within {patience:.2g} s", actual="none",
         )  # fmt: skip
-    if flow.service == CHARGEN:
+    if service == CHARGEN and not flow.iut_calls:
         yield from _pattern(flow, context)
+
+
+def _service(flow: Flow) -> int:
+    """What the IUT is on a connection: chargen as well where it calls discard; 0 for nothing."""
+    if not flow.iut_calls:
+        return flow.service
+    return CHARGEN if flow.service == DISCARD else 0
 
 
 def _pattern(flow: Flow, context: Context) -> Findings:
@@ -74,24 +85,27 @@ class _Work:
 
     Attributes:
         flow: the connection.
+        service: what the IUT is.
         finished: when the peer's stream had arrived, seconds.
         since: the event since which it must; None if it need not.
         has: what it has to send.
     """
 
     flow: Flow
+    service: int
     finished: float
     since: Event | None = None
     has: str = ""
     _echo: Echo = field(default_factory=Echo)
     _sent: int = 0
+    _octets: int = 0
     _acknowledged: bool = True
     _ended: bool = False
     _credit: int = EARLY_CREDIT
 
     def __post_init__(self) -> None:
         begin = self.flow.opener
-        if begin is not None:
+        if begin is not None and not self.flow.iut_calls:
             self._credit = max(self._credit, begin.stp.n_mr or 0)
 
     def take(self, event: Event) -> None:
@@ -99,6 +113,7 @@ class _Work:
         self._echo.take(event)
         if isinstance(event, SdSent):
             self._sent = max(self._sent, event.number + 1)
+            self._octets += len(event.stp.data)
             self._acknowledged = False
             self._ended = self._ended or bool(event.stp.flags & FIN)
             self.since = None
@@ -114,6 +129,6 @@ class _Work:
             return ""
         if now >= self.finished:
             return "to end its stream"
-        if self.flow.service == CHARGEN:
-            return "data"
-        return "data to return" if self.flow.service == ECHO and self._echo.left else ""
+        if self.service == CHARGEN:
+            return "data" if self._octets < CALLERS_OCTETS or not self.flow.iut_calls else ""
+        return "data to return" if self.service == ECHO and self._echo.left else ""

@@ -117,6 +117,11 @@ def _counted(flow: Flow, context: Context, end: At) -> Findings:
         if at.time > end.time + flow.due_s and not at.stp.fault
         and at.stp.type in (*TAGGED, codec.BEGIN, codec.END) and not at.stp.flags & R
     ]  # fmt: skip
+    # What went on only by its END is judged by STP-CC-026, an END without ENDAK by STP-CC-022.
+    if flow.state_when(end) == State.RELEASING:
+        after = [at for at in after if at.stp.type != codec.END]
+    if not end.stp.flags & R and not _endaks(flow, end):
+        return
     # Packets whose CSN does not show may be of the next connection on the ports.
     alone = flow.displaced_by is None
     if after and alone:

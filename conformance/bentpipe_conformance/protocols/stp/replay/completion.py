@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bentpipe_conformance.protocols.stp.codec import FIN
-from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, near
 from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
@@ -18,12 +18,15 @@ class Completion:
         peers_fin: count of the tester's SD with the FIN flag, None when none arrived.
         finished: when everything up to it had arrived, seconds; None when it had not, or when that
             is not sure.
+        taken: whether the IUT has acknowledged the tester's FIN, so that what it then does not do
+            is no matter of its reception.
         acknowledged: the report that acknowledged the IUT's own FIN, None without one.
         certain: whether the packets show if and when the connection became complete.
     """
 
     peers_fin: int | None
     finished: float | None
+    taken: bool
     acknowledged: At | None
     certain: bool
 
@@ -45,7 +48,18 @@ def completion(flow: Flow) -> Completion:
     certain = arrivals is not None and flow.sender is not None and flow.receiver is not None
     own, valid = flow.own_fin, (item for item in flow.reports_heard if not item.fault)
     acknowledged = next((item for item in valid if own and item.n_r > own.number), None)
-    return Completion(fin, finished, acknowledged, certain and _is_plain(flow, fin))
+    taken = fin is not None and _acknowledges(flow, fin)
+    return Completion(fin, finished, taken, acknowledged, certain and _is_plain(flow, fin))
+
+
+def _acknowledges(flow: Flow, fin: int) -> bool:
+    """Whether a BGAK or report of the IUT says that everything up to the FIN has arrived."""
+    if flow.receiver is None:
+        return False
+    iss = flow.receiver.iss
+    answers = (near(at.stp.n_r or 0, iss, fin) for at in flow.bgaks if at.outgoing)
+    reports = (report.n_r for report in flow.reports_sent)
+    return any(n_r > fin for n_r in (*answers, *reports))
 
 
 def _arrivals(flow: Flow) -> dict[int, float] | None:

@@ -53,9 +53,13 @@ class Prepared:
 
     @cached_property
     def known(self) -> Sequence[Statement]:
-        """The complete ones for which it is certain what the receiver had."""
+        """The complete ones for which it is certain what the receiver had.
+
+        Those that are malformed are left out: what they say is nothing (STP-PF-011).
+        """
         stated = () if self.unsure else self.statements
-        return [said for said in stated if said.certain and said.complete]
+        sure = (said for said in stated if said.certain and said.complete)
+        return [said for said in sure if not said.list_fault()]
 
     def answer_after(self, at: At) -> Statement | None:
         """The first list that answers a POLL received with a packet or after it."""

@@ -114,12 +114,16 @@ class RoundTrips:
         return low, high
 
     def latest(self, time: float) -> float:
-        """When a poll interval has passed since ``time`` at the latest; a change holds at once."""
+        """When a poll interval has passed since ``time`` at the latest; a change holds at once.
+
+        That is, once the measurement has been read.
+        """
         due = time + self.interval(time)[1]
         for measured in self.times[bisect_right(self.times, time) :]:
-            if measured > due:
+            known = measured + self.unread
+            if known > due:
                 break
-            due = max(measured, time + self.interval(measured)[1])
+            due = max(known, time + self.interval(known)[1])
         return due
 
     def silence(self, start: float, end: float | None = None) -> Bounds:

@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Literal
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
-from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
@@ -60,6 +60,7 @@ class Bounded:
         exempt: it may be the retransmission that does not wait for the window (STP-CG-006).
         reduction: the report of the last reduction by STP-CG-005, None when there was none.
         certain: whether that report must have caused one.
+        unasked: it leaves when the sender had stopped, and no report has come since.
     """
 
     sd: SdSent
@@ -70,6 +71,7 @@ class Bounded:
     exempt: bool
     reduction: ReportHeard | None
     certain: bool
+    unasked: bool = False
 
     @property
     def fits(self) -> bool:
@@ -164,6 +166,8 @@ class _Replay:
     silent_since: float | None = None
     collapsed: bool = False
     last_sent: dict[int, int] = field(default_factory=dict)
+    moved: float = 0.0
+    """When the last SD left, or the last report came."""
 
     @property
     def both(self) -> tuple[_Window, _Window]:
@@ -182,12 +186,24 @@ class _Replay:
         if exempt and doubt is None:
             self.exempt = False
         bounded = Bounded(
-            sd, window, grown, self.phase, self.slow, exempt, self.reduction, self.certain
-        )
+            sd, window, grown, self.phase, self.slow, exempt, self.reduction, self.certain,
+            self._is_unasked(sd.time),
+        )  # fmt: skip
+        self.moved = sd.time
         if not bounded.fits:
             self.shown = max(self.shown, float(sd.flight_with))
         self.last_sent[sd.number] = sd.frame
         return bounded
+
+    def _is_unasked(self, now: float) -> bool:
+        """Whether nothing has happened for so long that pacing cannot have held back an SD.
+
+        Where there is always data, the window has.
+        """
+        if self.flow.service != CHARGEN and not self.flow.iut_calls:
+            return False
+        bounds = self.trips.bounds(self.moved, now)
+        return bounds is not None and now - self.moved > bounds[1] + self.flow.timing_error
 
     # -- reports
 
@@ -199,6 +215,7 @@ class _Replay:
             octets: reported as arrived for the first time.
             unread: octets of SDs that leave after it, perhaps before it is read.
         """
+        self.moved = report.time
         # One excess is one finding: from here on the IUT's window is taken for what it has shown.
         for item in self.both:
             item.window = max(item.window, self.shown)

@@ -96,6 +96,22 @@ def test_established_data_that_acknowledges_the_future(connection: Connection) -
         _say(connection)
 
 
+@connected("SNR-SEG-005", to="echo")
+def test_established_data_that_acknowledges_the_past(connection: Connection) -> None:
+    """Data acknowledges one octet less than was acknowledged, a segment less, and nothing at all.
+
+    What it carries is in sequence.
+    """
+    for behind in (0, 1, UNIT, 3 * UNIT):
+        start, ack = connection.next_offset, max(0, connection.delivered - behind)
+        connection.send_odd(pattern(start, UNIT), flags=ACK | PSH, ack=ack)
+        connection.serve(
+            lambda: connection.delivered >= connection.next_offset,
+            within=PAUSE_S + 2 * connection.rtt,
+        )
+        connection.wait(PAUSE_S)
+
+
 @connected("SNR-RCV-001", "SNR-RCV-006", to="discard")
 def test_established_octets_at_the_edge_of_the_window(connection: Connection) -> None:
     """Single octets arrive as the last of the window, across its edge, and behind it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 from bentpipe_reference.common.ranges import RangeSet
@@ -9,7 +10,7 @@ from bentpipe_reference.common.ranges import RangeSet
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
-from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
+from bentpipe_conformance.protocols.tcp.codec import PSH, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
@@ -38,25 +39,30 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     """At most one acknowledgment answers a segment (RFC 5681 section 4.2)."""
     # Exercised by every pure acknowledgment that neither advances nor offers more. A probe of the
     # IUT's repeats a number that it has used; data carries its acknowledgment by the way.
-    owed: list[int] = []
+    owed: list[float] = []
     last: Reply | None = None
     sent = 0
     replies = {reply.packet.number: reply for reply in flow.replies}
-    ends = {item.packet.number: item.end for item in flow.arrivals}
+    arrivals = {item.packet.number: item for item in flow.arrivals}
     # What is only an acknowledgment, and taken for one, has no answer.
     mute = {a.packet.number: a.tcp for a in flow.acks if a.acceptable and not a.tcp.length}
     first, offer = flow.handshake.answer, flow.handshake.offer
     if first is None or offer is None:
         return
-    edge = 0
+    edge = first.window
     for packet in flow.packets:
         if not packet.outgoing:
+            if last is None and packet.content is not None and packet.content.flags & SYN:
+                continue  # the SYN-ACK answers it
             tcp = mute.get(packet.number)
             # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it;
             # it is at the next expected octet, the window being closed.
             at = edge if tcp is None else nearest(tcp.seq - offer.seq - 1, edge)
             if at >= edge and (tcp is None or last is None or at != last.ack):
-                owed.append(ends.get(packet.number, -1))
+                arrival = arrivals.get(packet.number)
+                # A duplicate is answered whatever an answer to others covers.
+                again = arrival is not None and arrival.duplicate
+                owed.append(math.inf if again else -1 if arrival is None else arrival.end)
             continue
         reply = replies.get(packet.number)
         if reply is None:
@@ -65,10 +71,17 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
         start = nearest(tcp.seq - first.seq - 1, sent)
         probe, sent = start < sent, max(sent, start + tcp.length)
         if tcp.length or probe:
+            known = 0 if last is None else last.ack
+            if reply.ack > known:
+                # What it acknowledges for the first time needs no other answer.
+                owed = [end for end in owed if not known < end <= reply.ack]
+                last = reply
             continue
         if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:
             # What it covers needs no other answer; what lies above may still have one of its own.
             owed = [end for end in owed if end > reply.ack]
+        elif not owed and last.payload and reply.blocks != last.blocks:
+            last = reply  # there was no room for its SACK blocks beside the data
         elif not owed:
             sentence = "a second acknowledgment answered the same segment"
             expected = "one acknowledgment for each segment"

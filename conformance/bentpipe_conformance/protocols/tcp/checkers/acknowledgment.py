@@ -14,7 +14,7 @@ from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
 
 ANSWER_S = 0.2
@@ -258,3 +258,42 @@ def _beyond_receive_window(flow: Flow) -> Iterator[tuple[Ack, int]]:
         start = nearest(ack.tcp.seq - first, reference)
         if ack.rejected and not ack.beyond and start > edge:
             yield ack, start - edge
+
+
+UNDER_WAY_S = 0.05
+"""A segment that leaves this soon after an acknowledgment may have been under way to the link."""
+
+
+@checker("SNR-ACK-009")
+def acknowledged_data_is_not_sent_again(flow: Flow, context: Context) -> Findings:
+    """What is acknowledged is not sent again (RFC 9293 section 3.10.7.4)."""
+    # Exercised by every retransmission after data was acknowledged.
+    soon = UNDER_WAY_S + context.timing_error
+    trips, at_once = RoundTrips(flow), acts_at_once(context.ics)
+    advances: list[Ack] = []
+    found: Sent | None = None
+    for event in flow.events:
+        if isinstance(event, Ack):
+            trips.acknowledged(event)
+            if event.acceptable and event.advance and not event.may_refuse:
+                advances.append(event)
+        elif isinstance(event, Sent):
+            trips.sent(event)
+            if not event.retransmission or not advances:
+                continue
+            patience = soon if at_once else max(soon, trips.largest)
+            at = bisect_left(advances, event.end, key=lambda ack: ack.ack)
+            if at < len(advances) and event.payload > 1:
+                waited = event.time - advances[at].time
+                if waited > patience:
+                    yield context.violated(
+                        f"{event.span} left again {waited:.3f} s after it had been acknowledged",
+                        event,
+                        advances[at],
+                        expected=f"nothing below offset {event.una}",
+                        actual=f"data from offset {event.start}",
+                    )
+                    return
+            found = event
+    if found is not None:
+        yield context.holds(f"{found.span} was repeated, {found.una} being acknowledged", found)

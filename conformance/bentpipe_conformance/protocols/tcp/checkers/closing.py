@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -14,7 +15,8 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     answer_within,
     first_reply,
 )
-from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
+from bentpipe_conformance.protocols.tcp.replay.closures import MOST_DOUBLINGS
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     Lifetime,
@@ -23,7 +25,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     latest_before,
     leaving_after,
 )
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 ECHO_PORT = 7
@@ -96,10 +98,12 @@ def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Repl
 
 def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     """Whether the connection is used after an odd segment, or was reset by it."""
-    number = odd.packet.number
+    number, over = odd.packet.number, context.prepared.lifetime.over
     for item in flow.leaving:
         if item.packet.number <= number:
             continue
+        if over is not None and item.packet.number > over:
+            return
         if is_reset(item):
             caused = not any(
                 number < other.number < item.packet.number
@@ -333,26 +337,43 @@ def fin_ends_the_stream(flow: Flow, context: Context) -> Findings:
 def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
     """An unacknowledged FIN is retransmitted (RFC 9293 section 3.8.1)."""
     # Exercised by a FIN that is not acknowledged for longer than any first timeout.
-    round_trips = context.permitted("patience_rtts", 12.0) * minimum_rtt(flow)
-    patience = max(float(context.permitted("patience_s", 10.0)), round_trips)
     sent = [item for item in flow.sent if item.fin]
     if not sent:
         return
     first = sent[0]
+    round_trips = context.permitted("patience_rtts", 12.0) * minimum_rtt(flow)
     acked = context.prepared.lifetime.own_fin_acked
     until = flow.horizon if acked is None else acked.time
     heeded = (a.time for a in flow.acks if a.may_heed and a.ack >= first.end)
     until = min(until, next(heeded, until))
+    longest = max(round_trips, _longest_timeout(flow, until))
+    patience = max(float(context.permitted("patience_s", 10.0)), longest)
     if len(sent) > 1:
         waited = sent[1].time - first.time
         yield context.holds(f"the FIN was repeated after {waited:.2f} s", sent[1], first)
-    elif until - first.time > patience:
-        # What lies below it may have had to be repeated first.
+    else:
+        # What lies below it may have had to be repeated first, and progress restarts the timer.
         below = [s for s in flow.sent if s.time > first.time]
-        if not below:
-            sentence = f"the FIN was not repeated in {until - first.time:.1f} s"
+        progress = [a.time for a in flow.acks if a.advance and first.time < a.time < until]
+        waited = max(after - before for before, after in pairwise([first.time, *progress, until]))
+        if waited > patience and not below:
+            sentence = f"the FIN was not repeated in {waited:.1f} s"
             expected = f"a retransmission within {patience:.1f} s"
             yield context.violated(sentence, first, expected=expected, actual="none")
+
+
+def _longest_timeout(flow: Flow, until: float) -> float:
+    """Seconds that no timeout exceeds by then, backed off as often as the timer had expired."""
+    trips, expired = RoundTrips(flow), 0
+    for event in flow.events:
+        if event.time >= until:
+            break
+        if isinstance(event, Ack) and event.acceptable and event.advance:
+            trips.acknowledged(event)
+        elif isinstance(event, Sent):
+            trips.sent(event)
+            expired += event.retransmission and event.timed
+    return trips.longest_timeout * 2.0 ** min(expired, MOST_DOUBLINGS)
 
 
 @checker("SNR-CON-019")

@@ -19,7 +19,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     disturbed_at,
     reaction,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode, outlives_inflation
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -160,9 +160,12 @@ def full_acknowledgment_lets_data_out(flow: Flow, context: Context) -> Findings:
     if not always_sends(flow) or not acts_at_once(context.ics):
         return
     segment = largest_segment(flow)
+    ended: Ack | None = None
     for episode in context.prepared.episodes:
-        end = episode.end
+        (before, ended), end = (ended, episode.end), episode.end
         if not episode.fast or end is None or disturbed_at(episode) < math.inf:
+            continue
+        if outlives_inflation(before, episode):
             continue
         flight = end.max - end.ack
         room = end.window_edge - end.max >= 2 * segment and end.packet.number < stopped_at(flow)
@@ -265,7 +268,7 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
     sack = flow.handshake.sack
     if not acts_at_once(context.ics):
         return
-    for m, _ in _in_fast_recovery(context):
+    for m, episode in _in_fast_recovery(context):
         repeats, new = m.retransmissions, m.new_data
         if not repeats and not new:
             continue
@@ -280,8 +283,9 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
         elif sack or not m.ack.duplicate:
             continue
         else:
-            broken = octets > per_duplicate * largest_segment(flow)
-            expected = f"at most {per_duplicate} segments"
+            most = max(per_duplicate * largest_segment(flow), _inflation(flow, m, episode))
+            broken = octets > most
+            expected = f"at most {most} octets"
         if broken and _answers_may_be_bunched(flow, m.ack, context.timing_error):
             sentence = f"{what} left after acknowledgments that the bed cannot tell apart"
             yield context.unclear(sentence, m.ack, *repeats, *new)
@@ -293,6 +297,16 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
             )
         else:
             yield context.holds(f"one acknowledgment caused {what}", m.ack, *repeats, *new)
+
+
+def _inflation(flow: Flow, m: Moment, episode: Episode) -> int:
+    """Octets that the inflated window may exceed what is outstanding by (RFC 5681 section 3.2).
+
+    It can when little was outstanding, and more duplicates arrive than that can have caused.
+    """
+    segment = largest_segment(flow)
+    threshold = max(episode.flight // 2, 2 * segment)
+    return threshold + m.ack.duplicates * segment - m.ack.flight
 
 
 def _answers_may_be_bunched(flow: Flow, ack: Ack, timing_error: float) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
@@ -12,7 +14,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     still_receiving,
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Reply, Sent
-from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
+from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, MOST_OPTIONS, Flow
 
 OPENED_S = 1.0
 """Seconds within which a window opens once its user has read everything."""
@@ -23,10 +25,12 @@ _TIMESTAMPS = 12
 def _least(flow: Flow, widest: int) -> int:
     """The smallest window worth offering (RFC 9293 section 3.8.6.2.2, Fr being a half).
 
-    Its measure is Eff.snd.MSS, which the peer's SYN may have made small.
+    Its measure is Eff.snd.MSS: the peer's SYN and the options that segments carry make it smaller.
     """
     answer = flow.handshake.answer
     mss = min((answer.mss if answer is not None else None) or DEFAULT_MSS, flow.mss)
+    if flow.handshake.sack:
+        return min(mss - MOST_OPTIONS, widest // 2)
     return min(mss - (_TIMESTAMPS if flow.handshake.timestamps else 0), widest // 2)
 
 
@@ -43,11 +47,15 @@ def no_silly_window(flow: Flow, context: Context) -> Findings:
     answer = flow.handshake.answer
     if answer is None:
         return
-    widest = answer.window
-    edge, offer, shrunk = 0, None, False
+    edge = widest = answer.window
+    offer, shrunk = None, False
+    closed = next((item.end for item in flow.arrivals if item.fin), math.inf)
     for reply in flow.replies:
+        if reply.ack >= closed:
+            return  # nothing can follow the peer's FIN, whatever is offered
         least = _least(flow, widest)
-        if reply.window_edge >= edge + _unit(flow) and offer is not None:
+        offer = offer or reply
+        if reply.window_edge >= edge + _unit(flow):
             if reply.window + _unit(flow) <= least:
                 moved = reply.window_edge - edge
                 sentence = f"the window grew by {moved} octets to {reply.window}"

@@ -11,7 +11,12 @@ from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
-from bentpipe_conformance.protocols.tcp.replay.users import data_waited, largest_segment
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    data_waited,
+    largest_segment,
+    latest,
+    may_be_last,
+)
 
 
 def _arrived(report: Report) -> float:
@@ -152,7 +157,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Findings:
         edge = min((ack.window_edge for ack in acks), default=episode.first.window_edge)
         room = edge >= episode.recover + 2 * segment
         full = any(sent.new and sent.payload >= segment for sent in end.responses)
-        waiting = full and data_waited(flow, end)
+        waiting = full and data_waited(flow, end) and not _may_be_full(flow, episode)
         if room and waiting and before >= episode.flight + 2 * segment:
             yield context.violated(
                 f"no new data was sent in a recovery in which {arrived} octets were reported held",
@@ -161,6 +166,12 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Findings:
                 expected="new data once nothing is eligible and the window allows it",
                 actual="new data only after recovery",
             )
+
+
+def _may_be_full(flow: Flow, episode: Episode) -> bool:
+    """Whether the send buffer may have held no more than was outstanding."""
+    last = latest(flow, episode.acks[0])
+    return last is not None and may_be_last(flow, last)
 
 
 @checker("SNR-SAK-015")
@@ -184,7 +195,10 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
             continue
         if report.reordered or report.forgiven or report.una_repeats:
             continue
-        if report.above < 3 * largest_segment(flow) or ack.duplicates >= DUPLICATE_THRESHOLD:
+        if ack.duplicates >= DUPLICATE_THRESHOLD:
+            continue
+        scattered = not context.ics.get("rack", True) and len(ack.sacked) >= DUPLICATE_THRESHOLD
+        if report.above < 3 * largest_segment(flow) and not scattered:
             continue
         end = ack.time + allowed
         soon = (sent for sent in flow.sent if ack.time <= sent.time <= end)

@@ -11,6 +11,7 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import held_segments
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.moments import may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -30,8 +31,7 @@ def _repeats(flow: Flow, context: Context) -> list[Repeat]:
 def _first_repeats(flow: Flow, context: Context) -> list[Repeat]:
     """Of these, the first of each segment, where the sender had no licence to forget."""
     repeats = [r for r in _repeats(flow, context) if not (r.forgiven or r.repeats)]
-    # What a window probe carried is sent again with what follows it once the window opens.
-    return [r for r in repeats if not (r.sent.new and r.sent.flight < flow.segment)]
+    return [repeat for repeat in repeats if not repeat.sent.probed]
 
 
 @checker("SNR-SAK-001")
@@ -40,6 +40,8 @@ def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Findings:
     # Exercised by every retransmission while something is held, timeouts aside.
     for repeat in _repeats(flow, context):
         if repeat.going_back or not (repeat.held or repeat.missing):
+            continue
+        if repeat.held and may_be_tail_probe(repeat.sent, context.ics):
             continue
         yield judged(
             context,
@@ -123,9 +125,9 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
             continue
         elif sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD:
             yield context.holds(f"{repeat.duplicates} duplicates asked for {sent.span}", sent)
-        elif _is_lost(flow, repeat):
+        elif repeat.above:
             # A recovery begins anew with what the one before it may have retransmitted in vain.
-            yield context.holds(f"{sent.span} counts as lost by what is held above it", sent)
+            yield context.holds(f"{repeat.above} octets are held above {sent.span}", sent)
         elif not repeat.tail:
             yield context.violated(
                 f"{sent.span} left again although nothing sent after it is known to have arrived",
@@ -133,12 +135,6 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
                 expected="something held above it, three duplicates, or a timeout",
                 actual=f"held above it: {repeat.above} octets; duplicates: {repeat.duplicates}",
             )
-
-
-def _is_lost(flow: Flow, repeat: Repeat) -> bool:
-    """IsLost() of RFC 6675 section 4."""
-    enough = (DUPLICATE_THRESHOLD - 1) * largest_segment(flow)
-    return repeat.runs >= DUPLICATE_THRESHOLD or repeat.above > enough
 
 
 @checker("SNR-SAK-005")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, until_violated
-from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
+from bentpipe_conformance.protocols.tcp.replay.recovery import may_be_undone
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
@@ -23,6 +24,9 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
 
 BY_TIME_SEGMENTS = 1
 """Segments that rounding may add where the window is counted in segments (RFC 9937, RFC 9438)."""
+
+RESTORED_RTTS = 1.5
+"""Round trips within which a restored window fills."""
 
 
 def _share(context: Context) -> float | None:
@@ -52,6 +56,8 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     slack = BY_TIME_SEGMENTS * smss if rack or prr or share != 0.5 else 0
     limit = _threshold(recovery, share, smss) + slack
     first = recovery.episode.first
+    if _restored_lately(flow, first):
+        return
     if rack or prr:
         last = last_before_reports(flow, first)
         if last is not None and not more_waited(flow, last):
@@ -65,7 +71,7 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
             limit = max(limit, share * last.outstanding + slack)
     for step in recovery.steps:
         before, sent = step.before, step.sent
-        if sent.timed or _undone(first, sent.cause):
+        if sent.timed or may_be_undone(first, sent.cause):
             return
         pipe = (before.least if rack else before.pipe) + sent.length
         reduced = share * step.delivered + 2 * smss
@@ -76,14 +82,11 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
         yield at_most(context, pipe, limit, sentence, sent, recovery.episode.first)
 
 
-def _undone(first: Sent, cause: Ack | None) -> bool:
-    """Whether new data was acknowledged by an echo that is older than the fast retransmission.
-
-    That was unnecessary then, and a sender may restore its window (RFC 3522, RFC 4015).
-    """
-    if cause is None or cause.tcp.tsecr is None or first.tcp.tsval is None or not cause.advance:
-        return False
-    return nearest(cause.tcp.tsecr - first.tcp.tsval, 0) < 0
+def _restored_lately(flow: Flow, first: Sent) -> bool:
+    """Whether a window that a D-SACK block restored may not have been filled yet."""
+    since = first.time - RESTORED_RTTS * minimum_rtt(flow)
+    lately = (ack for ack in flow.acks if since <= ack.time <= first.time)
+    return any(ack.dsack is not None for ack in lately)
 
 
 def _busy(flow: Flow, at: Ack | Sent) -> bool:

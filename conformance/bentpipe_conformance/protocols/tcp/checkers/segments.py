@@ -11,6 +11,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     acknowledging,
     answer_within,
+    still_receiving,
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -97,6 +98,33 @@ def segment_that_acknowledges_the_future_is_dropped(flow: Flow, context: Context
 
     what = "acknowledging what was never sent"
     yield from never_accepted(flow, context, refused, what, "the segment dropped")
+
+
+@checker("SNR-SEG-005")
+def data_with_an_old_acknowledgment_is_accepted(flow: Flow, context: Context) -> Findings:
+    """Data that acknowledges less than data before it is accepted (RFC 9293 section 3.10.7.4)."""
+    # Exercised by data in sequence, inside the window, that acknowledges less than SND.UNA.
+    ancient: dict[int, int] = {}
+    widest = flow.handshake.offer.window if flow.handshake.offer is not None else 0
+    for ack in flow.acks:
+        if ack.ancient:
+            if ack.una - ack.ack <= widest:  # else RFC 5961 section 5.2 lets it be dropped
+                ancient[ack.packet.number] = ack.ack
+        elif ack.acceptable:
+            widest = max(widest, ack.window)
+    for arrival in still_receiving(flow) if ancient else ():
+        number = ancient.get(arrival.packet.number)
+        if number is None or not arrival.in_order or arrival.end > arrival.window_edge:
+            continue
+        answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
+        what = f"data in a segment that acknowledges {number}, less than before,"
+        if answer.timely == "in time" and answer.reply is not None:
+            yield context.holds(f"{what} was acknowledged", answer.reply, arrival)
+        elif answer.timely == "late":
+            expected = f"an acknowledgment of {arrival.end} within {LONGEST_DELAY_S} s"
+            sentence = f"{what} was not acknowledged"
+            yield context.violated(sentence, arrival, expected=expected, actual="none in time")
+            return
 
 
 def _answered(flow: Flow, context: Context, syn: Segment) -> Findings:

@@ -12,15 +12,18 @@ from itertools import accumulate
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
+    SOONEST_TIMEOUT_RTTS,
     acts_at_once,
     timer_within,
 )
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.timeouts import timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import (
     data_waited,
     largest_segment,
@@ -37,6 +40,12 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
 
 MOST_ROUNDS = 100
 """Round trips that are counted; half as much again in each is beyond any window long before."""
+
+UNMEASURED_PROBE_S = 1.0
+"""When a tail loss probe leaves before any measurement (RFC 8985 section 7.2)."""
+
+LEAST_TIMEOUT_S = 0.2
+"""The shortest retransmission timeout in use."""
 
 CLEAR_TARGET_SEGMENTS = 6
 """Below this the windows of the right and the wrong sender differ by less than two segments."""
@@ -69,11 +78,20 @@ def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool
     what is left of the retransmission timeout).
     """
     waited = sent.time - progressed
-    return flow.handshake.sack and sent.flight > 0 and waited >= ROUND_TRIP_SHARE * rtt
+    least = ROUND_TRIP_SHARE * (rtt or UNMEASURED_PROBE_S)
+    return flow.handshake.sack and sent.flight > 0 and waited >= least
+
+
+def _restarts(sent: Sent, rtt: float) -> bool:
+    """Whether the restart window may apply to a segment (RFC 5681 section 4.1).
+
+    It does after a retransmission timeout without sending, nothing being outstanding.
+    """
+    return sent.flight == 0 and sent.since_sent > max(SOONEST_TIMEOUT_RTTS * rtt, LEAST_TIMEOUT_S)
 
 
 def read_opening(flow: Flow) -> Opening:
-    """The beginning of a connection."""
+    """The beginning of a connection, up to the first loss, probe or idleness."""
     opening = Opening()
     rtt = RoundTrips(flow).smallest
     progressed = 0.0
@@ -88,9 +106,17 @@ def read_opening(flow: Flow) -> Opening:
             progressed = progressed if event.flight else event.time
             if event.retransmission or _may_be_probe(flow, event, progressed, rtt):
                 break
+            if opening.acks and _restarts(event, rtt):
+                break
             opening.steps.append((event, len(opening.acks)))
     opening.last = opening.acks[-1] if opening.acks else None
     return opening
+
+
+def _repeated_handshakes(flow: Flow) -> int:
+    """How often the IUT's timer has repeated its SYN or SYN-ACK."""
+    calls = [item for item in flow.leaving if item.tcp.flags & (SYN | ACK) == SYN]
+    return max(0, len(calls or timed_syn_acks(flow)) - 1)
 
 
 @checker("SNR-SS-001")
@@ -98,6 +124,8 @@ def initial_window(flow: Flow, context: Context) -> Findings:
     """The first flight keeps to the initial window (RFC 5681 section 3.1, RFC 6928 section 2)."""
     # Exercised by data sent before the first acknowledgment of data.
     allowed = largest_initial_window(flow, context)
+    if _repeated_handshakes(flow) > 1:
+        allowed = flow.mss
     first = [sent for sent, acks in read_opening(flow).steps if acks == 0]
     beyond = next((sent for sent in first if sent.end > allowed), None)
     if beyond is not None:
@@ -148,6 +176,43 @@ def slow_start_growth(flow: Flow, context: Context) -> Findings:
             return
     if grown:
         yield context.holds("the window opened by what was acknowledged at most", grown[-1][0])
+    if opening.last is not None:
+        yield from _growth_across_duplicates(flow, context, base)
+
+
+def _growth_across_duplicates(flow: Flow, context: Context, base: int) -> Findings:
+    """Duplicates that report no loss leave the window as it is (RFC 3042 section 2)."""
+    # Exercised by new data after duplicates that brought no retransmission, nothing being held.
+    if context.permitted("counts_segments", False):
+        return
+    segment, most = largest_segment(flow), growth_per_acknowledgment(context)
+    rtt = RoundTrips(flow).smallest
+    limit, progressed = base + segment, 0.0
+    met: Ack | None = None
+    found: Sent | None = None
+    for event in flow.events:
+        if isinstance(event, Ack) and event.acceptable:
+            if event.dsack:
+                break
+            if event.advance:
+                # Small segments may be counted, so that one octet adds a segment.
+                limit += int(max(segment, min(event.advance, most * segment)))
+                progressed = event.time
+            elif event.duplicate or event.sacked:
+                met = event
+        elif isinstance(event, Sent):
+            progressed = progressed if event.flight else event.time
+            if event.retransmission or _may_be_probe(flow, event, progressed, rtt):
+                break
+            if met is None or event.duplicates or event.sacked:
+                continue
+            if event.outstanding > limit:
+                sentence = "too much is outstanding after duplicates that brought no recovery"
+                yield at_most(context, event.outstanding, limit, sentence, event, met)
+                return
+            found = event
+    if met is not None and found is not None:
+        yield context.holds("duplicates did not open the window", found, met)
 
 
 @checker("SNR-SS-003")
@@ -236,7 +301,7 @@ def read_rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
     """
     assert episode.end is not None
     rounds: list[_Round] = []
-    after = False
+    rtt, after = minimum_rtt(flow), False
     for event in flow.events:
         if event is episode.end:
             after = True
@@ -249,7 +314,7 @@ def read_rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
             if event.ack >= rounds[-1].end:
                 rounds.append(_Round(event.round_end))
         elif isinstance(event, Sent):
-            if event.retransmission or (at_once and event.timed):
+            if event.retransmission or (at_once and event.timed) or _restarts(event, rtt):
                 break
             flight = event.outstanding
             if flight > rounds[-1].peak:

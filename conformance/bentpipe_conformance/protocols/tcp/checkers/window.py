@@ -87,7 +87,7 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
 
 
 @checker("SNR-WIN-003")
-def zero_window_is_probed(_flow: Flow, context: Context) -> Findings:
+def zero_window_is_probed(flow: Flow, context: Context) -> Findings:
     """A zero window is probed (RFC 9293 section 3.8.6.1, MUST-36)."""
     # Exercised by a probe, and by a minute of zero window before a burst of waiting data.
     patience = context.permitted("patience_s", 60.0)
@@ -96,11 +96,32 @@ def zero_window_is_probed(_flow: Flow, context: Context) -> Findings:
             waited = closure.probes[0].time - closure.start.time
             sentence = f"the zero window was probed after {waited:.2f} s"
             yield context.holds(sentence, closure.probes[0], closure.start)
+            yield from _ceased(flow, context, closure, patience)
         elif closure.duration > patience and closure.data_waits:
             sentence = f"the window was zero for {closure.duration:.0f} s without a probe"
             where = closure.start, *([closure.resumed] if closure.resumed else [])
             actual = "silence, although data was waiting"
             yield context.violated(sentence, *where, expected="a probe", actual=actual)
+
+
+def _ceased(flow: Flow, context: Context, closure: Closure, patience: float) -> Findings:
+    """Whether probing ended although the window stayed closed and data was waiting."""
+    times = [closure.start.time, *(probe.time for probe in closure.probes)]
+    before, last = times[-1] - times[-2], closure.probes[-1]
+    silent = closure.until - last.time
+    if silent <= max(patience, 4 * before) or not closure.waiting:
+        return
+    if _reset_by_sender(flow, closure.start.time, flow.horizon) is not None:
+        return
+    if any(ack.advance for ack in closure.answered):
+        return  # all that waited may have gone
+    yield context.violated(
+        f"probing ended {times[-1] - times[0]:.1f} s after the window had closed",
+        last,
+        closure.start,
+        expected="probes as long as the window is closed",
+        actual=f"{silent:.0f} s of silence",
+    )
 
 
 @checker("SNR-WIN-004")

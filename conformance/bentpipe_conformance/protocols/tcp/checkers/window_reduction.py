@@ -26,7 +26,11 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     acts_at_once,
     disturbed_at,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    Episode,
+    may_be_undone,
+    outlives_inflation,
+)
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -292,6 +296,8 @@ def _inflated(flow: Flow, context: Context, episode: Episode, share: float) -> I
                 if proportional:
                     limit = max(window + 2 * segment, episode.flight - acked + share * delivered)
                 yield _Inflated(event, limit, acked > 0)
+        elif may_be_undone(episode.first, event):
+            return
         elif event.advance:
             acked += event.advance
             delivered += max(0, event.advance - duplicates * segment)
@@ -336,8 +342,8 @@ def duplicates_let_data_out(flow: Flow, context: Context) -> Findings:
         before, ended = ended, episode.end
         if not episode.fast or episode.nested or disturbed_at(episode) < math.inf:
             continue
-        if before is not None and before.max > max(before.ack, episode.first.una):
-            continue  # an inflated window let out what is outstanding: the window may be smaller
+        if outlives_inflation(before, episode):
+            continue
         window = episode.flight // 2 - 2 * segment + DUPLICATE_THRESHOLD * segment
         further = [ack for ack in episode.acks if not ack.advance]
         first = next((ack for ack in episode.acks if ack.advance), None)

@@ -105,6 +105,8 @@ class Sent(Data):
         possible: lowest and highest offset that ``una`` may be for the IUT, which may have refused
             an acknowledgment at the right edge of its window, or heeded that of a segment to be
             dropped (RFC 9293 section 3.10.7.4).
+        probed: it begins with what a window probe carried, which leaves again without any loss once
+            the window has opened.
     """
 
     transmission: int
@@ -117,6 +119,7 @@ class Sent(Data):
     since_arrival: float
     since_sent: float
     possible: Range
+    probed: bool
 
     @property
     def new(self) -> bool:

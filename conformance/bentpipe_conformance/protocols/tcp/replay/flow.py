@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import combinations
 
-from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
 from bentpipe_conformance.protocols.tcp.replay.events import (
     Ack,
@@ -61,12 +60,13 @@ MAX_WINDOW_SHIFT = 14
 
 
 class Freedom(Enum):
-    """What RFC 9293 section 3.10.7.4 lets an implementation do, and nothing shows that it did."""
+    """What an implementation may do by RFC 9293 section 3.10.7.4, and nothing shows that it did."""
 
     HEEDS = "heeds the acknowledgment of what a closed window keeps out"
     HEEDS_COPIES = "heeds that of a copy as well"
     REFUSES = "refuses what lies at the right edge of the window"
     KEEPS_WINDOW = "takes no window from an older segment"
+    RUNS_SHORT = "has less than a segment waiting, which Nagle's rule holds (section 3.7.4)"
 
 
 @dataclass(slots=True, eq=False)
@@ -253,6 +253,8 @@ class _Replay:
             flow.events.append(reply)
         if tcp.length:
             sent = self.sender.leaving(packet, tcp)
+            if sent.new and flow.sent and flow.sent[-1].tcp.flags & PSH:
+                flow.doubts.add(Freedom.RUNS_SHORT)
             flow.sent.append(sent)
             flow.events.append(sent)
 
@@ -274,18 +276,8 @@ class _Replay:
             flow.events.append(arrival)
 
 
-def read_otherwise(flow: Flow) -> Iterator[Flow]:
-    """The flow in the readings in which its implementation uses freedoms that nothing shows."""
-    doubts = sorted(flow.doubts, key=list(Freedom).index)
-    for count in range(1, len(doubts) + 1):
-        for used in combinations(doubts, count):
-            other = Flow(flow.tester, flow.iut, flow.timing_error, reading=frozenset(used))
-            _replayed(other, flow.source)
-            other.listening, other.segment = flow.listening, _largest(other)
-            yield other
-
-
-def _replayed(flow: Flow, packets: list[Packet]) -> Flow:
+def replayed(flow: Flow, packets: list[Packet]) -> Flow:
+    """An empty flow filled from its packets."""
     flow.source = packets
     replay = _Replay(flow)
     for number, packet in enumerate(packets, start=1):
@@ -333,15 +325,15 @@ def read_flows(trace: Trace) -> list[Flow]:
             latest[tester, iut] = packets
             connections.append(((tester, iut), packets))
         packets.append(packet)
-    flows = [_replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
+    flows = [replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:
         flow.listening = flow.iut in open_ports
-        flow.segment = _largest(flow)
+        flow.segment = largest_sent(flow)
     return flows
 
 
-def _largest(flow: Flow) -> int:
+def largest_sent(flow: Flow) -> int:
     """The largest segment a flow sent; the peer's MSS where it sent none.
 
     One beyond both is not a segment yet: segmentation offload cuts it after the capture.

@@ -7,6 +7,7 @@ from what was retransmitted, *pipe* and NextSeg() from that and from the SACK bl
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -26,8 +27,8 @@ class Choice:
 
     Attributes:
         pipe: octets in the network (SetPipe of RFC 6675 section 4).
-        least: the same if everything below the highest held octet counts as lost, as it does for
-            a sender that judges by time (RFC 8985).
+        least: the same if everything sent before what was delivered last counts as lost, as it may
+            for a sender that judges by time (RFC 8985 section 6.2).
         high_rxt: one past the highest octet retransmitted in this recovery.
         highest: one past the highest octet held.
         lost: rule 1: the lowest range that counts as lost and was not retransmitted.
@@ -106,9 +107,12 @@ def loss_edge(held: Sequence[Range], una: int, smss: int) -> int:
 
 
 class _Tracker:
-    def __init__(self, episode: Episode, flight: int, smss: int) -> None:
+    def __init__(self, episode: Episode, flight: int, smss: int, originals: Sequence[Sent]) -> None:
         self.recovery = Recovery(episode, flight)
         self._smss = smss
+        self._originals = originals
+        self._again: list[Sent] = []
+        self._newest = 0
         self._una = episode.first.una
         self._max = episode.first.max
         self._held: tuple[Range, ...] = episode.first.sacked
@@ -118,6 +122,26 @@ class _Tracker:
         self._out = self._delivered = 0
         if episode.trigger is not None:
             self._delivered = episode.trigger.advance + episode.trigger.newly_sacked
+        self._deliver(RangeSet(self._held))
+
+    def _deliver(self, ranges: RangeSet) -> None:
+        """Note which transmission was delivered last, taken to be the latest of its octets."""
+        found = [item for item in self._again if ranges.overlap(item.start, item.end)]
+        for _, top in ranges.snapshot()[-1:]:
+            at = bisect_left(self._originals, top, key=lambda item: item.start)
+            found += self._originals[max(0, at - 1) : at]
+        self._newest = max([self._newest, *(item.packet.number for item in found)])
+        self._again = [item for item in self._again if item.packet.number > self._newest]
+
+    def _least(self, gaps: Sequence[Range]) -> int:
+        """Octets of gaps that left after what was delivered last."""
+        at = bisect_right(self._originals, self._newest, key=lambda item: item.packet.number)
+        later = self._originals[at].start if at < len(self._originals) else self._max
+        again = RangeSet()
+        for item in self._again:
+            again.add(item.start, min(item.end, later))
+        repeated = sum(again.overlap(left, right) for left, right in gaps)
+        return repeated + sum(max(0, right - max(left, later)) for left, right in gaps)
 
     def _first_gap(self, end: int) -> Range | None:
         gap = RangeSet(self._held).first_gap(max(self._high_rxt, self._una), end)
@@ -129,10 +153,10 @@ class _Tracker:
         highest = self._held[-1][1] if self._held else self._una
         gaps = RangeSet(self._held).gaps(self._una, self._max)
         again = sum(max(0, min(right, self._high_rxt) - left) for left, right in gaps)
-        above = [sum(max(0, b - max(a, e)) for a, b in gaps) for e in (edge, highest)]
+        above = sum(max(0, right - max(left, edge)) for left, right in gaps)
         tail = gaps[-1] if gaps and gaps[-1][1] > self._high_rxt and not self._rescued else None
         return Choice(
-            above[0] + again, above[1] + again, self._high_rxt, highest, self._first_gap(edge),
+            above + again, self._least(gaps), self._high_rxt, highest, self._first_gap(edge),
             self._first_gap(highest), tail, self._rescued,
         )  # fmt: skip
 
@@ -147,6 +171,8 @@ class _Tracker:
             self._repeated[sent.start] = sent.time
         if sent is not self.recovery.episode.first:
             self.recovery.steps.append(Step(sent, self.choice(), self._delivered, self._out))
+        if sent.retransmission:
+            self._again.append(sent)
         highest = self._held[-1][1] if self._held else self._una
         if sent.retransmission and (sent.end <= highest or sent is self.recovery.episode.first):
             self._high_rxt = max(self._high_rxt, sent.end)
@@ -160,6 +186,16 @@ class _Tracker:
         if ack.acceptable:
             reported = RangeSet(self._held).overlap(self._una, ack.ack)
             self._delivered += ack.newly_sacked + ack.advance - reported
+            before = RangeSet(self._held)
+            self._deliver(
+                RangeSet(
+                    tuple(
+                        gap
+                        for left, right in ((self._una, ack.ack), *ack.sacked)
+                        for gap in before.gaps(left, right)
+                    )
+                )
+            )
             self._una = max(self._una, ack.ack)
             self._held = ack.sacked
 
@@ -187,6 +223,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
     busy, rtt = always_sends(flow), minimum_rtt(flow)
     others = {episode.first for episode in episodes} - set(begun)
     found: list[Recovery] = []
+    originals: list[Sent] = []
     tracker: _Tracker | None = None
     extra = edge = 0
     last: Ack | None = None
@@ -206,8 +243,10 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
                 tracker.acknowledged(event)
                 last = event
         elif isinstance(event, Sent):
+            if not event.retransmission:
+                originals.append(event)
             if event in begun:
-                tracker = _Tracker(begun[event], event.flight - extra, smss)
+                tracker = _Tracker(begun[event], event.flight - extra, smss, originals)
                 found.append(tracker.recovery)
                 last = event.cause
             elif tracker is not None and (event in others or tracker.may_be_timed(event, rtt)):

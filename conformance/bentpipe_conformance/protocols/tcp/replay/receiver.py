@@ -228,7 +228,7 @@ class Receiver:
             self._doubt = False
         window = tcp.window << self.shift
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
-        self._follow(ack, blocks)
+        self._follow(ack, ack + window, blocks)
         reply = Reply(
             packet, ack, window, ack + window, blocks, tcp.size,
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
@@ -260,9 +260,13 @@ class Receiver:
         last = self.last_arrival
         return last is not None and last.in_order and ack < min(last.end, last.window_edge)
 
-    def _follow(self, ack: int, blocks: tuple[Range, ...]) -> None:
+    def _follow(self, ack: int, edge: int, blocks: tuple[Range, ...]) -> None:
         """Let the certain view follow what the IUT shows of itself."""
         last = self.last_arrival
+        if ack <= edge < self.expected:
+            # What lies beyond the edge that it has moved back to has been refused.
+            self.expected = ack
+            self._held.clear()
         if self.expected < ack <= self._limit:
             self.expected = _drop_reached(self._held, ack)
             self._into.saw(ack)

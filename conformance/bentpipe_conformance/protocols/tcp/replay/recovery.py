@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -82,6 +83,27 @@ class Episode:
         return [item for item in self.acks if item.advance and item.ack < self.recover]
 
 
+def may_be_undone(first: Sent, ack: Ack | None) -> bool:
+    """Whether an acknowledgment shows a retransmission unnecessary, so that the window is restored.
+
+    Its data is reported received twice (RFC 3708), or new data was acknowledged by an echo older
+    than the fast retransmission (RFC 3522, RFC 4015).
+    """
+    if ack is not None and ack.dsack is not None:
+        return True
+    if ack is None or ack.tcp.tsecr is None or first.tcp.tsval is None or not ack.advance:
+        return False
+    return nearest(ack.tcp.tsecr - first.tcp.tsval, 0) < 0
+
+
+def outlives_inflation(before: Ack | None, episode: Episode) -> bool:
+    """Whether an episode's flight is left of the recovery that ``before`` ended.
+
+    An inflated window has let it out, so that it may exceed the window in use.
+    """
+    return before is not None and before.max > max(before.ack, episode.first.una)
+
+
 def read_episodes(flow: Flow) -> list[Episode]:
     """The recovery episodes of one flow, in order.
 
@@ -108,6 +130,8 @@ def read_episodes(flow: Flow) -> list[Episode]:
         elif isinstance(event, Sent):
             if event.retransmission:
                 cause = _cause(event, rtt, progress, news, last_sent.get(event.start, progress))
+                if cause is Cause.ACK and event.probed:
+                    cause = None
                 timeout = cause in (Cause.TIMEOUT, Cause.PROBE_OR_TIMEOUT)
                 if cause is not None and (current is None or timeout):
                     episode = Episode(cause, event, nested=current is not None)

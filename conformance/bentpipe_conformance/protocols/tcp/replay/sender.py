@@ -71,6 +71,7 @@ class Sender:
         self._duplicates = 0
         self._sacked = RangeSet()
         self._transmissions = Transmissions()
+        self._probed: set[int] = set()
         self._last_ack: Ack | None = None
         self._last_out = float("-inf")
 
@@ -98,7 +99,10 @@ class Sender:
             packet, start, end, tcp.size, transmission, self._una, self._max, self.edge,
             self._sacked.snapshot(), self._duplicates, cause, quiet, packet.time - self._last_out,
             (min(self._una, self._least), max(self._una, self._most)),
+            start in self._probed,
         )  # fmt: skip
+        if sent.new and start >= self.edge and tcp.length == 1:
+            self._probed.add(start)
         if cause is not None:
             cause.responses.append(sent)
         self._max = max(self._max, end)
@@ -117,13 +121,15 @@ class Sender:
         """A segment at ``start`` of the tester's direction, with an acknowledgment, arrived.
 
         ``rejected`` says that the IUT has to drop it, ``may_heed`` that the acknowledgment may
-        count even so, ``may_refuse`` that the IUT may drop the segment.
+        count even so, ``may_refuse`` that the IUT may drop the segment. What acknowledges nothing
+        new with an older sequence number offers no window (RFC 9293 section 3.10.7.4, SND.WL1).
         """
         ack = self.offset(tcp.ack)
         window = tcp.window << self.shift
         if self.strict and self.is_old(start, tcp):
             window = max(0, self._edge - ack)
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
+        stale = ack == una and self.is_old(start, tcp)
         usable = not (ancient or beyond or rejected)
         dsack, good, bad = self._blocks(tcp, ack)
         # A window probe beyond the edge is refused again and again; that reports no loss.
@@ -132,6 +138,7 @@ class Sender:
             usable and outstanding and ack == una and tcp.length == 0
             and window == self._last_window
         )  # fmt: skip
+        stale = ack == una and start < self._updated[0]
         newly = 0
         if usable:
             newly = sum(self._sacked.add(*block) for block in good)
@@ -146,8 +153,9 @@ class Sender:
             self._edge = ack + window
             self._updated = max(self._updated, (start, ack))
         may_heed = may_heed and rejected and not (ancient or beyond)
-        if usable or may_heed:
+        if (usable and not stale) or may_heed:
             self.edge = max(self.edge, ack + window)
+        if usable or may_heed:
             self._most = max(self._most, ack)
         if usable and not may_refuse:
             self._least = ack

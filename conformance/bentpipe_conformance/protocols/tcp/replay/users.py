@@ -16,7 +16,7 @@ from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
-from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Freedom
 
 
 def is_own_reset(flow: Flow, reset: Packet) -> bool:
@@ -61,11 +61,13 @@ def more_waited(flow: Flow, sent: Sent) -> bool:
     """Whether the user certainly had more to send when a segment left.
 
     The last segment queued carries PSH (RFC 9293 MUST-61); one without has more behind it, unless
-    the user makes up what it sends and has stopped.
+    the user makes up what it sends and has stopped. Behind a user that writes little by little that
+    may be less than a segment.
     """
     if sent.packet.number >= stopped_at(flow):
         return False
-    return always_sends(flow) or not sent.tcp.flags & PSH
+    shows = Freedom.RUNS_SHORT not in flow.reading and not sent.tcp.flags & PSH
+    return always_sends(flow) or shows
 
 
 @lru_cache(maxsize=4)

@@ -84,8 +84,14 @@ def test_end_that_is_not_valid(flags: int, csn: int, peer_csn: int) -> None:
 def test_end_that_is_valid(flags: int, csn: int, peer_csn: int) -> None:
     fields = {"flags": flags, "reason": 1, "csn": csn, "peer_csn": peer_csn}
     story = polled(opened()).tester(END, **fields, after=1.0)
+    acknowledged = not flags & R
+    if acknowledged:  # otherwise STP-CC-022 judges it
+        assert later(story).verdicts("STP-CC-021") == NOTHING
+        story.iut(ENDAK, peer_csn=csn, after=0.01)
     assert later(story).verdicts("STP-CC-021") == PASS
     story = polled(opened()).tester(END, **fields, after=1.0)
+    if acknowledged:
+        story.iut(ENDAK, peer_csn=csn, after=0.01)
     assert later(story.iut(POLL, 0, after=1.0)).verdicts("STP-CC-021") == FAIL
 
 

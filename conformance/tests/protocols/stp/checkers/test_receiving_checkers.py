@@ -341,6 +341,23 @@ def test_reopened_window_announced_otherwise(raw: dict[str, Any]) -> None:
     assert announced(**raw).verdicts("STP-DT-024") == FAIL
 
 
+def used_up(n_mr: int, after: float) -> StpStory:
+    """All four SDs of a credit arrive, and two STATs, some seconds apart, tell of a new one."""
+    story = asked(given(0, 1, credit=4), 2, 2, n_mr=4)
+    for number in (2, 3):
+        story.tester(SD, number, data=b"%02d" % number, after=0.01)
+    asked(story, 4, 4, n_ps=2, n_mr=4)
+    return story.tester(POLL, 4, n_ps=3, after=after).iut(STAT, 4, n_ps=3, n_mr=n_mr, after=0.01)
+
+
+def test_window_with_nothing_in_it_stays_closed() -> None:
+    assert used_up(4, 6.0).verdicts("STP-DT-024") == FAIL
+
+
+def test_window_with_nothing_in_it_is_asked_about_soon_says_nothing() -> None:
+    assert used_up(4, 0.5).verdicts("STP-DT-024") == NOTHING
+
+
 def test_credit_announced_though_there_was_some() -> None:
     story = asked(given(0), 1, 1).iut(STAT, 1, n_ps=0, timestamp=0, n_mr=70, after=0.5)
     assert story.verdicts("STP-DT-024") == FAIL

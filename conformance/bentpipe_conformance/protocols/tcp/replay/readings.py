@@ -1,0 +1,21 @@
+"""A connection in the other ways in which its packets can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Freedom, largest_sent, replayed
+from bentpipe_conformance.protocols.tcp.replay.users import always_sends
+
+
+def read_otherwise(flow: Flow) -> Iterator[Flow]:
+    """The flow in the readings in which its implementation uses freedoms that nothing shows."""
+    doubts = flow.doubts - {Freedom.RUNS_SHORT} if always_sends(flow) else flow.doubts
+    order = sorted(doubts, key=list(Freedom).index)
+    for count in range(1, len(order) + 1):
+        for used in combinations(order, count):
+            other = Flow(flow.tester, flow.iut, flow.timing_error, reading=frozenset(used))
+            replayed(other, flow.source)
+            other.listening, other.segment = flow.listening, largest_sent(other)
+            yield other
