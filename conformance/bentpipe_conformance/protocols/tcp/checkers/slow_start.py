@@ -351,6 +351,8 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
             continue
         if short_of_data(flow, episode.first):
             continue
+        if episode.first.window_edge - episode.first.max < 2 * segment:
+            continue  # the receiver's window held the flight down, which does not show ssthresh
         before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
         rounds = read_rounds(flow, episode, acts_at_once(context.ics))
         shown = rounds[0].peak

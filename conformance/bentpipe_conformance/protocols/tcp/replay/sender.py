@@ -54,6 +54,7 @@ class Sender:
         strict: whether only a segment not older than the one before updates the window, by SND.WL1
             and SND.WL2 (RFC 9293 section 3.10.7.4).
         last_in: when the last segment reached the IUT, None before the first.
+        widest: widest window the tester has offered (MAX.SND.WND of RFC 5961 section 5.2).
     """
 
     def __init__(self, reaction: float, *, strict: bool = False) -> None:
@@ -66,6 +67,7 @@ class Sender:
         self._out = Direction(0)
         self._una = self._max = self._least = self._most = 0
         self._last_window = -1
+        self.widest = 0
         self._edge = 0
         self._updated = (0, 0)
         self._duplicates = 0
@@ -150,6 +152,7 @@ class Sender:
             elif duplicate:
                 self._duplicates += 1
             self._last_window = window
+            self.widest = max(self.widest, window)
             self._edge = ack + window
             self._updated = max(self._updated, (start, ack))
         may_heed = may_heed and rejected and not (ancient or beyond)
