@@ -131,7 +131,6 @@ class Sender:
         if self.strict and self.is_old(start, tcp):
             window = max(0, self._edge - ack)
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
-        stale = ack == una and self.is_old(start, tcp)
         usable = not (ancient or beyond or rejected)
         dsack, good, bad = self._blocks(tcp, ack)
         # A window probe beyond the edge is refused again and again; that reports no loss.
@@ -154,7 +153,10 @@ class Sender:
             self._last_window = window
             self.widest = max(self.widest, window)
             self._edge = ack + window
-            self._updated = max(self._updated, (start, ack))
+            # Whoever takes the window of an older segment for its news takes its number as SND.WL1.
+            taken = (start, ack)
+            moved = ack > una and not self.strict
+            self._updated = taken if moved else max(self._updated, taken)
         may_heed = may_heed and rejected and not (ancient or beyond)
         if (usable and not stale) or may_heed:
             self.edge = max(self.edge, ack + window)
