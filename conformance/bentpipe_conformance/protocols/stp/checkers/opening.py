@@ -204,10 +204,15 @@ def _is_needlessly_refused(flow: Flow, at: At, reply: At) -> bool:
         return False
     if flow.ledger.elsewhere or len(flow.ledger.opened) >= MANY_CALLS:
         return False
+    before = (
+        other for other in flow.neighbours if other.iut_csn is not None and other.start < at.frame
+    )
+    last = {other.ends: other for other in sorted(before, key=lambda other: other.start)}
+    last.pop(flow.ends, None)  # it makes room (STP-CC-041)
     return all(
-        other.state_at(at.time - flow.due_s) == State.IDLE and other.state_at(at.time) == State.IDLE
-        for other in flow.neighbours
-        if other.iut_csn is not None and other.start < at.frame
+        other.state_at(time) == State.IDLE
+        for other in last.values()
+        for time in (at.time - flow.due_s, at.time)
     )
 
 
