@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bentpipe_conformance.engine.case import Case
-from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.checking import judge, occasion_missed
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured, Lane, LaneError, as_recorded
 from bentpipe_conformance.engine.peer import Crafted, NotReached
@@ -31,7 +31,8 @@ class Recording:
         profile: a profile of the suite.
         ics: the declared conformance statement.
         timing_error: seconds by which times in this case may be wrong.
-        not_reached: why the script did not reach its situation, or empty.
+        not_reached: why the script did not reach its situation, or empty; see
+            :class:`~bentpipe_conformance.engine.peer.NotReached`.
         broken: how the bed or the script broke, or empty.
         died: how the implementation ended, or empty.
     """
@@ -159,6 +160,10 @@ def judge_case(recording: Recording) -> Judgment:
     ]
     if not targets:
         return Verdict.UNSUPPORTED, "no target requirement applies", tuple(findings)
+    broken_by_that = recording.not_reached.partition(":")[0]
+    if broken_by_that in registry and declared(ics, registry[broken_by_that].condition):
+        targets = [*dict.fromkeys((*targets, broken_by_that))]
+        findings.append(Finding(broken_by_that, Verdict.FAIL, (), recording.not_reached))
     judged = {finding.requirement for finding in findings}
     for name in targets:
         if recording.died:
@@ -167,7 +172,7 @@ def judge_case(recording: Recording) -> Judgment:
         elif recording.broken:
             findings.append(Finding(name, Verdict.ERROR, (), recording.broken))
         elif name not in judged:
-            sentence = recording.not_reached or "the situation was not reached"
+            sentence = recording.not_reached or occasion_missed(item.suite, name)
             findings.append(Finding(name, Verdict.INCONCLUSIVE, (), sentence))
     relevant = [finding for finding in findings if finding.requirement in targets]
     verdict = within_case(finding.verdict for finding in relevant)

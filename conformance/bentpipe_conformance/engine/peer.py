@@ -33,7 +33,10 @@ SERVING_S, SERVING_RTTS = 60.0, 20.0
 
 
 class NotReached(Exception):
-    """The script could not bring the implementation into the situation it is about."""
+    """The script could not bring the implementation into the situation it is about.
+
+    The text begins with a requirement and a colon if the implementation breaks it by that.
+    """
 
 
 class ScapyPacket(Protocol):

@@ -42,8 +42,9 @@ class RangeSet:
             return
         self._shown = None
         del self._ranges[: self._behind(bound)]
-        if self._ranges and self._ranges[0][0] < bound:
-            self._ranges[0] = (bound, self._ranges[0][1])
+        if self._ranges:
+            left, right = self._ranges[0]
+            self._ranges[0] = max(left, bound), right
 
     def clear(self) -> None:
         """Remove everything."""

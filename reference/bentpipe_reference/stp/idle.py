@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple, Protocol
 
 from bentpipe_reference.stp import packets
@@ -96,8 +95,7 @@ class Idle:
         self._put = put
         self._refusals = RateLimit(config.answers_per_second)
         self._ends = RateLimit(config.answers_per_second)
-        # mypy takes the class's __hash__ for that of its instances.
-        self.cells = _cells(type(self))  # type: ignore[arg-type]
+        self.cells = _cells(type(self))
 
     def receive(self, packet: Packet, arrival: Arrival) -> None:
         """Handle one packet as the table says."""
@@ -204,7 +202,6 @@ def endak_for(end: End) -> Endak:
     return Endak(end.dport, end.sport, end.peer_csn & TAG_MASK, 0, end.csn)
 
 
-@cache
 def _cells(c: type[Idle]) -> Cells:
     return cells((
         row(Begin, "version other than 2", "send BGREJ, reason 4", _IDLE,

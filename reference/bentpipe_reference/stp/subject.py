@@ -17,6 +17,9 @@ from bentpipe_reference.stp.setup import Setup
 TICK_S = 0.5
 """How often a user checks a connection without events, seconds."""
 
+MEMORY_OCTETS = 400_000
+"""In the setting ``small-over-ip``: what is not given back is missed by the thirtieth call."""
+
 RATE_BPS = 600_000
 """Bits per second in the setting ``max-rate``."""
 
@@ -105,7 +108,9 @@ SUBJECT = Subject(
         "reordering": Setting(lambda setup: setup.configured(fifo=False), {"fifo": False}),
         "vbdc": Setting(lambda setup: setup.configured(path_class="vbdc"), {"path_class": "vbdc"}),
         "small-over-ip": Setting(
-            lambda setup: setup.configured(protocol=PROTOCOL, max_sd=1200, max_connections=8),
+            lambda setup: setup.configured(
+                protocol=PROTOCOL, max_connections=8, receive_memory=MEMORY_OCTETS
+            ),
             {},
             ip_protocol=PROTOCOL,
         ),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 
 from bentpipe_reference.stp import packets
 from bentpipe_reference.stp.actions import Actions
@@ -37,12 +36,10 @@ class Machine:
 
 def make_machine(guards: Guards, actions: Actions) -> Machine:
     """The state table with the methods of ``guards`` and ``actions``, for all states but idle."""
-    # mypy takes the class's __hash__ for that of its instances.
-    table = _table(type(guards), type(actions))  # type: ignore[arg-type]
+    table = _table(type(guards), type(actions))
     return Machine(guards, actions, table)
 
 
-@cache
 def _table(g: type[Guards], a: type[Actions]) -> Table:
     return {
         state: _cells(state, rows(g, a), g, a)

@@ -38,10 +38,8 @@ class Reassembly:
             if self.blocks:
                 self._fill()
             return
-        end = seq + len(payload)
-        for left, right in self._held.gaps(seq, end):
-            insort(self._pieces, (left, payload[left - seq : right - seq]))
-        self._held.add(seq, end)
+        if self._held.add(seq, seq + len(payload)):
+            insort(self._pieces, (seq, payload))
         grown = left, right = self._held.around(seq)
         self.blocks = [grown, *(block for block in self.blocks if not left <= block[0] < right)]
 

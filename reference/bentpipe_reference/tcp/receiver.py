@@ -52,14 +52,18 @@ class Receiver:
 
     def free_room(self) -> int:
         """Free octets of the receive buffer, as far as the window field can tell of them."""
-        free = max(0, self.config.receive_buffer - self.buffer.unread)
+        free = self.config.receive_buffer - self.buffer.unread
         return min(free, 0xFFFF << self.window_shift)
+
+    def gain(self) -> int:
+        """Octets by which the edge could advance."""
+        return self.rcv_nxt + self.free_room() - self.edge
 
     def update_edge(self) -> None:
         """Advance the advertised edge, never back (RFC 9293 section 3.8.6.2.2, SWS avoidance)."""
-        edge = self.rcv_nxt + self.free_room()
-        if edge - self.edge >= min(self.config.receive_buffer // 2, self.config.mss):
-            self.edge = edge
+        gain = self.gain()
+        if gain >= min(self.config.receive_buffer // 2, self.config.mss):
+            self.edge += gain
 
     def window_field(self) -> int:
         """The 16-bit field; rounded up to the scale, so that the edge never moves back."""
@@ -71,9 +75,7 @@ class Receiver:
 
     def window_update_due(self) -> bool:
         """Whether reading has made enough room to tell the peer (RFC 9293 section 3.8.6.2.2)."""
-        widest = 0xFFFF << self.window_shift
-        gain = self.rcv_nxt + min(self.free_room(), widest) - self.edge
-        return gain >= min(self.config.receive_buffer // 2, 2 * self.config.mss)
+        return self.gain() >= min(self.config.receive_buffer // 2, 2 * self.config.mss)
 
     def is_acceptable(self, seq: int, length: int) -> bool:
         """The segment acceptability test (RFC 9293 section 3.10.7.4)."""
@@ -114,7 +116,7 @@ class Receiver:
             self.fin_seq = seq + len(payload)
         if self.fin_seq is not None:
             payload = payload[: max(0, self.fin_seq - seq)]
-        payload = payload[: max(0, self.edge - seq)]
+        payload = payload[: self.edge - seq]
         if payload:
             self._take(seq, payload, now)
         if fin:

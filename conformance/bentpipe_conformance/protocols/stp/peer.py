@@ -224,16 +224,21 @@ class Peer(BasePeer[Stp, Connection]):
             NotReached: none came.
         """
         patience = self.patience if within is None else within
+        below = self.udp_port if self._encapsulation.kind == "udp" else 0
 
         def calls() -> list[int]:
             return [
                 place
                 for place, (_, packet) in enumerate(self.strays)
-                if isinstance(packet, Stp) and packet.type == BEGIN and packet.dport == port
+                if isinstance(packet, Stp)
+                and packet.type == BEGIN
+                and (packet.dport, packet.udp_dport) == (port, below)
             ]
 
         if not self.pump_until(lambda: bool(calls()), patience):
-            raise NotReached(f"no BEGIN from the implementation within {patience:.1f} s")
+            raise NotReached(
+                f"STP-CC-047: its user called, but no BEGIN came within {patience:.1f} s"
+            )
         place = calls()[0]
         # SDs may have followed the BEGIN before the connection was here to take them.
         (time, begin), *later = self.strays[place:]

@@ -20,6 +20,13 @@ from bentpipe_reference.stp.variables import Variables
 
 # Calling
 
+mutant("stp-never-calls", "STP-CC-047", "sends no BEGIN when its user calls")(
+    returning(Actions, Actions.send_first_begin, None)
+)
+mutant("stp-never-has-room", "STP-CC-012", "refuses every call for want of resources")(
+    returning(Idle, Idle.lacks_room, True)
+)
+
 
 @mutant("stp-calls-with-data", breaks="STP-CC-034")
 class CallsWithData(Actions):

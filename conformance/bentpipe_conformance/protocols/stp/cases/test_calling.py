@@ -64,7 +64,15 @@ def test_calling_with_a_cookie_nobody_answers(peer: Peer) -> None:
     peer.wait(35.0)
 
 
-@case("STP-CC-010", "STP-CC-039", "STP-CC-040", "STP-PF-009", "STP-PF-017", needs=("active_open",))
+@case(
+    "STP-CC-047",
+    "STP-CC-010",
+    "STP-CC-039",
+    "STP-CC-040",
+    "STP-PF-009",
+    "STP-PF-017",
+    needs=("active_open",),
+)
 def test_calling_several_times(peer: Peer) -> None:
     """Later calls have newer CSNs, and begin with the cookie of the BGAK before and with data."""
     for max_sd, octets in ((800, 8), (1200, 32), (400, 31), (1400, 9), (1400, 16)):
@@ -78,18 +86,25 @@ def test_calling_several_times(peer: Peer) -> None:
 
 @case("STP-CC-039", "STP-CC-016", needs=("active_open",))
 def test_calling_after_a_call_that_failed(peer: Peer) -> None:
-    """Cookies from before are not used any more, and the V flag is set until a call has opened."""
-    for reason in (3, CALL_ANEW):
+    """Cookies from before are not used any more, and the V flag is set until a call has opened.
+
+    A call made before the failure does not count, whether it is answered before or after it.
+    """
+    for reason, late in ((3, False), (CALL_ANEW, False), (3, True)):
         connection = peer.summon("send")
         connection.bgak()
         connection.receive(2)
         connection.abort()
         peer.wait(PAUSE_S)
         failing, open_ = (peer.summon("send", anew=False) for _ in range(2))
-        open_.bgak()
-        peer.wait(peer.rtt + PAUSE_S)
+        if not late:
+            open_.bgak()
+            peer.wait(peer.rtt + PAUSE_S)
         failing.reject(reason, cookie=None)
         peer.wait(peer.rtt + PAUSE_S)
+        if late:
+            open_.bgak()
+            peer.wait(peer.rtt + PAUSE_S)
         again = peer.summon("send")
         again.reject(CALL_ANEW)
         peer.await_anew(again).bgak()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.cases.steps import (
     BATCH,
+    CREDIT,
     PAUSE_S,
     connected,
     go_on,
@@ -148,6 +149,19 @@ def test_ready_ustat_gives_credit(connection: Connection, base: int) -> None:
     connection.receive(base + 16, credit=8)
 
 
+@holding("STP-DT-011")
+def test_ready_stat_permits_less_than_it_acknowledges(connection: Connection, base: int) -> None:
+    """N(MR) below N(R) is no credit, and no credit of nearly all numbers either."""
+    for less in (1, 4, CREDIT):
+        connection.stat(
+            n_r=base + CREDIT, n_mr=base + CREDIT - less, elements=(), n_ps=0, timestamp=0
+        )
+        go_on(connection, PAUSE_S)
+    go_on(connection, connection.rtt + GIVEN_S)
+    connection.stat(n_mr=base + CREDIT + 4, elements=(), n_ps=0, timestamp=0)
+    connection.receive(base + 2 * CREDIT, credit=CREDIT)
+
+
 @connected("STP-DT-007", to="chargen", credit=256)
 def test_ready_stat_repeats_less_credit(connection: Connection) -> None:
     """N(MR) falls from one STAT to the next, below N(R) at last: what was permitted stays so."""
@@ -287,6 +301,17 @@ def test_ready_echo_is_held_up(connection: Connection) -> None:
         octets += len(connection.sd(size, poll=True).data)
         connection.serve(lambda most=octets: len(connection.reception.stream) >= most, credit=BATCH)  # type: ignore[misc]
     connection.release()
+
+
+@connected("STP-CC-022", "STP-DT-020", to="echo", credit=4, aborted=False)
+def test_ready_abort_of_an_echo_that_is_held_up(connection: Connection) -> None:
+    """The peer aborts while an echo has more than it may send: the connection is gone at once."""
+    size = min(connection.max_sd or LEAST_MAX_SD, connection.peer_max_sd or LEAST_MAX_SD)
+    _use_up(connection, size)
+    connection.abort()
+    connection.wait(PAUSE_S)
+    connection.poll()
+    connection.wait(2 * connection.rtt + PAUSE_S)
 
 
 def _use_up(connection: Connection, size: int) -> None:

@@ -47,6 +47,13 @@ def _call(flow: Flow) -> At | None:
     return next(begins, None) if flow.iut_calls else None
 
 
+@checker("STP-CC-047")
+def calls_begin_with_a_begin(flow: Flow, context: Context) -> Findings:
+    """An endpoint whose user calls sends a BEGIN (section 5.1); a script says where none came."""
+    if flow.iut_calls and flow.begins:
+        yield context.holds("the user's call began with a BEGIN", flow.begins[0])
+
+
 @checker("STP-CC-002")
 def early_data_within_early_credit(flow: Flow, context: Context) -> Findings:
     """Before its BEGIN is acknowledged, a caller sends at most four SDs (section 5.1)."""

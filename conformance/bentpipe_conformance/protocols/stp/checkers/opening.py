@@ -38,6 +38,10 @@ SERVICES = (ECHO, DISCARD, CHARGEN)
 """Ports on which somebody listens for sure."""
 
 
+MANY_CALLS = 100
+"""Calls within 900 s whose cookies an endpoint may have no room to remember (STP-CC-012)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Due:
     """What a BEGIN must be answered with.
@@ -182,7 +186,34 @@ def begins_are_answered(flow: Flow, context: Context) -> Findings:
                     expected=f"N(R) ISS + {most_r} at most", actual=f"ISS + {told}",
                 )  # fmt: skip
                 continue
+        if replies and _is_needlessly_refused(flow, at, replies[0]):
+            yield context.violated(
+                "a call was refused for want of resources, though there was no other connection",
+                at, replies[0],
+            )  # fmt: skip
+            continue
         yield from _answered(flow, context, at, due, replies)
+
+
+def _is_needlessly_refused(flow: Flow, at: At, reply: At) -> bool:
+    """Whether a BGREJ says that there are no resources, though nothing can have used them up.
+
+    What the IUT did before, and for other addresses, only the trace of a case tells.
+    """
+    if not flow.whole or reply.stp.type != codec.BGREJ or reply.stp.reason != NO_RESOURCES:
+        return False
+    if flow.ledger.elsewhere or len(flow.ledger.opened) >= MANY_CALLS:
+        return False
+    before = (
+        other for other in flow.neighbours if other.iut_csn is not None and other.start < at.frame
+    )
+    last = {other.ends: other for other in sorted(before, key=lambda other: other.start)}
+    last.pop(flow.ends, None)  # it makes room (STP-CC-041)
+    return all(
+        other.state_at(time) == State.IDLE
+        for other in last.values()
+        for time in (at.time - flow.due_s, at.time)
+    )
 
 
 @checker("STP-CC-015")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bentpipe_conformance.protocols.stp.numbers import ECHO
-from bentpipe_conformance.protocols.stp.replay.events import Event, SdHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import Event, ReportSent, SdHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
 
@@ -18,30 +18,39 @@ def echoes(flow: Flow) -> bool:
 class Echo:
     """Octets that the IUT has received in sequence, and octets that it has sent first.
 
-    ``sure`` turns False with an SD that it may have discarded.
+    ``sure`` turns False with an SD that it may have discarded; what it has acknowledged since, it
+    has received all the same.
     """
 
     heard: int = 0
     echoed: int = 0
     sure: bool = True
+    _acknowledged: int = 0
+    _below: int = 0
     _following: int = 0
     _sizes: dict[int, int] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
         """Count an event of the connection."""
         if isinstance(event, SdHeard):
-            self.sure = self.sure and not (event.beyond or event.misfit)
+            if event.beyond or event.misfit:
+                self.sure = False
+                return
             self._sizes.setdefault(event.number, len(event.stp.data))
             while self._following in self._sizes:
                 self.heard += self._sizes[self._following]
                 self._following += 1
         elif isinstance(event, SdSent) and event.new:
             self.echoed += len(event.stp.data)
+        elif isinstance(event, ReportSent):
+            while self._below < min(event.n_r, self._following):
+                self._acknowledged += self._sizes[self._below]
+                self._below += 1
 
     @property
     def left(self) -> bool:
         """Whether something surely awaits being sent back."""
-        return self.sure and self.echoed < self.heard
+        return self.echoed < (self.heard if self.sure else self._acknowledged)
 
     @property
     def done(self) -> bool:

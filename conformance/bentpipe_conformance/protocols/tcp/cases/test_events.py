@@ -161,6 +161,8 @@ ROWS = (
            RETRANSMITTED, happen=_window([2], (0,) * 12)),
     Events("two-losses-and-the-window-stands", "Two are lost while the right edge stands still.",
            RETRANSMITTED, happen=_window([1, 6], (0,) * 12)),
+    Events("two-losses-and-the-window-opens-late", "Two are lost; the second repair opens it.",
+           RETRANSMITTED, happen=_window([1, 6], (0,) * 11 + (40,) * 4)),
     Events("loss-of-a-retransmission", "A segment and its retransmission are lost.",
            RETRANSMITTED, happen=_lost(lambda first: {first + 2: 2})),
     Events("loss-of-a-retransmission-and-of-another", "A retransmission and another are lost.",

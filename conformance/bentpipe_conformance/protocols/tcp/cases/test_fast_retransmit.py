@@ -58,12 +58,37 @@ def test_established_small_reports(connection: Connection) -> None:
     connection.grow(16)
     first, _, third, *_ = connection.collect(0)
     connection.ack(first.end)
-    for octets in (100, 200, 300):
+    for octets in (1, 200, 300):
         connection.ack(first.end, sack=[(third.start, third.start + octets)])
     connection.collect(0.5 * connection.rtt)
     connection.reception.delivered = connection.highest
     connection.ack()
     connection.receive_more(4)
+
+
+@connected("SNR-FR-003", "SNR-SAK-015", needs=("sack_sender", "rack=no"), profiles=("rfc",))
+def test_established_scattered_small_reports(connection: Connection) -> None:
+    """Two separate ranges above a hole start no recovery, a third does, however small they are.
+
+    Two acknowledgments report them, so that their number decides and not that of duplicates.
+    """
+    connection.grow(16)
+    first, _, *rest = connection.collect(0)
+    connection.ack(first.end)
+    small = [(item.start + 100, item.start + 200) for item in rest[:3]]
+    connection.ack(first.end, sack=small[:2])
+    connection.collect(0.3 * connection.rtt)
+    connection.ack(first.end, sack=small[::-1])
+    connection.collect(1.2 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(4)
+
+
+@connected("SNR-CON-034", sack=False)
+def test_opened_first_segment_lost(connection: Connection) -> None:
+    """The very first segment is lost: with a larger initial window three duplicates tell."""
+    connection.receive(40, losing=[0])
 
 
 @connected("SNR-FR-001", "SNR-FR-007", sack=False)

@@ -41,6 +41,27 @@ def test_recovery_partial_acknowledgments(connection: Connection) -> None:
     connection.receive(150, losing=[22, 25, 28, 90, 93, 96])
 
 
+@connected("SNR-CON-034", sack=False)
+def test_recovery_partial_acknowledgments_within_segments(connection: Connection) -> None:
+    """Partial acknowledgments of half a segment, then of all but an octet of what recovery repairs.
+
+    Without SACK, as from a receiver that keeps octets.
+    """
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    half = connection.segment // 2
+    _repeat(connection, lost.start, len(rest))
+    await_again(connection, lost.start, "a fast retransmit")
+    recover = connection.highest
+    for reached in (lost.start + half, lost.end + half, recover - 1):
+        connection.ack(reached)
+        connection.collect(0.6 * connection.rtt)
+    take_round(connection)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(20)
+
+
 @connected("SNR-REC-002", sack=False)
 def test_recovery_burst_of_losses(connection: Connection) -> None:
     """Three losses in a window reduce the window once.

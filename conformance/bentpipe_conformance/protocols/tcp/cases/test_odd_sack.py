@@ -42,13 +42,27 @@ def test_acknowledgment_malformed_option(connection: Connection) -> None:
 
 @connected("SNR-SAK-014", needs=SACK)
 def test_acknowledgment_duplicate_report(connection: Connection) -> None:
-    """A D-SACK block tells of a duplicate, not of a loss."""
+    """A D-SACK block tells of a duplicate, not of a loss, however often.
+
+    It lies below the acknowledgment number, touches it, or lies in what the next block reports.
+    """
     connection.grow(8)
-    for _ in range(3):
+    for _ in range(2):
         segment, una = connection.segment, connection.delivered
         connection.send_odd(sack=[(una - 2 * segment, una - segment)])
         connection.send_odd(sack=[(una - segment, una)])
+        connection.send_odd(sack=[(una - segment, una)])
+        connection.send_odd(sack=[(una - 2 * segment, una)])
         connection.receive_more(6)
+    connection.grow(8)
+    lost, second, third, *_ = (item for item in connection.collect(0) if item.has_data)
+    held = (second.start, third.end)
+    connection.ack(lost.start, sack=[held])
+    for block in ((second.start, second.end), (third.start, third.end), held):
+        connection.send_odd(ack=lost.start, sack=[block, held])
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(6)
 
 
 @connected("SNR-SAK-016", sack=False, window=8 * SEGMENT, syn_window=8 * SEGMENT)

@@ -219,6 +219,22 @@ def test_timeout_later_reports_of_held_data(connection: Connection) -> None:
     connection.receive(base + 24)
 
 
+@connected("SNR-SAK-002", "SNR-RTO-009", needs=SACK)
+def test_timeout_reports_of_the_middle(connection: Connection) -> None:
+    """After a timeout the middle of a flight is reported held; both its ends are missing.
+
+    What the acknowledgment has passed makes no more room.
+    """
+    connection.grow(16)
+    batch = connection.discard(0)
+    for item in batch[4:9]:
+        connection.hold(item)
+    end = connection.highest
+    connection.take(await_again(connection, batch[0].start, "a timeout", TIMEOUT_S))
+    connection.serve(lambda: connection.delivered >= end)
+    connection.receive_more(12)
+
+
 def _lose_head(connection: Connection, base: int, lost: int) -> None:
     """Keep silent until the first of ``lost`` segments from ``base`` on is retransmitted."""
     segment = connection.segment

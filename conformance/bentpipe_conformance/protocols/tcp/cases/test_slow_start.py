@@ -75,16 +75,26 @@ def test_recovered_further_growth_without_sack(connection: Connection) -> None:
     connection.receive(110, losing=[14])
 
 
-def _lose_window(connection: Connection, timeouts: int, then: int) -> None:
+def _lose_window(
+    connection: Connection, timeouts: int, then: int, *, flight: int = 16, ack_every: int = 1
+) -> None:
     """Lose a window, and what timeouts send again but for the last; then receive on."""
-    connection.grow(16)
+    connection.grow(flight)
     outstanding, lost = connection.highest, connection.delivered
     connection.discard(0)
     connection.take(await_retransmissions(connection, lost, timeouts))
-    connection.receive(outstanding // connection.segment + then)
+    connection.receive(outstanding // connection.segment + then, ack_every=ack_every)
 
 
-@connected("SNR-CA-002", "SNR-RTO-009", "SNR-RTO-012", "SNR-RTO-017", "SNR-CON-037", sack=False)
+@connected(
+    "SNR-CA-002",
+    "SNR-RTO-009",
+    "SNR-RTO-012",
+    "SNR-RTO-017",
+    "SNR-CON-037",
+    "SNR-ACK-009",
+    sack=False,
+)
 def test_window_lost_growth_after_timeout(connection: Connection) -> None:
     """A whole window is lost: slow start up to the reduced share, then congestion avoidance."""
     _lose_window(connection, timeouts=1, then=45)
@@ -94,6 +104,19 @@ def test_window_lost_growth_after_timeout(connection: Connection) -> None:
 def test_window_lost_growth_after_timeout_with_sack(connection: Connection) -> None:
     """The same with SACK, which has nothing to report: everything sent is missing."""
     _lose_window(connection, timeouts=1, then=45)
+
+
+@connected("SNR-CA-002", "SNR-RTO-009", sack=False)
+def test_windows_lost_growth_after_each_timeout(connection: Connection) -> None:
+    """When the first window is repaired the next one is lost: half of that ends slow start."""
+    _lose_window(connection, timeouts=1, then=2, flight=32)
+    _lose_window(connection, timeouts=1, then=45, flight=12)
+
+
+@connected("SNR-RTO-009", "SNR-RTO-012", sack=False)
+def test_window_lost_then_every_second_acknowledged(connection: Connection) -> None:
+    """While a window is repaired, each acknowledgment covers two segments."""
+    _lose_window(connection, timeouts=1, then=4, flight=24, ack_every=2)
 
 
 @connected("SNR-CA-003", "SNR-RTO-009", "SNR-RTO-012", profiles=("rfc",), sack=False)

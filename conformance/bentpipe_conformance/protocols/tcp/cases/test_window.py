@@ -7,7 +7,12 @@ from typing import Any
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import TIMEOUT_S
+from bentpipe_conformance.protocols.tcp.cases.steps import (
+    PAUSE_S,
+    TIMEOUT_S,
+    show_silence,
+    take_round,
+)
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -49,10 +54,44 @@ def test_established_window_field_of_a_few(connection: Connection) -> None:
     connection.receive(24)
 
 
-def _close_window(peer: Peer) -> Connection:
-    """A connection whose window was filled and then closed, everything being acknowledged."""
+@connected("SNR-WIN-001", window_scale=None, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
+def test_old_segments_with_other_windows(connection: Connection) -> None:
+    """Segments older than the latest offer a large window, and repeat the edge of a small one.
+
+    They are acceptable since they end with new data; the second acknowledges new data as well.
+    """
+    connection.receive(12)
+    connection.send_data(100)
+    connection.collect(0.4 * connection.rtt)
+    connection.ack()
+    connection.wait(0.3 * connection.rtt)
+    connection.window = 0xFFFF
+    connection.send_data(100, at=50)
+    connection.next_offset = 150
+    connection.window = SMALL_WINDOW
+    connection.ack()
+    edge = connection.delivered + SMALL_WINDOW
+    connection.collect(0.6 * connection.rtt)
+    connection.window = edge - connection.delivered
+    connection.send_data(100, at=100)
+    connection.next_offset = 200
+    take_round(connection)
+    connection.window = SMALL_WINDOW
+    connection.receive_more(12)
+
+
+def _close_window(peer: Peer, *, first: int | None = None, sack: bool = True) -> Connection:
+    """A connection whose window was filled and then closed, everything being acknowledged.
+
+    ``first`` is what its SYN and the acknowledgment after it offer.
+    """
     size = CLOSING_WINDOW
-    connection = peer.connect(mss=SEGMENT, window_scale=0, window=size, syn_window=size)
+    first = size if first is None else first
+    connection = peer.connect(
+        mss=SEGMENT, window_scale=0, window=first, syn_window=first, sack=sack
+    )
+    if first < size:
+        connection.ack(window=size)
     connection.grow(4)
     connection.collect(0)
     connection.ack(window=0)
@@ -75,6 +114,48 @@ def test_window_closed_then_opened(peer: Peer) -> None:
     _reopen(connection)
 
 
+@case("SNR-WIN-003", "SNR-WIN-004")
+def test_window_closed_from_the_start(peer: Peer) -> None:
+    """The window is closed before the first data leaves; two probes are answered, then it opens."""
+    connection = peer.connect(mss=SEGMENT, window_scale=0, window=0, syn_window=0)
+    for _ in range(2):
+        if connection.next(PATIENCE_S) is None:
+            break
+        connection.ack(window=0)
+    _reopen(connection)
+
+
+@case("SNR-WIN-007")
+def test_window_reopened_and_a_loss(peer: Peer) -> None:
+    """What first follows a closure is lost; without SACK, duplicates tell."""
+    connection = _close_window(peer, sack=False)
+    for _ in range(2):
+        if connection.next(PATIENCE_S) is None:
+            break
+        connection.ack(window=0)
+    first = connection.delivered // SEGMENT
+    connection.ack(window=16 * SEGMENT)
+    connection.receive(first + 30, losing=[first])
+
+
+@case("SNR-WIN-001")
+def test_window_closed_with_an_octet_left(peer: Peer) -> None:
+    """The window closes with one octet left to send, which a probe delivers; then nothing waits."""
+    connection = peer.connect("echo", window_scale=None, window=1000, syn_window=1000)
+    connection.send(pattern(0, 1001), flags=ACK | PSH)
+    connection.serve(lambda: connection.delivered >= 1000, within=TIMEOUT_S)
+    connection.ack(window=0)
+    while connection.delivered < 1001:
+        segment = connection.next(PATIENCE_S)
+        if segment is None:
+            raise NotReached("the last octet was not sent")
+        connection.hold(segment)
+        connection.ack(window=0)
+    connection.wait(PATIENCE_S)
+    connection.ack(window=1000)
+    connection.wait(PAUSE_S)
+
+
 @case("SNR-WIN-006", "SNR-WIN-007")
 def test_window_closed_for_minutes(peer: Peer) -> None:
     """The window stays closed for many minutes, every probe being answered."""
@@ -82,7 +163,7 @@ def test_window_closed_for_minutes(peer: Peer) -> None:
     began = peer.now()
     while peer.now() - began < CLOSED_S:
         if connection.next(250.0) is None:
-            raise NotReached("the probes ended")
+            raise show_silence(connection, "the probes ended")
         connection.ack(window=0)
     _reopen(connection)
 
@@ -118,14 +199,19 @@ def _shrink(connection: Connection, wide: int) -> None:
 
 @case("SNR-WIN-010")
 def test_window_opens_a_little_at_a_time(peer: Peer) -> None:
-    """A closed window opens by less than a segment, several times before any timer expires."""
-    connection = _close_window(peer)
-    edge = connection.delivered
-    for octets in (100, 250, 400):
-        connection.ack(window=edge + octets - connection.delivered)
-        connection.collect(0.2)
-    connection.ack(window=CLOSING_WINDOW)
-    connection.receive(edge // SEGMENT + 8)
+    """A closed window opens by less than a segment, several times before any timer expires.
+
+    Once after a connection has begun with an offer as small.
+    """
+    for first in (CLOSING_WINDOW, 150):
+        connection = _close_window(peer, first=first)
+        edge = connection.delivered
+        for octets in (100, 250, 400):
+            connection.ack(window=edge + octets - connection.delivered)
+            connection.collect(0.2)
+        connection.ack(window=CLOSING_WINDOW)
+        connection.receive(edge // SEGMENT + 8)
+        connection.abort()
 
 
 @connected("SNR-CON-034", to="echo", iss=MODULUS - 2500, **TIGHT)
@@ -162,12 +248,11 @@ def _take_all(connection: Connection, octets: int) -> None:
 def test_window_full_when_the_stream_ends(peer: Peer) -> None:
     """The echo fills the window exactly, or all but an octet of it, when its stream ends.
 
-    The FIN has no room until the window opens.
+    The FIN has no room until the window opens. Once the window is filled in two halves, the second
+    of which leaves when the stream has ended.
     """
-    for room in (0, 1):
-        connection = peer.connect(
-            "echo", window_scale=None, window=1000 + room, syn_window=1000 + room
-        )
+    for room, window in ((0, 1000), (1, 1001), (0, 500)):
+        connection = peer.connect("echo", window_scale=None, window=window, syn_window=window)
         connection.send(pattern(0, 1000), flags=ACK | PSH | FIN)
         connection.collect(peer.rtt + 0.8)
         while connection.delivered < min(connection.highest, 1000):

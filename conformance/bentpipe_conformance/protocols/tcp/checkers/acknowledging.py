@@ -10,7 +10,7 @@ from bentpipe_reference.common.ranges import RangeSet
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
-from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
+from bentpipe_conformance.protocols.tcp.codec import PSH, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
@@ -43,24 +43,26 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     last: Reply | None = None
     sent = 0
     replies = {reply.packet.number: reply for reply in flow.replies}
-    ends = {item.packet.number: item.end for item in flow.arrivals}
+    arrivals = {item.packet.number: item for item in flow.arrivals}
     # What is only an acknowledgment, and taken for one, has no answer.
     mute = {a.packet.number: a.tcp for a in flow.acks if a.acceptable and not a.tcp.length}
     first, offer = flow.handshake.answer, flow.handshake.offer
     if first is None or offer is None:
         return
-    edge = 0
+    edge = first.window
     for packet in flow.packets:
         if not packet.outgoing:
+            if last is None and packet.content is not None and packet.content.flags & SYN:
+                continue  # the SYN-ACK answers it
             tcp = mute.get(packet.number)
             # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it;
             # it is at the next expected octet, the window being closed.
             at = edge if tcp is None else nearest(tcp.seq - offer.seq - 1, edge)
             if at >= edge and (tcp is None or last is None or at != last.ack):
-                end = ends.get(packet.number, -1)
+                arrival = arrivals.get(packet.number)
                 # A duplicate is answered whatever an answer to others covers.
-                again = last is not None and 0 <= end <= last.ack
-                owed.append(math.inf if again else end)
+                again = arrival is not None and arrival.duplicate
+                owed.append(math.inf if again else -1 if arrival is None else arrival.end)
             continue
         reply = replies.get(packet.number)
         if reply is None:
@@ -69,9 +71,10 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
         start = nearest(tcp.seq - first.seq - 1, sent)
         probe, sent = start < sent, max(sent, start + tcp.length)
         if tcp.length or probe:
-            if last is not None and reply.ack > last.ack:
+            known = 0 if last is None else last.ack
+            if reply.ack > known:
                 # What it acknowledges for the first time needs no other answer.
-                owed = [end for end in owed if not last.ack < end <= reply.ack]
+                owed = [end for end in owed if not known < end <= reply.ack]
                 last = reply
             continue
         if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:

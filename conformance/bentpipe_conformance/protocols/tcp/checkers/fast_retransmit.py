@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -15,9 +16,10 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     Moment,
     acts_at_once,
     answer_window,
+    may_be_tail_probe,
     reaction,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 REORDERING_WINDOW_SHARE = 0.2
@@ -34,7 +36,7 @@ def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
 
 def _nothing_retransmitted(context: Context, m: Moment, when: str, expected: str) -> Finding:
     """The finding about an acknowledgment that must cause no retransmission."""
-    if caused := m.retransmissions:
+    if caused := [s for s in m.retransmissions if not may_be_tail_probe(s, context.ics)]:
         sentence = f"offset {caused[0].start} was retransmitted {when}"
         actual = "a retransmission"
         return context.violated(sentence, caused[0], m.ack, expected=expected, actual=actual)
@@ -73,6 +75,8 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
             continue
         if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
             continue
+        if context.permitted("newer_is_update", False) and _began_with_update(flow, ack):
+            continue
         if needs_sack and m.informative < DUPLICATE_THRESHOLD:
             continue
         by_time = needs_sack and context.ics.get("rack", True)
@@ -82,6 +86,14 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
         if ack.ack == 0 and context.permitted("first_octet_exempt", False):
             continue
         yield from _answer_to_third(flow, context, m)
+
+
+def _began_with_update(flow: Flow, third: Ack) -> bool:
+    """Whether the first duplicate of a row begins beyond the acknowledgment before it."""
+    at = bisect_right(flow.acks, third.packet.number, key=lambda item: item.packet.number)
+    acceptable = [item for item in flow.acks[:at] if item.acceptable]
+    *_, before, first, _, _ = acceptable
+    return older(before.tcp.seq, first.tcp.seq)
 
 
 def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
@@ -151,7 +163,7 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
         # Only the first starts recovery; others that the same acknowledgment causes belong to it.
         early = [
             sent for sent in m.retransmissions[:1]
-            if not (_evidence(sent, m, flow, kinds) or _may_be_tail_probe(sent, m, context))
+            if not (_evidence(sent, m, flow, kinds) or may_be_tail_probe(sent, context.ics))
         ]  # fmt: skip
         if early:
             yield context.violated(
@@ -164,16 +176,6 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
             )
         elif not m.retransmissions and not _evidence(None, m, flow, kinds):
             yield context.holds(f"no retransmission with {octets(ack.sacked)} octets held", ack)
-
-
-def _may_be_tail_probe(sent: Sent, m: Moment, context: Context) -> bool:
-    """Whether a retransmission may be a tail loss probe (RFC 8985 section 7.3).
-
-    Its timer may have been started before the report and expire soon after it by chance.
-    """
-    tail = m.ack.ack < sent.start and sent.end >= sent.max
-    by_timer = sent.since_arrival > PROMPT_S and sent.transmission == 2
-    return bool(context.ics.get("tlp", True)) and tail and by_timer
 
 
 def evidence_kinds(context: Context) -> list[str]:
@@ -235,7 +237,14 @@ def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, fl
             break
     else:
         return False
-    return (time - own) - (m.ack.time - newest) >= REORDERING_WINDOW_SHARE * m.rtt
+    return (time - own) - (_last_news(flow, m.ack) - newest) >= REORDERING_WINDOW_SHARE * m.rtt
+
+
+def _last_news(flow: Flow, ack: Ack) -> float:
+    """When an acknowledgment, or one before it, last told of new data delivered."""
+    at = bisect_right(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
+    told = (item.time for item in reversed(flow.acks[:at]) if item.newly_sacked or item.advance)
+    return next(told, ack.time)
 
 
 @checker("SNR-FR-004")

@@ -7,13 +7,14 @@ import math
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
+from bentpipe_conformance.protocols.tcp.codec import ACK
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     answer_within,
     still_receiving,
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Reply, Sent
-from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
+from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, MOST_OPTIONS, Flow
 
 OPENED_S = 1.0
 """Seconds within which a window opens once its user has read everything."""
@@ -24,10 +25,12 @@ _TIMESTAMPS = 12
 def _least(flow: Flow, widest: int) -> int:
     """The smallest window worth offering (RFC 9293 section 3.8.6.2.2, Fr being a half).
 
-    Its measure is Eff.snd.MSS, which the peer's SYN may have made small.
+    Its measure is Eff.snd.MSS: the peer's SYN and the options that segments carry make it smaller.
     """
     answer = flow.handshake.answer
     mss = min((answer.mss if answer is not None else None) or DEFAULT_MSS, flow.mss)
+    if flow.handshake.sack:
+        return min(mss - MOST_OPTIONS, widest // 2)
     return min(mss - (_TIMESTAMPS if flow.handshake.timestamps else 0), widest // 2)
 
 
@@ -44,14 +47,15 @@ def no_silly_window(flow: Flow, context: Context) -> Findings:
     answer = flow.handshake.answer
     if answer is None:
         return
-    widest = answer.window
-    edge, offer, shrunk = 0, None, False
+    edge = widest = answer.window
+    offer, shrunk = None, False
     closed = next((item.end for item in flow.arrivals if item.fin), math.inf)
     for reply in flow.replies:
         if reply.ack >= closed:
             return  # nothing can follow the peer's FIN, whatever is offered
         least = _least(flow, widest)
-        if reply.window_edge >= edge + _unit(flow) and offer is not None:
+        offer = offer or reply
+        if reply.window_edge >= edge + _unit(flow):
             if reply.window + _unit(flow) <= least:
                 moved = reply.window_edge - edge
                 sentence = f"the window grew by {moved} octets to {reply.window}"
@@ -107,6 +111,8 @@ def probe_is_answered(flow: Flow, context: Context) -> Findings:
         closed = arrival.window_edge <= arrival.expected == arrival.start
         if not closed or arrival.may_be_stale or arrival.lacks_timestamp:
             continue
+        if not arrival.tcp.flags & ACK:
+            continue  # no probe; many drop it before they look at its number
         answer = answer_within(flow, arrival, LONGEST_DELAY_S)
         if answer.timely == "in time" and answer.reply is not None:
             yield context.holds("a probe of the closed window was answered", answer.reply, arrival)

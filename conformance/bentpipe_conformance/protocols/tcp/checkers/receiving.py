@@ -87,12 +87,12 @@ def delay_at_most_half_a_second(flow: Flow, context: Context) -> Findings:
 @checker("SNR-RCV-004")
 def every_second_full_segment(flow: Flow, context: Context) -> Findings:
     """Every second full-sized segment is acknowledged (RFC 9293 section 3.8.6.3, SHLD-19)."""
-    # Exercised by every second of full-sized segments that arrive in sequence.
+    # Exercised by full-sized segments in sequence that carry two segments' worth of data. Without
+    # options two do; RFC 5681 section 4.2 counts in RMSS, which options do not lessen.
     if flow.handshake.answer is None:
         return
     mss = flow.handshake.answer.mss or DEFAULT_MSS
-    wanted = int(context.permitted("segments", 2))
-    what = f"full-sized segment {wanted} that is not acknowledged"
+    wanted = int(context.permitted("segments", 2)) * mss
     row: list[Arrival] = []
     for arrival in still_receiving(flow):
         # A longer one was merged from several by receive offload, so they cannot be counted.
@@ -103,12 +103,17 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
         elif arrival.payload + len(option_octets(arrival.packet)) >= mss:
             row.append(arrival)
         before, row = row, [item for item in row if item.end > arrival.last_ack]
-        if len(before) >= wanted > len(row):
+        if _carried(before) >= wanted > _carried(row):
             sentence = "a full-sized segment was acknowledged before the next came"
             yield context.holds(sentence, arrival, before[0])
-        elif len(row) >= wanted:
+        elif _carried(row) >= wanted:
             answer = answer_at_once(flow, arrival, acknowledging(row[0].end))
+            what = f"full-sized segment {len(row)} that is not acknowledged"
             yield from _timely(context, answer, what)
+
+
+def _carried(row: list[Arrival]) -> int:
+    return sum(arrival.payload for arrival in row)
 
 
 @checker("SNR-RCV-005")

@@ -108,12 +108,13 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Findi
                 continue
             if not report.eligible:
                 continue
-            again = [s for s in ack.responses if s.retransmission and not board.timed(s)]
+            again = [sent for sent in ack.responses if sent.retransmission]
+            sure = [sent for sent in again if not board.timed(sent)]
             # What a user has just written leaves as well.
             new = [sent for sent in ack.responses if sent.new and data_waited(flow, ack)]
             # On a partial acknowledgment rule 4 calls for output in any case.
             new = [] if ack.advance else new
-            if len(again) == 1 and not new:
+            if len(sure) <= 1 <= len(again) and not new:
                 sentence = f"{again[0].span} alone answered the acknowledgment"
                 yield context.holds(sentence, ack, again[0])
             else:
@@ -195,7 +196,10 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
             continue
         if report.reordered or report.forgiven or report.una_repeats:
             continue
-        if report.above < 3 * largest_segment(flow) or ack.duplicates >= DUPLICATE_THRESHOLD:
+        if ack.duplicates >= DUPLICATE_THRESHOLD:
+            continue
+        scattered = not context.ics.get("rack", True) and len(ack.sacked) >= DUPLICATE_THRESHOLD
+        if report.above < 3 * largest_segment(flow) and not scattered:
             continue
         end = ack.time + allowed
         soon = (sent for sent in flow.sent if ack.time <= sent.time <= end)

@@ -11,6 +11,7 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import held_segments
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.moments import may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -39,6 +40,8 @@ def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Findings:
     # Exercised by every retransmission while something is held, timeouts aside.
     for repeat in _repeats(flow, context):
         if repeat.going_back or not (repeat.held or repeat.missing):
+            continue
+        if repeat.held and may_be_tail_probe(repeat.sent, context.ics):
             continue
         yield judged(
             context,

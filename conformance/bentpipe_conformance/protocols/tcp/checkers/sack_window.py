@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, until_violated
-from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
+from bentpipe_conformance.protocols.tcp.replay.recovery import may_be_undone
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -68,10 +68,12 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
         if last is not None:
             if last.window_edge - last.end < 2 * smss:
                 return
-            limit = max(limit, share * last.outstanding + slack)
+            recent = flow.between(last.time - minimum_rtt(flow), first.time)
+            shown = max(sent.outstanding for sent in (last, *recent) if not sent.sacked)
+            limit = max(limit, share * shown + slack)
     for step in recovery.steps:
         before, sent = step.before, step.sent
-        if sent.timed or _undone(first, sent.cause):
+        if sent.timed or may_be_undone(first, sent.cause):
             return
         pipe = (before.least if rack else before.pipe) + sent.length
         reduced = share * step.delivered + 2 * smss
@@ -80,19 +82,6 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
             continue
         sentence = f"{sent.span} made {pipe} octets in the network; it was {recovery.flight}"
         yield at_most(context, pipe, limit, sentence, sent, recovery.episode.first)
-
-
-def _undone(first: Sent, cause: Ack | None) -> bool:
-    """Whether a retransmission has proved unnecessary, so that the window may be restored.
-
-    Its data is reported received twice (RFC 3708), or new data was acknowledged by an echo older
-    than the fast retransmission (RFC 3522, RFC 4015).
-    """
-    if cause is not None and cause.dsack is not None:
-        return True
-    if cause is None or cause.tcp.tsecr is None or first.tcp.tsval is None or not cause.advance:
-        return False
-    return nearest(cause.tcp.tsecr - first.tcp.tsval, 0) < 0
 
 
 def _restored_lately(flow: Flow, first: Sent) -> bool:

@@ -41,6 +41,9 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
 MOST_ROUNDS = 100
 """Round trips that are counted; half as much again in each is beyond any window long before."""
 
+UNMEASURED_PROBE_S = 1.0
+"""When a tail loss probe leaves before any measurement (RFC 8985 section 7.2)."""
+
 LEAST_TIMEOUT_S = 0.2
 """The shortest retransmission timeout in use."""
 
@@ -75,7 +78,8 @@ def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool
     what is left of the retransmission timeout).
     """
     waited = sent.time - progressed
-    return flow.handshake.sack and sent.flight > 0 and waited >= ROUND_TRIP_SHARE * rtt
+    least = ROUND_TRIP_SHARE * (rtt or UNMEASURED_PROBE_S)
+    return flow.handshake.sack and sent.flight > 0 and waited >= least
 
 
 def _restarts(sent: Sent, rtt: float) -> bool:
@@ -110,9 +114,20 @@ def read_opening(flow: Flow) -> Opening:
 
 
 def _repeated_handshakes(flow: Flow) -> int:
-    """How often the IUT's timer has repeated its SYN or SYN-ACK."""
+    """How often the IUT's timer has repeated its SYN or SYN-ACK, for all that it can know.
+
+    An echo of the first one's timestamp proves that it was late and not lost (RFC 3522).
+    """
     calls = [item for item in flow.leaving if item.tcp.flags & (SYN | ACK) == SYN]
-    return max(0, len(calls or timed_syn_acks(flow)) - 1)
+    sent = calls or timed_syn_acks(flow)
+    if not sent:
+        return 0
+    first = sent[0]
+    answers = (i.tcp for i in flow.arriving if i.time > first.time and i.tcp.flags & ACK)
+    answer = next(answers, None)
+    if answer and answer.tsecr is not None and answer.tsecr == first.tcp.tsval:
+        return 0
+    return len(sent) - 1
 
 
 @checker("SNR-SS-001")

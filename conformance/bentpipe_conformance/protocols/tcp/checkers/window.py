@@ -17,10 +17,10 @@ from bentpipe_conformance.protocols.tcp.checkers import (
 )
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
-from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset, more_waited
+from bentpipe_conformance.protocols.tcp.replay.users import always_sends, is_own_reset, more_waited
 
 CROSSING_S = 0.002
 """Segments that leave this soon after an arrival may have been under way to the interface."""
@@ -31,7 +31,7 @@ def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
     """New data keeps to the offered window (RFC 9293 section 3.8.6)."""
     # Exercised by a sender that comes within a segment of the edge.
     reached: Sent | None = None
-    window = 0
+    window = flow.handshake.offer.window if flow.handshake.offer is not None else 0
     for event in flow.events:
         if isinstance(event, Ack) and event.acceptable:
             window = event.window
@@ -75,9 +75,11 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
                 return
             if event.end == unscaled and event.payload < flow.segment // 2:
                 filled = event
+                if event.start == 0 and always_sends(flow):
+                    break  # it had more to send
     if filled is not None:
         yield context.violated(
-            "nothing was ever sent beyond the window as it reads without scaling",
+            "no more was sent than the window admits as it reads without scaling",
             filled,
             expected="the window shifted as negotiated",
             actual=f"a segment that ends at offset {filled.end}, the unscaled edge",
@@ -85,7 +87,7 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
 
 
 @checker("SNR-WIN-003")
-def zero_window_is_probed(_flow: Flow, context: Context) -> Findings:
+def zero_window_is_probed(flow: Flow, context: Context) -> Findings:
     """A zero window is probed (RFC 9293 section 3.8.6.1, MUST-36)."""
     # Exercised by a probe, and by a minute of zero window before a burst of waiting data.
     patience = context.permitted("patience_s", 60.0)
@@ -94,11 +96,32 @@ def zero_window_is_probed(_flow: Flow, context: Context) -> Findings:
             waited = closure.probes[0].time - closure.start.time
             sentence = f"the zero window was probed after {waited:.2f} s"
             yield context.holds(sentence, closure.probes[0], closure.start)
+            yield from _ceased(flow, context, closure, patience)
         elif closure.duration > patience and closure.data_waits:
             sentence = f"the window was zero for {closure.duration:.0f} s without a probe"
             where = closure.start, *([closure.resumed] if closure.resumed else [])
             actual = "silence, although data was waiting"
             yield context.violated(sentence, *where, expected="a probe", actual=actual)
+
+
+def _ceased(flow: Flow, context: Context, closure: Closure, patience: float) -> Findings:
+    """Whether probing ended although the window stayed closed and data was waiting."""
+    times = [closure.start.time, *(probe.time for probe in closure.probes)]
+    before, last = times[-1] - times[-2], closure.probes[-1]
+    silent = closure.until - last.time
+    if silent <= max(patience, 4 * before) or not closure.waiting:
+        return
+    if _reset_by_sender(flow, closure.start.time, flow.horizon) is not None:
+        return
+    if any(ack.advance for ack in closure.answered):
+        return  # all that waited may have gone
+    yield context.violated(
+        f"probing ended {times[-1] - times[0]:.1f} s after the window had closed",
+        last,
+        closure.start,
+        expected="probes as long as the window is closed",
+        actual=f"{silent:.0f} s of silence",
+    )
 
 
 @checker("SNR-WIN-004")
@@ -129,7 +152,8 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
     # Exercised by three probes of one closure.
     ratio, cap = context.permitted("ratio", 1.3), context.permitted("cap_s", BACK_OFF_CAP_S)
     for closure in context.prepared.closures:
-        intervals = [b.time - a.time for a, b in pairwise(closure.probes)]
+        probes = closure.probes
+        intervals = [b.time - a.time for a, b in pairwise(probes)]
         yield from until_violated(
             too_coarse(context, before, probe)
             or judged(
@@ -140,8 +164,15 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
                 expected="exponentially increasing intervals",
                 actual=f"{before:.2f} s, then {after:.2f} s",
             )
-            for (before, after), probe in zip(pairwise(intervals), closure.probes[2:], strict=False)
+            for at, (before, after) in enumerate(pairwise(intervals))
+            for probe in probes[at + 2 : at + 3]
+            if not _restarted(closure, probes[at], probes[at + 1])
         )
+
+
+def _restarted(closure: Closure, first: Reply, second: Reply) -> bool:
+    """Whether more than the answer to a probe came before the next, which may be timed from it."""
+    return sum(first.time <= ack.time <= second.time for ack in closure.answered) > 1
 
 
 def _reset_by_sender(flow: Flow, after: float, before: float) -> Segment | None:

@@ -26,7 +26,11 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     acts_at_once,
     disturbed_at,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, outlives_inflation
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    Episode,
+    may_be_undone,
+    outlives_inflation,
+)
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -292,6 +296,8 @@ def _inflated(flow: Flow, context: Context, episode: Episode, share: float) -> I
                 if proportional:
                     limit = max(window + 2 * segment, episode.flight - acked + share * delivered)
                 yield _Inflated(event, limit, acked > 0)
+        elif may_be_undone(episode.first, event):
+            return
         elif event.advance:
             acked += event.advance
             delivered += max(0, event.advance - duplicates * segment)

@@ -66,7 +66,8 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
     challenges = [item.time for item in flow.arriving if item.tcp.flags & (RST | SYN)]
     arrived = 0.0
     told = edge = expired = 0
-    following: int | None = None
+    answer = flow.handshake.answer
+    following = None if answer is None else (answer.seq + 1 + answer.size) % MODULUS
     for event in flow.events:
         if isinstance(event, Arrival):
             arrived = event.time

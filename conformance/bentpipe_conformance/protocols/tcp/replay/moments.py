@@ -242,3 +242,14 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 # RFC 6675 section 2: a duplicate as well, though the number moves.
                 informative = int(event.newly_sacked > 0)
                 pure, retransmitted, first_repair = True, False, None
+
+
+def may_be_tail_probe(sent: Sent, ics: Mapping[str, Any]) -> bool:
+    """Whether a retransmission may be a tail loss probe (RFC 8985 section 7.3).
+
+    That repeats the segment sent last, be it reported held or not. Its timer may have been started
+    before the latest arrival and expire soon after it by chance.
+    """
+    tail = sent.una < sent.start and sent.end >= sent.max
+    by_timer = sent.since_arrival > PROMPT_S and sent.transmission == 2
+    return bool(ics.get("tlp", True)) and tail and by_timer

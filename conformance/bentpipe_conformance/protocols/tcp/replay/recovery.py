@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -80,6 +81,19 @@ class Episode:
     def partial_acks(self) -> list[Ack]:
         """Acknowledgments of new data below ``recover`` (RFC 6582 section 3.2)."""
         return [item for item in self.acks if item.advance and item.ack < self.recover]
+
+
+def may_be_undone(first: Sent, ack: Ack | None) -> bool:
+    """Whether an acknowledgment shows a retransmission unnecessary, so that the window is restored.
+
+    Its data is reported received twice (RFC 3708), or new data was acknowledged by an echo older
+    than the fast retransmission (RFC 3522, RFC 4015).
+    """
+    if ack is not None and ack.dsack is not None:
+        return True
+    if ack is None or ack.tcp.tsecr is None or first.tcp.tsval is None or not ack.advance:
+        return False
+    return nearest(ack.tcp.tsecr - first.tcp.tsval, 0) < 0
 
 
 def outlives_inflation(before: Ack | None, episode: Episode) -> bool:

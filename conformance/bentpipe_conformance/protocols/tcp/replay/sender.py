@@ -138,6 +138,7 @@ class Sender:
             usable and outstanding and ack == una and tcp.length == 0
             and window == self._last_window
         )  # fmt: skip
+        stale = ack == una and start < self._updated[0]
         newly = 0
         if usable:
             newly = sum(self._sacked.add(*block) for block in good)

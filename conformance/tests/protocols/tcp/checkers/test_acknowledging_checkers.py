@@ -13,6 +13,11 @@ def test_second_acknowledgment_of_one_segment() -> None:
     assert twice.verdicts("SNR-RCV-020") == FAIL
 
 
+def test_acknowledgment_after_data_that_acknowledged_the_same() -> None:
+    receipt = Receipt().data(0, 100).reply(100, payload=b"abc").reply(100, seq=3, after=0.2)
+    assert receipt.verdicts("SNR-RCV-020") >= FAIL
+
+
 def test_window_update_is_no_second_acknowledgment() -> None:
     receipt = Receipt(window=1000).data(0, 100).reply(100)
     receipt.window = 20000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.story import FAIL, PASS, RTT, SIZE, Story
 
 
@@ -78,3 +80,9 @@ def _storm(each: tuple[int, ...]) -> Story:
 def test_duplicate_storm() -> None:
     assert _storm(()).verdicts("SNR-ACK-007") == PASS
     assert _storm((2,)).verdicts("SNR-ACK-007") == FAIL
+
+
+@pytest.mark.parametrize(("after", "expected"), [(0.01, PASS), (0.3, FAIL)])
+def test_acknowledged_data_sent_again(after: float, expected: set[Verdict]) -> None:
+    story = Story(sack=False).send(0, 1, 2).ack(2, after=RTT).send(1, after=after)
+    assert story.verdicts("SNR-ACK-009") == expected

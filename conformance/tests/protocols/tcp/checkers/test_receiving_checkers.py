@@ -67,6 +67,13 @@ def test_two_full_segments_acknowledged_with_the_second_or_one_by_one() -> None:
     assert apart.reply(2920, after=0.1).later().verdicts("SNR-RCV-004") == PASS
 
 
+def test_with_timestamps_the_third_full_segment_makes_up_for_twice_the_mss() -> None:
+    receipt = Receipt(timestamps=True).data(0, 1448).data(1448, 2896, after=0.05)
+    assert receipt.data(2896, 4344, after=0.05).reply(4344).later().verdicts("SNR-RCV-004") == PASS
+    late = Receipt(timestamps=True).data(0, 1448).data(1448, 2896).data(2896, 4344)
+    assert late.reply(4344, after=0.1).later().verdicts("SNR-RCV-004") == FAIL
+
+
 def test_small_segments_are_not_counted() -> None:
     receipt = Receipt().data(0, 500).data(500, 1000, after=0.05).reply(1000, after=0.1).later()
     assert receipt.verdicts("SNR-RCV-004") == NOTHING

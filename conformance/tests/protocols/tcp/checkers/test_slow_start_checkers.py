@@ -149,3 +149,9 @@ def test_slow_start_after_two_timeouts_reaches_half_the_flight_or_not() -> None:
     assert _slow_start_after_timeout(6, timeouts=2).verdicts("SNR-CA-003") == PASS
     assert _slow_start_after_timeout(2, timeouts=2).verdicts("SNR-CA-003") == FAIL
     assert _slow_start_after_timeout(2, timeouts=1).verdicts("SNR-CA-003") == NOTHING
+
+
+@pytest.mark.parametrize(("segments", "expected"), [(1, PASS), (2, FAIL)])
+def test_initial_window_after_lost_syn_acks(segments: int, expected: set[Verdict]) -> None:
+    story = Story(syn_acks=(0.001, 1.001, 3.001)).send(*range(segments))
+    assert story.verdicts("SNR-SS-001") == expected

@@ -37,6 +37,28 @@ def test_closed_window_without_probes(seconds: float, expected: set[Verdict]) ->
     assert story.verdicts("SNR-WIN-003") == expected
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(65, FAIL), (20, PASS)])
+def test_closed_window_probed_once(seconds: float, expected: set[Verdict]) -> None:
+    story = _probed(1.8).ack(4, after=seconds, window=4 * SIZE).send(4, 5)
+    found = story.verdicts("SNR-WIN-003")
+    assert found == expected | PASS
+
+
+def test_window_closed_from_the_start_probed_without_data() -> None:
+    story = Story(window=0)
+    for interval in (1.8, 3.6):
+        story.send_octets(-1, 0, after=interval).ack(0, after=RTT)
+    assert story.verdicts("SNR-WIN-004") == PASS
+
+
+@pytest.mark.parametrize(("seq", "expected"), [(200, NOTHING), (150, FAIL)])
+def test_window_of_an_older_segment(seq: int, expected: set[Verdict]) -> None:
+    story = Story(window=4 * SIZE).send(0, 1).ack(2, after=RTT, data=bytes(100))
+    story.send(2, 3, 4, 5).ack(2, after=0.1)
+    story.ack(2, after=0.1, seq=seq, data=bytes(300), window=60000).send(6)
+    assert (story.verdicts("SNR-WIN-001") >= FAIL) == (expected == FAIL)
+
+
 def test_closed_window_with_nothing_to_send() -> None:
     story = _closed().ack(4, after=65, window=4 * SIZE).send(4, after=30)
     assert story.verdicts("SNR-WIN-003") == NOTHING
