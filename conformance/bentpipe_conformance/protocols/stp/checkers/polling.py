@@ -116,7 +116,9 @@ def polls_keep_their_distance(flow: Flow, context: Context) -> Findings:
 
 def _silent(flow: Flow, poll: PollSent, trips: RoundTrips) -> bool:
     """Whether Timer_SILENCE may have caused a POLL."""
-    reports = (item.time for item in flow.reports_heard if not item.fault and item.time < poll.time)
+    # A report that has just arrived may not have been read when it was decided.
+    read = poll.time - flow.due_s
+    reports = (item.time for item in flow.reports_heard if not item.fault and item.time < read)
     heard = max(reports, default=flow.established or 0.0)
     return poll.time - heard >= trips.silence(poll.time)[0] - LATE_S - flow.timing_error
 

@@ -36,7 +36,7 @@ def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
 
 def _nothing_retransmitted(context: Context, m: Moment, when: str, expected: str) -> Finding:
     """The finding about an acknowledgment that must cause no retransmission."""
-    if caused := m.retransmissions:
+    if caused := [s for s in m.retransmissions if not may_be_tail_probe(s, context.ics)]:
         sentence = f"offset {caused[0].start} was retransmitted {when}"
         actual = "a retransmission"
         return context.violated(sentence, caused[0], m.ack, expected=expected, actual=actual)

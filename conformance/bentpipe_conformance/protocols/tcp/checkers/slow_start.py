@@ -114,9 +114,20 @@ def read_opening(flow: Flow) -> Opening:
 
 
 def _repeated_handshakes(flow: Flow) -> int:
-    """How often the IUT's timer has repeated its SYN or SYN-ACK."""
+    """How often the IUT's timer has repeated its SYN or SYN-ACK, for all that it can know.
+
+    An echo of the first one's timestamp proves that it was late and not lost (RFC 3522).
+    """
     calls = [item for item in flow.leaving if item.tcp.flags & (SYN | ACK) == SYN]
-    return max(0, len(calls or timed_syn_acks(flow)) - 1)
+    sent = calls or timed_syn_acks(flow)
+    if not sent:
+        return 0
+    first = sent[0]
+    answers = (i.tcp for i in flow.arriving if i.time > first.time and i.tcp.flags & ACK)
+    answer = next(answers, None)
+    if answer and answer.tsecr is not None and answer.tsecr == first.tcp.tsval:
+        return 0
+    return len(sent) - 1
 
 
 @checker("SNR-SS-001")

@@ -185,6 +185,7 @@ class _Replay:
             self.flow.mss = max(SMALLEST_MSS, tcp.mss or default)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.sender.edge = tcp.window
+            self.sender.last_in = packet.time
         if self._completes(packet, tcp):
             handshake.established = packet.time
             self.sender.answered(tcp)
