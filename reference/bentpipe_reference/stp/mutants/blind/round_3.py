@@ -35,8 +35,8 @@ from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.idle import Idle
 from bentpipe_reference.stp.outgoing import RIDE_S, Outgoing
-from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags, Reason, Sdp, Ustat
 from bentpipe_reference.stp.pacing import Pacer
+from bentpipe_reference.stp.packets import Begin, Bgak, End, Flags, Reason, Sdp, Ustat
 from bentpipe_reference.stp.polling import Polling
 from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.sender import Sender
