@@ -60,8 +60,11 @@ def test_flight_of_segments_four_lost(connection: Connection) -> None:
 
 @connected("SNR-SAK-001", "SNR-SAK-003", "SNR-SAK-008", "SNR-SAK-009", needs=SACK)
 def test_flight_of_segments_runs_lost(connection: Connection) -> None:
-    """Adjacent losses: runs of holes are repaired lowest first, one by one."""
-    _receive_flight(connection, 50, [1, 2, 3, 6, 7])
+    """Adjacent losses: runs of holes are repaired lowest first, one by one.
+
+    Three segments arrive between them, so that their number shows the loss before time does.
+    """
+    _receive_flight(connection, 50, [1, 2, 6, 7, 8])
 
 
 PIPE = ("SNR-SAK-017", "SNR-SAK-018", "SNR-SAK-019")
@@ -109,8 +112,11 @@ def test_constant_window_tail_lost(connection: Connection) -> None:
 
 @connected(*PIPE, "SNR-SAK-001", "SNR-SAK-003", needs=SACK, profiles=("rfc",), timestamps=True)
 def test_flight_of_segments_more_holes_than_blocks(connection: Connection) -> None:
-    """Nine holes: with timestamps an acknowledgment has room for three blocks."""
-    _receive_flight(connection, 90, range(1, 18, 2), window=16)
+    """Nine holes: with timestamps an acknowledgment has room for three blocks.
+
+    Three segments arrive above the first, so that their number shows the loss before time does.
+    """
+    _receive_flight(connection, 90, [1, *range(5, 21, 2)], window=16)
 
 
 @connected(*PIPE[1:], needs=SACK, profiles=("rfc",))
