@@ -21,7 +21,8 @@ SEEDS = (10, 14, 17)
 TCP_SEEDS = (7, 12, 14, 15, 16, 22, 23, 38)
 FORMERLY_ACCUSED = (
     26, 36, 212, 515, 550, 555, 704, 706, 716, 726, 1290, 2363, 3083, 3278, 3310, 5017,
-    600033, 600055, 600128, 700100, 700107, 700427, 710106, 710171, 710209, 710230, 710264, 710288,
+    600033, 600055, 600128, 700100, 700107, 700427, 710106, 710171, 710209, 710230, 710264,
+    710288, 730334, 740035,
 )  # fmt: skip
 """Short transfers, each of which several checkers once judged wrongly."""
 
@@ -42,7 +43,29 @@ def test_stp_references_over_random_links_are_not_accused() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "seed", [37, 40, 46, 52, 70, 95, 107, 124, 128, 190, 199, 226, 254, 200011, 200049]
+    "seed",
+    [
+        37,
+        40,
+        46,
+        52,
+        70,
+        95,
+        107,
+        124,
+        128,
+        190,
+        199,
+        226,
+        254,
+        200011,
+        200049,
+        300096,
+        720049,
+        720150,
+        720177,
+        720187,
+    ],
 )
 def test_stp_references_that_were_once_accused_are_not(seed: int) -> None:
     """Reports without arrivals, listeners not trusted yet, small packets at a maximum rate, ..."""

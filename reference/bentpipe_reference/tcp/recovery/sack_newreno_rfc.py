@@ -164,11 +164,15 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
     # -- before and after recovery ------------------------------------------------------------
 
     def limited_transmit(self, now: float) -> None:
-        """Section 5, step 3: new data as the pipe allows."""
+        """Section 5, step 3: new data as the pipe allows.
+
+        Not while a timeout is repaired: its retransmissions are in the network, but not in a pipe
+        with HighRxt at HighACK.
+        """
         if not self.sack_ok:
             super().limited_transmit(now)
             return
-        if not self.config.uses_limited_transmit or self.snd_nxt < self.snd_max:
+        if not self.config.uses_limited_transmit or self.repairs_timeout():
             return
         self.high_rxt = self.snd_una
         pipe = self.pipe()
@@ -180,8 +184,12 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
     def on_duplicate_ack(self, now: float) -> None:
         """After a timeout, a new SACK report can also make room to send."""
         super().on_duplicate_ack(now)
-        if self.sack_ok and self.snd_nxt < self.snd_max:
+        if self.sack_ok and not self.in_recovery and self.repairs_timeout():
             self.output(now)
+
+    def repairs_timeout(self) -> bool:
+        """Whether what was sent before a timeout is not all acknowledged yet."""
+        return self.snd_una <= self.recover
 
     def send_window(self) -> int:
         """After a timeout, what the receiver holds does not occupy the network.
@@ -189,6 +197,6 @@ class SackNewRenoRfcSender(SelectiveRetransmission, Rfc6582Sender):
         It still occupies the receiver's window (RFC 9293 section 3.8.6), so it makes room in the
         congestion window only.
         """
-        if self.snd_una > self.recover:
+        if not self.repairs_timeout():
             return super().send_window()
         return min(self.cwnd + self.scoreboard.overlap(self.snd_una, self.snd_nxt), self.snd_wnd)

@@ -72,12 +72,14 @@ def unanswered_calls_are_aborted(flow: Flow, context: Context) -> Findings:
 @checker("STP-CC-045")
 def aborts_say_what_is_known(flow: Flow, context: Context) -> Findings:
     """N(R) and the recipient's CSN of an END with A flag are what its sender knows (5.4)."""
+    first: At | None = None
     for at in _aborts(flow):
+        first = first or at
         opened = flow.established is not None and flow.established <= at.time
         csn = (flow.tester_csn or 0) if opened else 0
         if flow.tester_csn is None and opened:
             continue
-        possible = _possible_n_r(flow, at) if opened else [0]
+        possible = _possible_n_r(flow, first) if opened else [0]
         if possible is None:
             continue
         actual = at.stp.peer_csn, at.stp.seq
@@ -91,7 +93,10 @@ def aborts_say_what_is_known(flow: Flow, context: Context) -> Findings:
 
 
 def _possible_n_r(flow: Flow, end: At) -> list[int] | None:
-    """What VR(R) of the IUT can be on the wire when it sends an END; None when that is not sure."""
+    """What VR(R) of the IUT can be on the wire when it sends an END; None when that is not sure.
+
+    The END is the first: the same packet is sent again (section 8, Timer_CC).
+    """
     receiver = flow.receiver
     if receiver is None or any(sd.beyond and not sd.duplicate for sd in flow.sds_heard):
         return None

@@ -83,7 +83,7 @@ class _Silences:
         self._left_some = False  # whether that has left SDs unacknowledged
         self._asked = True  # whether a POLL has followed every SD
         self._current: _Silence | None = None
-        self._crosses = False  # whether the last report may have met the timer's expiry
+        self._crossing = -math.inf  # until when a POLL may be of a timer that met a report
         self._edge = 0
         """The credit by the last report; 0 before, when only the tester's BEGIN has given any."""
         for event in flow.events:
@@ -112,8 +112,8 @@ class _Silences:
 
     def _polls(self, poll: PollSent) -> None:
         self._asked = True
-        if self._crosses and poll.time - self._heard <= self._flow.due_s:
-            self._crosses = False
+        if poll.time <= self._crossing:
+            self._crossing = -math.inf
             return
         if poll.vt_a >= poll.vt_s and not self._keeps_alive(poll):
             self._running = self._current = None
@@ -150,7 +150,8 @@ class _Silences:
     def _hears(self, report: ReportHeard) -> None:
         self._edge = max(self._edge, report.credit)
         self._ends(report.time)
-        self._crosses = self._expired(report.time)
+        if self._expired(report.time):
+            self._crossing = report.time + self._flow.due_s
         runs = self._running is not None and not report.acknowledges_all
         self._running = (report.time, report.time) if runs else None
         self._heard, self._first_sd = report.time, None

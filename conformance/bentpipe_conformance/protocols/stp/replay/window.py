@@ -243,6 +243,9 @@ class _Replay:
         self.exempt, self.reduction, self.certain = True, report, reduces
         self.spared_until = read
         if not reduces:
+            # If it did, its threshold was two SMSS at least, even above the window before.
+            for item in self.both:
+                item.window = max(item.window, 2.0 * item.smss)
             return
         for item in self.both:
             item.reduce()

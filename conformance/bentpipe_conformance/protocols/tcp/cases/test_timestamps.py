@@ -5,7 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, await_retransmissions
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, RST
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -130,6 +130,19 @@ def test_data_with_timestamps_not_negotiated(connection: Connection) -> None:
     connection.next_offset = 6 * UNIT
     connection.send_data(UNIT)
     connection.wait(PAUSE_S)
+
+
+@connected("SNR-RTO-016", "SNR-RTO-015", to="echo", sack=False, aborted=True)
+def test_echoes_of_timestamps_not_negotiated_then_lost(connection: Connection) -> None:
+    """Acknowledgments echo timestamps that nobody sent; then a lone segment is lost."""
+    for tsecr in (0, 1 << 31, MODULUS - 1):
+        connection.send_data(UNIT)
+        connection.hold(connection.expect(what="the echo"))
+        connection.send_odd(more=[("NOP", None), ("NOP", None), ("Timestamp", (1, tsecr))])
+        connection.wait(PAUSE_S)
+    connection.send_data(UNIT)
+    reply = connection.expect(what="the echo")
+    connection.take(await_retransmissions(connection, reply.start, 1, within=90.0))
 
 
 @connected("SNR-TS-001", needs=("timestamps",), to="echo", timestamps=True)

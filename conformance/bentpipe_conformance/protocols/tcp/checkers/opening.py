@@ -148,10 +148,11 @@ def reset_is_not_answered(flow: Flow, context: Context) -> Findings:
             continue
         following = (s for s in flow.arriving if s.packet.number > item.packet.number)
         until = next((s.time for s in following), flow.last_time)
-        answer = leaving_after(flow, item, until - item.time, is_reset)
+        answer = leaving_after(flow, item, until - item.time, lambda _: True)
         if answer is not None and answer.time < until:
-            sentence = "a RST for no connection was answered by a RST"
-            yield context.violated(sentence, answer, item, expected="nothing", actual="a RST")
+            actual = f"a segment with flags {answer.tcp.flag_names}"
+            sentence = f"a RST for no connection was answered by {actual}"
+            yield context.violated(sentence, answer, item, expected="nothing", actual=actual)
         elif answer is None and until > item.time + flow.reaction:
             yield context.holds("a RST for no connection was not answered", item)
 
@@ -221,8 +222,19 @@ def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Finding
     if answer is None or offer is None:
         return
     refused = None
+    completing = context.prepared.lifetime.established
     for item in _in_syn_received(flow, context):
         tcp = item.tcp
+        if tcp.seq == offer.seq and not tcp.flags & (SYN | RST) and not offer.payload:
+            settled = completing.time if completing is not None else flow.last_time
+            early = leaving_after(flow, item, settled - item.time, lambda s: bool(s.tcp.length))
+            if early is None or early.tcp.flags & SYN or early.time >= settled:
+                if settled - item.time > longest:
+                    yield context.holds("what was below the window completed nothing", item)
+            else:
+                sentence = "an acknowledgment below the window completed the handshake"
+                yield context.violated(sentence, early, item, expected="no data", actual="data")
+                return
         good = tcp.ack == (answer.seq + 1) % MODULUS or tcp.seq != (offer.seq + 1) % MODULUS
         if not tcp.flags & ACK or tcp.flags & (SYN | RST) or good:
             continue

@@ -108,12 +108,13 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Findi
                 continue
             if not report.eligible:
                 continue
-            again = [s for s in ack.responses if s.retransmission and not board.timed(s)]
+            again = [sent for sent in ack.responses if sent.retransmission]
+            sure = [sent for sent in again if not board.timed(sent)]
             # What a user has just written leaves as well.
             new = [sent for sent in ack.responses if sent.new and data_waited(flow, ack)]
             # On a partial acknowledgment rule 4 calls for output in any case.
             new = [] if ack.advance else new
-            if len(again) == 1 and not new:
+            if len(sure) <= 1 <= len(again) and not new:
                 sentence = f"{again[0].span} alone answered the acknowledgment"
                 yield context.holds(sentence, ack, again[0])
             else:

@@ -70,6 +70,7 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
     counted = context.permitted("counts", "octets") == "octets"
     by_octets = counted and unlimited
     appropriate = counted and context.ics.get("byte_counting") == "abc"
+    by_time = flow.handshake.sack and context.ics.get("rack", True)
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         repairing = 0
         for step in aftermath.steps:
@@ -80,9 +81,10 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
             growth = step.delivered if by_octets else (step.acks + further) * segment
             # One segment of tolerance: a sender that counts segments may round each one up.
             limit = 2 * segment + growth
-            if step.pipe > limit:
+            pipe = step.least if by_time else step.pipe
+            if pipe > limit:
                 sentence = f"too much is in the network {step.acks} acknowledgments after a timeout"
-                yield at_most(context, step.pipe, limit, sentence, step.sent, aftermath.expiry.sent)
+                yield at_most(context, pipe, limit, sentence, step.sent, aftermath.expiry.sent)
                 break
         else:
             if any(step.acks for step in aftermath.steps):

@@ -196,6 +196,12 @@ def test_report_that_crosses_a_poll_of_silence(waited: float, verdict: set[Verdi
     assert story.tester(STAT, 2, n_ps=3, after=0.1).verdicts("STP-PL-007") == verdict
 
 
+def test_two_reports_that_cross_a_poll_of_silence() -> None:
+    story = silence().tester(USTAT, 1, elements=(1, 2), after=1.79).tester(STAT, 1)
+    story.iut(POLL, 2, n_ps=3, after=0.005).tester(STAT, 2, n_ps=3, after=0.1)
+    assert story.verdicts("STP-PL-007") == NOTHING
+
+
 def test_silence_met_by_polls_at_one_interval() -> None:
     story = silence(*(1.8 * n for n in range(1, 12))).tester(SD, 0, after=1.0)
     assert Verdict.FAIL in story.verdicts("STP-PL-007")
