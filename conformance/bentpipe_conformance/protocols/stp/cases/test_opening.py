@@ -403,15 +403,19 @@ def test_ready_two_connections_at_once(peer: Peer) -> None:
     third.release()
 
 
-@case("STP-CC-012", "STP-CC-010")
+@case("STP-CC-012", "STP-CC-010", "STP-CC-041")
 def test_ready_many_connections_at_once(peer: Peer) -> None:
-    """Who can hold no more of them says so, and goes on with those it has."""
+    """Who can hold no more of them says so, and goes on with those it has.
+
+    A call that replaces one of them finds the room of that.
+    """
     first = peer.connect("discard")
     for _ in range(11):
         peer.call("discard")
         peer.wait(PAUSE_S)
     peer.wait(peer.rtt)
     first.ask()
+    call_again(peer, first)
     for connection in peer.open_connections:
         connection.abort()
     peer.wait(2 * peer.rtt + PAUSE_S)

@@ -188,7 +188,7 @@ def begins_are_answered(flow: Flow, context: Context) -> Findings:
                 continue
         if replies and _is_needlessly_refused(flow, at, replies[0]):
             yield context.violated(
-                "a call was refused for want of resources, though there was no other connection",
+                "a call was refused for want of resources, though no other connection has them",
                 at, replies[0],
             )  # fmt: skip
             continue
@@ -204,11 +204,14 @@ def _is_needlessly_refused(flow: Flow, at: At, reply: At) -> bool:
         return False
     if flow.ledger.elsewhere or len(flow.ledger.opened) >= MANY_CALLS:
         return False
+    there = holder(flow, at)
+    if there is not None and there.state_at(at.time) == State.OPEN:
+        return True  # it makes room (STP-CC-041)
     before = (
         other for other in flow.neighbours if other.iut_csn is not None and other.start < at.frame
     )
     last = {other.ends: other for other in sorted(before, key=lambda other: other.start)}
-    last.pop(flow.ends, None)  # it makes room (STP-CC-041)
+    last.pop(flow.ends, None)
     return all(
         other.state_at(time) == State.IDLE
         for other in last.values()
