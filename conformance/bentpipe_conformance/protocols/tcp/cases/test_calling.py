@@ -38,7 +38,7 @@ def _talk(connection: Connection) -> None:
     connection.wait(connection.rtt + PAUSE_S)
 
 
-@case("SNR-CON-025", "SNR-CON-026", needs=CALLS)
+@case("SNR-CON-025", "SNR-CON-026", "SNR-TS-011", needs=CALLS)
 def test_calling_nobody_answers_for_three_minutes(peer: Peer) -> None:
     """The SYN is not answered before three minutes have passed."""
     connection = peer.summon(RECEIVES)

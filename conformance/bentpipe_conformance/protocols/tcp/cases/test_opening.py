@@ -7,11 +7,14 @@ from bentpipe_conformance.engine.peer import UNUSED_PORT, NotReached, pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
-from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
+from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.crafting import craft, wrong_checksum
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
+
+FOUR_SEGMENTS = 45 << 7
+"""Almost; octets that a window field shifted by 7 can tell."""
 
 STRAYS = (
     (ACK, 0), (ACK | PSH, 60), (PSH, 60), (ACK | FIN, 0), (FIN, 20), (SYN | ACK, 0),
@@ -98,7 +101,10 @@ def test_syn_received_old_acknowledgment(peer: Peer) -> None:
     connection.receive(4)
 
 
-@connected("SNR-WIN-002", "SNR-CON-034", needs=("window_scale",), window=4 * SEGMENT)
+@connected(
+    "SNR-WIN-002", "SNR-CON-034", needs=("window_scale",),
+    window=FOUR_SEGMENTS, syn_window=FOUR_SEGMENTS,
+)  # fmt: skip
 def test_first_window_is_scaled(connection: Connection) -> None:
     """The acknowledgment that completes the handshake offers four segments by a scaled field."""
     connection.wait(2.0)

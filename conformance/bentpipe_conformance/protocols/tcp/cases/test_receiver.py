@@ -177,14 +177,15 @@ def test_established_window_while_data_is_held(connection: Connection) -> None:
 
 @case("SNR-RCV-001", "SNR-RCV-006")
 def test_fin_arrives_before_the_data_below_it(peer: Peer) -> None:
-    """A FIN above a gap is not acknowledged before the gap is filled."""
-    connection = peer.connect("discard")
-    _send_units(connection, 0)
-    connection.send(pattern(2 * UNIT, UNIT), flags=ACK | PSH | FIN, at=2 * UNIT)
-    peer.wait(PAUSE_S)
-    connection.send_data(UNIT, at=UNIT)
-    peer.wait(peer.rtt + PAUSE_S)
-    connection.send(at=3 * UNIT + 1)
+    """A FIN above a gap, with data or alone, is not acknowledged before the gap is filled."""
+    for octets in (UNIT, 0):
+        connection = peer.connect("discard")
+        _send_units(connection, 0)
+        connection.send(pattern(2 * UNIT, octets), flags=ACK | PSH | FIN, at=2 * UNIT)
+        peer.wait(PAUSE_S)
+        connection.send_data(UNIT, at=UNIT)
+        peer.wait(peer.rtt + PAUSE_S)
+        connection.send(at=2 * UNIT + octets + 1)
 
 
 ECHOED = (

@@ -70,6 +70,18 @@ def test_new_data_with_an_old_timestamp(connection: Connection) -> None:
     _send(connection, 1, 2, 3)
 
 
+@connected("SNR-TS-004", "SNR-TS-005", needs=("timestamps",), to="discard", timestamps=True)
+def test_new_data_with_the_oldest_timestamps(connection: Connection) -> None:
+    """New data is stamped a little less than half the clock's range before the latest data.
+
+    That is as old as a timestamp can be; what is older is new.
+    """
+    for unit, behind in ((0, 1 << 30), (2, (1 << 30) + 1), (4, (1 << 31) - OLD_MS)):
+        _send(connection, unit)
+        _send(connection, unit + 1, age=behind)
+        _send(connection, unit + 1)
+
+
 @case("SNR-TS-006", needs=("timestamps",))
 def test_reset_with_an_old_timestamp_or_none(peer: Peer) -> None:
     """A RST resets the connection whatever its timestamp; data shows whether it did."""

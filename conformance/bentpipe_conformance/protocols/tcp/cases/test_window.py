@@ -234,7 +234,7 @@ def _echo_on(connection: Connection) -> None:
         for _ in range(4):
             connection.send_data(1000)
         for _ in range(4):
-            connection.collect(connection.rtt + 0.3)
+            connection.collect(connection.rtt + 1.0)
             connection.ack()
     connection.wait(6.0)
     connection.ack()

@@ -87,6 +87,7 @@ class Flow:
             not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
         listening: whether the IUT answered any SYN to this port with a SYN-ACK in the trace.
+        whole: (source, sequence number, octets) of large segments that reached the tester uncut.
         reading: the freedoms its implementation is supposed to use.
         doubts: the freedoms that would change what some packet of it means.
         source: its packets, damaged ones included.
@@ -110,6 +111,7 @@ class Flow:
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
     listening: bool = False
+    whole: frozenset[tuple[str, int, int]] = frozenset()
     reading: frozenset[Freedom] = frozenset()
     doubts: set[Freedom] = field(default_factory=set)
     source: list[Packet] = field(default_factory=list)
@@ -326,9 +328,12 @@ def read_flows(trace: Trace) -> list[Flow]:
             connections.append(((tester, iut), packets))
         packets.append(packet)
     flows = [replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
+    arrived = (packet.content for packet in trace.at("peer"))
+    whole = frozenset((tcp.src, tcp.seq, tcp.size) for tcp in arrived if tcp and tcp.size > UNCUT)
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:
         flow.listening = flow.iut in open_ports
+        flow.whole = whole
         flow.segment = largest_sent(flow)
     return flows
 

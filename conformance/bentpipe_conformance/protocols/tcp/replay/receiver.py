@@ -72,6 +72,7 @@ class Receiver:
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
         self._offered = 0
+        self._closed: int | None = None
 
     def opened(self, tcp: Tcp) -> None:
         """The tester's SYN arrived."""
@@ -168,6 +169,8 @@ class Receiver:
         acceptable = inside and not stale and not bare and tcp.options_ok
         # Without ACK a segment is dropped (section 3.10.7.4, fifth).
         acceptable = acceptable and bool(tcp.flags & ACK) and not unsent
+        # Behind a FIN received in sequence text is ignored (seventh).
+        acceptable = acceptable and not (self._closed is not None and start >= self._closed)
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
@@ -188,6 +191,8 @@ class Receiver:
             if max(start, self.expected) < min(end, self.edge):
                 self._held.add(max(start, self.expected), min(end, self.edge))
             self.expected = _drop_reached(self._held, self.expected)
+            if arrival.fin and self.expected == end:
+                self._closed = end
         return arrival
 
     def _arrive(self, start: int, end: int) -> None:
