@@ -11,13 +11,16 @@ A checker is registered with ``@checker("SNR-REC-003")`` and yields findings::
                 else:
                     yield context.violated("...", ack)
 
-Yielding nothing means that the trace never reached the situation the requirement is about.
+Yielding nothing means that the trace never reached the situation the requirement is about, which a
+comment at the head of the checker names: ``# Exercised by every third duplicate outside recovery.``
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -50,6 +53,22 @@ def checker(requirement: str) -> Callable[[_Function], _Function]:
         return function
 
     return register
+
+
+_OCCASION = re.compile(r"# Exercised (.*(?:\n *# .*)*)")
+_SENTENCE_END = re.compile(r"\.(?= [A-Z]|$)")
+
+
+@cache
+def occasion_missed(suite: Suite, requirement: str) -> str:
+    """What to say of a requirement whose situation was not reached, and what makes that."""
+    sentence = "the situation was not reached"
+    check = load_checkers(suite).get(requirement)
+    found = _OCCASION.search(inspect.getsource(check)) if check is not None else None
+    if found is None:
+        return sentence
+    occasion = re.sub(r"\n *# ", " ", found[1])
+    return f"{sentence}, which is exercised {_SENTENCE_END.split(occasion)[0]}"
 
 
 @cache

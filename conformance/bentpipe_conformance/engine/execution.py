@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bentpipe_conformance.engine.case import Case
-from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.checking import judge, occasion_missed
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured, Lane, LaneError, as_recorded
 from bentpipe_conformance.engine.peer import Crafted, NotReached
@@ -172,7 +172,7 @@ def judge_case(recording: Recording) -> Judgment:
         elif recording.broken:
             findings.append(Finding(name, Verdict.ERROR, (), recording.broken))
         elif name not in judged:
-            sentence = recording.not_reached or "the situation was not reached"
+            sentence = recording.not_reached or occasion_missed(item.suite, name)
             findings.append(Finding(name, Verdict.INCONCLUSIVE, (), sentence))
     relevant = [finding for finding in findings if finding.requirement in targets]
     verdict = within_case(finding.verdict for finding in relevant)

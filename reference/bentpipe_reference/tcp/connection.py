@@ -117,13 +117,11 @@ class Connection(ConnectionOutput):
             self._send_syn(now)
         if self.sender.has_given_up(now):
             self.abort("the peer answers no retransmission", now)
-            return
         self.sender.on_timer(now)
         receiver = self.receiver
         if receiver is not None and now >= (receiver.ack_deadline or math.inf):
             receiver.ack_now = True
         if now >= (self.time_wait_until or math.inf):
-            self.time_wait_until = None
             self._happen(Happening.QUIET_TIME_OVER, now)
 
     def receive(self, segment: Segment, now: float) -> None:
@@ -215,14 +213,14 @@ class Connection(ConnectionOutput):
                 self._reset_for(segment)
                 return False
             self._established(segment, now)
-            return True
-        if number > sender.snd_max:
+        elif number > sender.snd_max:
             if self.receiver is not None:
                 self.receiver.ack_now = True
             return False
-        sender.on_ack(self._ack_part(segment, number, seq, now), now)
-        if sender.fin_acknowledged:
-            self._happen(Happening.FIN_ACKNOWLEDGED, now)
+        else:
+            sender.on_ack(self._ack_part(segment, number, seq, now), now)
+            if sender.fin_acknowledged:
+                self._happen(Happening.FIN_ACKNOWLEDGED, now)
         return True
 
     def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
@@ -237,10 +235,7 @@ class Connection(ConnectionOutput):
         return Ack(number, window, seq, blocks, age, bare=not segment.sequence_length)
 
     def _take_text(self, segment: Segment, seq: int, receiver: Receiver, now: float) -> None:
-        fin = bool(segment.flags & _FIN)
-        if not segment.payload and not fin:
-            return
-        receiver.on_text(seq, segment.payload, fin, now)
+        receiver.on_text(seq, segment.payload, bool(segment.flags & _FIN), now)
         if receiver.fin_received:
             self._happen(Happening.FIN_RECEIVED, now)
 
@@ -248,8 +243,9 @@ class Connection(ConnectionOutput):
         receiver = self.parts.receiver(self.config, segment.seq, self.parts.reassembly)
         self.handshake.take_options(segment)
         receiver.sack_ok = self.handshake.sack_ok
-        if self.handshake.timestamps_ok and segment.timestamps is not None:
-            receiver.echo_timestamp(segment.timestamps[0], now)
+        timestamps = segment.timestamps if self.handshake.timestamps_ok else None
+        if timestamps is not None:
+            receiver.echo_timestamp(timestamps[0], now)
         self.receiver = receiver
         return receiver
 

@@ -48,8 +48,8 @@ class Handshake:
     def __init__(self, config: EndpointConfig, estimator: RttEstimator) -> None:
         self._config = config
         self._estimator = estimator
-        self.sack_ok = False
-        self.timestamps_ok = False
+        self.sack_ok: bool
+        self.timestamps_ok: bool
         self.send_shift = 0
         self.receive_shift = 0
         self.deadline: float | None = None
@@ -64,9 +64,10 @@ class Handshake:
         self._peer_mss = DEFAULT_MSS if syn.mss is None else max(SMALLEST_MSS, syn.mss)
         self.sack_ok = config.uses_sack and syn.sack_permitted
         self.timestamps_ok = config.uses_timestamps and syn.timestamps is not None
-        self._scaling = config.window_scale and syn.window_scale is not None
-        if self._scaling and syn.window_scale is not None:
-            self.send_shift = min(syn.window_scale, LARGEST_SHIFT)
+        scale = syn.window_scale if config.window_scale else None
+        self._scaling = scale is not None
+        if scale is not None:
+            self.send_shift = min(scale, LARGEST_SHIFT)
             self.receive_shift = smallest_shift(config.receive_buffer)
 
     def offer(self, syn: Segment, *, answering: bool) -> None:

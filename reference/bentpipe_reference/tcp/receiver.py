@@ -55,13 +55,13 @@ class Receiver:
         free = self.config.receive_buffer - self.buffer.unread
         return min(free, 0xFFFF << self.window_shift)
 
-    def gain(self) -> int:
+    def _gain(self) -> int:
         """Octets by which the edge could advance."""
         return self.rcv_nxt + self.free_room() - self.edge
 
     def update_edge(self) -> None:
         """Advance the advertised edge, never back (RFC 9293 section 3.8.6.2.2, SWS avoidance)."""
-        gain = self.gain()
+        gain = self._gain()
         if gain >= min(self.config.receive_buffer // 2, self.config.mss):
             self.edge += gain
 
@@ -75,7 +75,7 @@ class Receiver:
 
     def window_update_due(self) -> bool:
         """Whether reading has made enough room to tell the peer (RFC 9293 section 3.8.6.2.2)."""
-        return self.gain() >= min(self.config.receive_buffer // 2, 2 * self.config.mss)
+        return self._gain() >= min(self.config.receive_buffer // 2, 2 * self.config.mss)
 
     def is_acceptable(self, seq: int, length: int) -> bool:
         """The segment acceptability test (RFC 9293 section 3.10.7.4)."""

@@ -224,12 +224,15 @@ class Peer(BasePeer[Stp, Connection]):
             NotReached: none came.
         """
         patience = self.patience if within is None else within
+        below = self.udp_port if self._encapsulation.kind == "udp" else 0
 
         def calls() -> list[int]:
             return [
                 place
                 for place, (_, packet) in enumerate(self.strays)
-                if isinstance(packet, Stp) and packet.type == BEGIN and packet.dport == port
+                if isinstance(packet, Stp)
+                and packet.type == BEGIN
+                and (packet.dport, packet.udp_dport) == (port, below)
             ]
 
         if not self.pump_until(lambda: bool(calls()), patience):

@@ -37,8 +37,9 @@ class Tcp:
     """One TCP segment as dissected from an IP packet.
 
     ``window`` is the raw field, unscaled. ``sack`` holds (left, right) edges as on the wire.
-    ``checksum_ok`` covers header, payload and pseudo-header. ``options_ok`` is False when the
-    option list could not be walked to its end, or an option has a length that its kind has not.
+    ``checksum_ok`` covers header, payload and pseudo-header, and that of the IPv4 header itself.
+    ``options_ok`` is False when the option list could not be walked to its end, or an option has a
+    length that its kind has not.
     ``offset_ok`` is False when the data offset points into the fixed header or outside the segment,
     which then has neither options nor payload here. ``missing`` counts octets at the end of the
     payload that the capture did not keep.
@@ -95,7 +96,14 @@ def dissect(packet: bytes) -> Tcp:
     src, dst, start, data, end = _segment(packet, len(packet))
     segment = packet[start:end]
     summed = internet_checksum(pseudo_header(src, dst, _PROTOCOL, len(segment)) + segment)
-    return _read(packet, src, dst, start, data, end, summed in (0, 0xFFFF))
+    return _read(packet, src, dst, start, data, end, summed in (0, 0xFFFF) and _whole(packet))
+
+
+def _whole(packet: bytes) -> bool:
+    """Whether the checksum of an IPv4 header is right, or left to the interface."""
+    if packet[0] >> 4 != 4 or packet[10:12] == bytes(2):
+        return True
+    return internet_checksum(packet[: (packet[0] & 15) * 4]) in (0, 0xFFFF)
 
 
 def skim(packet: bytes, wire: int) -> Tcp:

@@ -303,3 +303,14 @@ class SettlesReportsWithData(Receiver):
 
     def note_ack_sent(self, *, complete: bool = True) -> None:
         super().note_ack_sent(complete=True)
+
+
+@mutant("snr-takes-data-behind-the-fin", breaks="SNR-RCV-028")
+class TakesDataBehindTheFin(Receiver):
+    """Data behind the FIN is held as data above a gap."""
+
+    def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
+        if self.fin_received:
+            self._take(seq, payload, now)
+        else:
+            super().on_text(seq, payload, fin, now)

@@ -127,3 +127,12 @@ class HeedsUnnegotiatedTimestamps(Connection):
         if receiver is not None and segment.timestamps and receiver.ts_recent is None:
             receiver.echo_timestamp(segment.timestamps[0], now)
         super().receive(segment, now)
+
+
+@mutant("snr-syn-echoes-something", breaks="SNR-TS-011")
+class EchoesInTheSyn(Altering):
+    """The TSecr of a SYN without ACK is its TSval."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        if not segment.flags & Flags.ACK and segment.timestamps is not None:
+            segment.timestamps = segment.timestamps[0], segment.timestamps[0]

@@ -40,10 +40,7 @@ class RenoSender(Sender):
         As in 4.4BSD, transmission then resumes where it was. After a timeout that is below
         ``snd_max``; resuming at ``snd_max`` would skip segments still to be retransmitted.
         """
-        stood = self.snd_nxt
-        end = self.retransmit(self.snd_una, now)
-        self.snd_nxt = max(stood, self.snd_nxt)
-        return end
+        return self.retransmit(self.snd_una, now)
 
     def cwnd_entering_recovery(self) -> int:
         """Return ssthresh plus the three segments that have left the network."""

@@ -114,6 +114,26 @@ def test_calling_after_a_call_that_failed(peer: Peer) -> None:
 
 
 @case("STP-CC-039", needs=("active_open",))
+def test_calling_beside_calls_that_fail(peer: Peer) -> None:
+    """A call made before another one fails has the V flag as before, and takes it from no other."""
+    connection = peer.summon("send")
+    connection.bgak()
+    connection.receive(2)
+    connection.abort()
+    for _ in range(2):
+        peer.wait(PAUSE_S)
+        failing, beside = peer.summon("send"), peer.summon("send", anew=False)
+        failing.reject(3, cookie=None)
+        peer.wait(peer.rtt + PAUSE_S)
+        beside.reject(CALL_ANEW)
+        peer.await_anew(beside).bgak()
+        peer.wait(peer.rtt)
+    for _ in range(2):
+        peer.summon("send").bgak()
+        peer.wait(peer.rtt + PAUSE_S)
+
+
+@case("STP-CC-039", needs=("active_open",))
 def test_calling_an_address_for_the_first_time(peer: Peer) -> None:
     """To an address that it does not know the IUT sets the V flag until a call has opened.
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from socket import inet_aton
+
+from bentpipe_reference.common.checksum import ones_complement_residue
+
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.codec import UDP
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.cases.faults import send_broken
 from bentpipe_conformance.protocols.stp.cases.steps import (
@@ -36,6 +41,25 @@ UNKNOWN = bytes((0xAA, 4, 1, 2, 0xAB, 2, 0, 0))
 def test_ready_chargen_transfer_with_loss(connection: Connection) -> None:
     """Every packet of a transfer with losses has the form the specification gives it."""
     connection.receive(60, losing=[7, 20, 21])
+
+
+@case("STP-PF-006")
+def test_ready_udp_checksum_that_comes_out_as_zero(peer: Peer) -> None:
+    """The tester's UDP port is such that UDP's checksum of a STAT with an empty list would be zero.
+
+    It is sent as all ones then, as zero says that there is none (RFC 768).
+    """
+    below = peer.carriage()
+    if below["protocol"] == UDP:
+        addresses = inet_aton(peer.address) + inet_aton(peer.iut_address)
+        size = 8 + codec.LEAST[codec.STAT]
+        # An STP packet sums up to nothing itself; UDP's length counts twice.
+        rest = UDP + 2 * size + below["udp_dport"] + ones_complement_residue(addresses)
+        peer.udp_port = -rest % 0xFFFF or 0xFFFF
+    connection = peer.connect("discard")
+    for _ in range(3):
+        connection.ask()
+    connection.abort()
 
 
 @connected("STP-PF-001", "STP-PF-002", "STP-PF-005", "STP-PF-006", "STP-PF-011", "STP-PF-013")

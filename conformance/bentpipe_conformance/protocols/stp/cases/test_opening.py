@@ -28,6 +28,9 @@ APART_S = 0.2
 MTU = 1500
 """Of the suite's links, octets."""
 
+GIVEN_UP_S = 30.0
+"""Seconds behind many calls in which a silent peer is given up (STP-PL-008)."""
+
 EDGE_S = 0.3
 """Seconds before and after the end of a cookie's life."""
 
@@ -301,11 +304,17 @@ def test_ready_later_call_between_the_same_ports(peer: Peer) -> None:
 
 @case("STP-CC-041", "STP-CC-012", "STP-CC-028")
 def test_releasing_later_call_between_the_same_ports(peer: Peer) -> None:
-    """A call with a cookie opens a connection while the IUT waits for an ENDAK."""
-    old = half_released(peer)
-    send_foreign_begin(peer, old)
-    peer.wait(1.5)
-    call_again(peer, old, data=b"anew").abort()
+    """A call with a cookie opens a connection while the IUT waits for an ENDAK.
+
+    Whether its CSN is newer than that of the call before does not matter.
+    """
+    for by in (1 << 20, 7 - (1 << 20)):
+        old = half_released(peer)
+        send_foreign_begin(peer, old)
+        peer.wait(1.5)
+        csn = (old.csn + by) % CSN_MODULUS
+        call_again(peer, old, data=b"anew", csn=csn).abort()
+        peer.wait(PAUSE_S)
 
 
 @case("STP-CC-041", "STP-CC-036", "STP-CC-038", "STP-SEC-005", "STP-SEC-006")
@@ -353,12 +362,26 @@ def test_ready_begin_repeated_with_more_credit(connection: Connection) -> None:
     connection.receive(12)
 
 
-@case("STP-CC-010", "STP-CC-011", "STP-CC-012")
-def test_idle_many_calls(peer: Peer) -> None:
-    """The numbers that the IUT chooses for many calls, one after the other."""
+def _call_often(peer: Peer) -> None:
+    """Call many times, one after the other, every other time in the place of the call before."""
     for _ in range(36):
-        peer.connect("discard").abort()
+        replaced = peer.connect("discard")
+        peer.connect("discard", source_port=replaced.source_port).abort()
         peer.wait(APART_S)
+
+
+@case("STP-CC-010", "STP-CC-011", "STP-CC-012", "STP-CC-041")
+def test_idle_many_calls(peer: Peer) -> None:
+    """The IUT chooses numbers for many calls, and keeps nothing of those that are gone."""
+    _call_often(peer)
+
+
+@case("STP-PL-007", "STP-PL-008")
+def test_ready_silence_beside_many_calls(peer: Peer) -> None:
+    """Many calls come and go beside a connection whose peer is silent; no timer of it is lost."""
+    peer.connect("chargen", credit=4)
+    _call_often(peer)
+    peer.wait(GIVEN_UP_S)
 
 
 @case("STP-CC-012", "STP-CC-010")
@@ -380,15 +403,19 @@ def test_ready_two_connections_at_once(peer: Peer) -> None:
     third.release()
 
 
-@case("STP-CC-012", "STP-CC-010")
+@case("STP-CC-012", "STP-CC-010", "STP-CC-041")
 def test_ready_many_connections_at_once(peer: Peer) -> None:
-    """Who can hold no more of them says so, and goes on with those it has."""
+    """Who can hold no more of them says so, and goes on with those it has.
+
+    A call that replaces one of them finds the room of that.
+    """
     first = peer.connect("discard")
     for _ in range(11):
         peer.call("discard")
         peer.wait(PAUSE_S)
     peer.wait(peer.rtt)
     first.ask()
+    call_again(peer, first)
     for connection in peer.open_connections:
         connection.abort()
     peer.wait(2 * peer.rtt + PAUSE_S)

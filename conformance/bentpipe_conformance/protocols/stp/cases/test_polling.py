@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from itertools import cycle
+from typing import Any
 
 from bentpipe_conformance.protocols.stp.arrival import Arrival, withholding
 from bentpipe_conformance.protocols.stp.cases.steps import (
@@ -15,8 +16,9 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     connected,
     go_on,
 )
-from bentpipe_conformance.protocols.stp.codec import FIN, POLL, SDP, STAT
+from bentpipe_conformance.protocols.stp.codec import FIN, POLL, SD, SDP, STAT, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.numbers import tag_of
 
 LARGE = 320
 """SDs after which the window of a stream over the GEO link has long been large."""
@@ -33,8 +35,9 @@ KEPT_ALIVE_S = 600.0
 ALL_FROM_HERE = range(6, 10_000)
 """POLLs that a silent peer leaves unanswered."""
 
-BEHIND_S = 0.002
-"""Seconds after a POLL until a STAT arrives that left before it."""
+BEHIND_S, MORE_S = 0.022, 0.0045
+"""Seconds after a POLL until a STAT arrives that left before it, more than packets may take inside
+an implementation; and until another one follows."""
 
 APART_S = 5.0
 """Seconds between what a peer sends that never reports."""
@@ -155,10 +158,14 @@ def test_ready_first_round_trip_seems_very_short(connection: Connection) -> None
     waited = second.time - first.time
     connection.reception.polled(second.number_polled)
     edge = connection.reception.vr_mr
+    behind = second.time + 2 * waited + BEHIND_S - rtt - connection.peer.now()
+    timestamp = (3 * last - 2 * old) % (1 << 32)
     connection.stat(
-        n_r=edge, n_mr=edge + 4, elements=(), n_ps=n_ps, timestamp=(3 * last - 2 * old) % (1 << 32),
-        after=second.time + 2 * waited + BEHIND_S - rtt - connection.peer.now(),
-    )  # fmt: skip
+        n_r=edge, n_mr=edge + 2, elements=(), n_ps=n_ps, timestamp=timestamp, after=behind
+    )
+    connection.stat(
+        n_r=edge, n_mr=edge + 4, elements=(), n_ps=0, timestamp=0, after=behind + MORE_S
+    )
     go_on(connection, 2 * waited + SILENT_S, answering=False)
     connection.stat(n_r=edge, elements=())
     connection.abort()
@@ -214,18 +221,18 @@ def test_ready_peer_sends_everything_but_reports(connection: Connection) -> None
         go_on(connection, APART_S, answering=False)
 
 
-@connected("STP-PL-001", "STP-PL-009", to="chargen", credit=512, rtt=FAR_S)
+@connected("STP-PL-001", "STP-PL-009", to="chargen", credit=256, rtt=FAR_S)
 def test_ready_stats_become_quick_amid_a_stream(connection: Connection) -> None:
     """While answers come late the poll interval grows, and shrinks with each quick one then.
 
     Timer_POLL, which runs at that moment, is to follow; silence shows what has been measured.
     """
-    connection.receive(40, credit=512)
+    connection.receive(40, losing=[9, 22], credit=256)  # its window stays small
     _answer(connection, SLOW_FOR_S, SLOW_S)
     _answer(connection, QUICK_FOR_S, 0.0)
-    go_on(connection, 2 * connection.rtt, answering=False)
-    connection.stat(elements=(), n_ps=0, timestamp=0)
-    go_on(connection, SILENT_S, answering=False)
+    for seconds in (2 * connection.rtt, 2 * connection.rtt, SILENT_S):  # the last one with all sent
+        connection.stat(elements=(), n_ps=0, timestamp=0)
+        go_on(connection, seconds, answering=False)
 
 
 def _answer(connection: Connection, seconds: float, late: float) -> None:
@@ -237,7 +244,7 @@ def _answer(connection: Connection, seconds: float, late: float) -> None:
         arrival = connection.next(ANNOUNCED_S / 8)
         if arrival is not None and arrival.has_data:
             connection.hold(arrival)
-            reception.vr_mr = max(reception.vr_mr, reception.vr_r + 512)
+            reception.vr_mr = max(reception.vr_mr, reception.vr_r + 256)
         if arrival is not None and arrival.polls:
             asked.append((peer.now() + late, arrival))
         if asked and asked[0][0] <= peer.now():
@@ -333,6 +340,27 @@ def test_ready_nothing_to_do(connection: Connection) -> None:
         long = KEPT_ALIVE_S + connection.peer.patience
         connection.answer(connection.expect(POLL, within=long, what="a POLL"))
         connection.discard(connection.rtt + 5.0)
+
+
+@connected("STP-PL-010")
+def test_ready_idle_but_for_a_packet(connection: Connection) -> None:
+    """Every packet that passes section 4 puts the POLL off, though nothing comes of it.
+
+    One with a wrong tag does not.
+    """
+    connection.sd(b"x")
+    connection.ask()
+    long = KEPT_ALIVE_S + connection.peer.patience
+    beside: tuple[dict[str, Any], ...] = (
+        {"kind": SD, "seq": connection.iss},
+        {"kind": SD, "seq": connection.iss, "tag": tag_of(connection.csn ^ 1)},
+        {"kind": STAT, "n_ps": 0, "timestamp": 0},
+        {"kind": USTAT, "elements": (2, 1)},
+    )
+    for fields in beside:
+        connection.wait(KEPT_ALIVE_S / 2)
+        connection.send(**fields)
+        connection.answer(connection.expect(POLL, within=long, what="a POLL"))
 
 
 @connected("STP-PL-007", "STP-PL-008", "STP-PL-010", to="echo", aborted=False)

@@ -374,7 +374,9 @@ def _voids_when_it_has_to(flow: Flow, context: Context, begin: At) -> Findings:
             )  # fmt: skip
         return
     last = max(opened, key=lambda other: _made(other).time)
-    if all(time < _made(last).time - flow.due_s for time in _failures(flow, begin.time)):
+    # What has failed since the call was made does not concern it.
+    failures = _failures(flow, min(begin.time, _made(flow).time + flow.due_s))
+    if all(time < _made(last).time - flow.due_s for time in failures):
         yield judged(
             context, not voids,
             "once a call with V flag had opened, a BEGIN had none",

@@ -164,6 +164,10 @@ def _answered(flow: Flow, context: Context, at: At, due: Due, replies: Sequence[
 @checker("STP-CC-012")
 def begins_are_answered(flow: Flow, context: Context) -> Findings:
     """A BEGIN with a good cookie is answered with a BGAK that covers its data (section 5.2)."""
+    for given in (at for at in flow.bgaks if at.outgoing and at.stp.cookie is not None):
+        by = [at for at in flow.ledger.opened if at.stp.cookie == given.stp.cookie]
+        if by and by[0].frame < given.frame:
+            yield context.violated("a BGAK brings a cookie that has been used", given, by[0])
     for at, due, replies in _begins_due(flow, "STP-CC-012"):
         if not replies and flow.state_when(at) in (State.OPEN, State.RELEASING):
             continue  # STP-CC-041 judges that
@@ -188,7 +192,7 @@ def begins_are_answered(flow: Flow, context: Context) -> Findings:
                 continue
         if replies and _is_needlessly_refused(flow, at, replies[0]):
             yield context.violated(
-                "a call was refused for want of resources, though there was no other connection",
+                "a call was refused for want of resources, though no other connection has them",
                 at, replies[0],
             )  # fmt: skip
             continue
@@ -204,10 +208,18 @@ def _is_needlessly_refused(flow: Flow, at: At, reply: At) -> bool:
         return False
     if flow.ledger.elsewhere or len(flow.ledger.opened) >= MANY_CALLS:
         return False
+    there = holder(flow, at)
+    if there is not None and there.state_at(at.time) == State.OPEN:
+        return True  # it makes room (STP-CC-041)
+    before = (
+        other for other in flow.neighbours if other.iut_csn is not None and other.start < at.frame
+    )
+    last = {other.ends: other for other in sorted(before, key=lambda other: other.start)}
+    last.pop(flow.ends, None)
     return all(
-        other.state_at(at.time - flow.due_s) == State.IDLE and other.state_at(at.time) == State.IDLE
-        for other in flow.neighbours
-        if other.iut_csn is not None and other.start < at.frame
+        other.state_at(time) == State.IDLE
+        for other in last.values()
+        for time in (at.time - flow.due_s, at.time)
     )
 
 

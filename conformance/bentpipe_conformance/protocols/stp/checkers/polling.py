@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.stp.checkers.poll_timer import smooths
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
-from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 from bentpipe_conformance.protocols.stp.replay.window import smss
@@ -193,9 +193,11 @@ def _last(flow: Flow) -> Iterator[SdSent]:
 
     Its stream has ended; or it echoes, and has sent back all that it has received in sequence.
     """
-    echo, ended, recent = Echo(), False, -1.0
+    echo, ended, closing, recent = Echo(), False, False, -1.0
     for event in flow.events:
         echo.take(event)
+        # An echo whose peer has ended its stream has its own FIN to send.
+        closing = closing or (isinstance(event, SdHeard) and bool(event.stp.flags & FIN))
         if isinstance(event, SdSent):
             ended = ended or bool(event.stp.flags & FIN)
             # Before an answer is due a report may not have been read.
@@ -203,7 +205,7 @@ def _last(flow: Flow) -> Iterator[SdSent]:
             left = set(event.queue) - {event.number}
             if event.stp.type == BEGIN or left or unread or event.time < (flow.established or 0.0):
                 continue
-            if ended or (echoes(flow) and echo.done):
+            if ended or (echoes(flow) and echo.done and not closing):
                 yield event
         elif isinstance(event, ReportHeard) and not event.fault:
             recent = event.time

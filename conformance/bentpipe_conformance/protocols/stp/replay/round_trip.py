@@ -120,10 +120,13 @@ class RoundTrips:
         """
         due = time + self.interval(time)[1]
         for measured in self.times[bisect_right(self.times, time) :]:
-            known = measured + self.unread
-            if known > due:
+            if measured > due:
                 break
-            due = max(known, time + self.interval(known)[1])
+            known = measured + self.unread
+            if known <= due:
+                due = max(known, time + self.interval(known)[1])
+            else:
+                due = max(due, time + self.interval(measured)[1])
         return due
 
     def silence(self, start: float, end: float | None = None) -> Bounds:

@@ -7,7 +7,12 @@ from collections.abc import Callable
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, TIMEOUT_S, show_silence
+from bentpipe_conformance.protocols.tcp.cases.steps import (
+    PAUSE_S,
+    TIMEOUT_S,
+    fill_window,
+    show_silence,
+)
 from bentpipe_conformance.protocols.tcp.cases.test_receiver import close_window
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
@@ -110,6 +115,19 @@ def test_challenges_while_data_is_held(peer: Peer) -> None:
         _say(connection)
         connection.next_offset = 3 * UNIT
         _say(connection)
+
+
+@case("SNR-CON-012", "SNR-CON-013", needs=("challenge_acks",))
+def test_challenges_with_acknowledgments(peer: Peer) -> None:
+    """A RST in the window, or a SYN, acknowledges a full window: it is challenged and dropped."""
+    for flags in (RST | ACK, SYN | ACK):
+        connection, _ = fill_window(peer, 4)
+        end = connection.highest
+        connection.send_odd(flags=flags, at=1, ack=end)
+        peer.wait(PAUSE_S)
+        connection.reception.renege(end)
+        connection.ack()
+        connection.receive_more(4)
 
 
 @connected("SNR-CON-014", "SNR-RCV-003", to="discard")
@@ -311,6 +329,18 @@ def test_tester_closes_above_a_gap(connection: Connection) -> None:
     connection.wait(PAUSE_S)
     _again(connection, after=PAUSE_S)
     connection.wait(PAUSE_S)
+
+
+@connected("SNR-CON-016", "SNR-CON-035", to="echo")
+def test_tester_closes_long_before_it_reads(connection: Connection) -> None:
+    """The tester's window is closed when its FIN arrives, twice, and opens after a minute."""
+    connection.ack(window=0)
+    connection.send_data(UNIT)
+    _finish(connection)
+    _again(connection, after=PAUSE_S + connection.rtt)
+    connection.wait(70.0)
+    connection.ack(window=1 << 20)
+    connection.serve(lambda: connection.delivered > UNIT)
 
 
 @case("SNR-CON-018")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
@@ -12,7 +13,7 @@ from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, TIMEOUT_S
 from bentpipe_conformance.protocols.tcp.cases.test_closing import DAYTIME
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.connection import Connection
-from bentpipe_conformance.protocols.tcp.crafting import craft, wrong_checksum
+from bentpipe_conformance.protocols.tcp.crafting import craft, layers, wrong_checksum
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
@@ -77,6 +78,40 @@ def test_established_urgent_pointers(connection: Connection) -> None:
             connection.wait(PAUSE_S)
 
 
+BROKEN: tuple[dict[str, Any], ...] = (
+    {"ihl": 4},
+    {"len": 19},
+    {"len": 1400},
+    {"frag": 1},
+    {"flags": "MF"},
+    {"chksum": 1},
+)
+"""Fields of IP that make of a packet none, a part of one, or a damaged one."""
+
+
+@connected("SNR-RCV-006", to="discard")
+def test_established_data_in_broken_packets(connection: Connection) -> None:
+    """Data in sequence comes in packets that are not whole, and in one too short for TCP's header.
+
+    After each comes old data, whose answer says what has been accepted, and then the data.
+    """
+    _say(connection)
+    for number, fields in enumerate((*BROKEN, {}), 1):
+        packet = connection.craft(pattern(connection.next_offset, UNIT), flags=ACK | PSH)
+        packet.id = number
+        if not fields:
+            packet.remove_payload()
+            packet.add_payload(layers().Raw(bytes(10)))
+            packet.proto = 6
+        for name, value in fields.items():
+            setattr(packet, name, value)
+        connection.peer.send(packet)
+        connection.wait(PAUSE_S)
+        connection.send_data(UNIT, at=0)
+        connection.wait(PAUSE_S)
+        _say(connection)
+
+
 # -- the edges of acknowledgments and of the window
 
 
@@ -112,7 +147,7 @@ def test_established_data_that_acknowledges_the_past(connection: Connection) -> 
         connection.wait(PAUSE_S)
 
 
-@connected("SNR-RCV-001", "SNR-RCV-006", to="discard")
+@connected("SNR-RCV-001", "SNR-RCV-006", "SNR-RCV-015", to="discard")
 def test_established_octets_at_the_edge_of_the_window(connection: Connection) -> None:
     """Single octets arrive as the last of the window, across its edge, and behind it.
 
@@ -123,7 +158,7 @@ def test_established_octets_at_the_edge_of_the_window(connection: Connection) ->
     edge = connection.acked + connection.iut_window
     for start, octets in ((edge - 1, 1), (edge - 1, 2), (edge, 1), (edge + 1, 1), (UNIT + 1, 1)):
         connection.send_odd(pattern(start, octets), at=start)
-        connection.wait(SHORT_S)
+        connection.wait(PAUSE_S)
     _say(connection)
     _say(connection)
 
@@ -267,6 +302,19 @@ def _stimulate(peer: Peer, row: InState) -> None:
         _show(connection, row.state)
         if not connection.closed:
             connection.abort()
+
+
+@case("SNR-RCV-028")
+def test_closed_data_beyond_the_fin(peer: Peer) -> None:
+    """Data lies behind the tester's FIN, which has been acknowledged; then the FIN comes again."""
+    for bring, state in ((_close_wait, "close-wait"), (_last_ack, "last-ack")):
+        connection = bring(peer)
+        at = connection.next_offset
+        for start in (at, at + UNIT):
+            connection.send_odd(pattern(start, UNIT), flags=ACK | PSH, at=start, sack=())
+            connection.wait(PAUSE_S)
+        _show(connection, state)
+        connection.abort()
 
 
 ALIKE = ("SNR-CON-002", "SNR-CON-010", "SNR-CON-011", "SNR-CON-012", "SNR-CON-013", "SNR-CON-014")

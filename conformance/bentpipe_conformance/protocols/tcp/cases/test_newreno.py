@@ -73,8 +73,11 @@ def test_recovery_burst_of_losses(connection: Connection) -> None:
 
 @connected("SNR-REC-002")
 def test_recovery_burst_of_losses_with_sack(connection: Connection) -> None:
-    """With SACK, five losses in a window reduce the window once."""
-    connection.receive(110, losing=[16, 18, 19, 21, 23])
+    """With SACK, five losses in a window reduce the window once.
+
+    Three segments arrive above the first, so that their number shows the loss before time does.
+    """
+    connection.receive(110, losing=[16, 20, 21, 23, 25])
 
 
 @connected("SNR-REC-007", profiles=("hk99",))
@@ -185,6 +188,25 @@ def test_timeout_then_duplicates(connection: Connection) -> None:
     _repeat(connection, reached, 3)
     take_round(connection)
     connection.receive(outstanding // connection.segment + 2)
+
+
+@connected("SNR-REC-004", needs=("frto=no",), profiles=("rfc",), sack=False)
+def test_timeout_duplicates_exactly_at_recover(connection: Connection) -> None:
+    """Three duplicates of the acknowledgment of exactly what was sent before a timeout.
+
+    Without SACK; what follows is lost.
+    """
+    connection.grow(8)
+    first, *_ = connection.discard(0)
+    recover = connection.highest
+    await_again(connection, first.start, "a timeout", TIMEOUT_S)
+    connection.ack(recover)
+    connection.expect(lambda segment: segment.start >= recover, what="new data")
+    _repeat(connection, recover, 3)
+    connection.discard(1.2 * connection.rtt)
+    connection.reception.delivered = recover
+    connection.ack()
+    connection.receive(recover // connection.segment + 8)
 
 
 @connected("SNR-REC-004", sack=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import UNUSED_PORT, NotReached, pattern
+from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.connection import Connection
@@ -11,6 +12,9 @@ from bentpipe_conformance.protocols.tcp.crafting import craft, wrong_checksum
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
+
+FOUR_SEGMENTS = 45 << 7
+"""Almost; octets that a window field shifted by 7 can tell."""
 
 STRAYS = (
     (ACK, 0), (ACK | PSH, 60), (PSH, 60), (ACK | FIN, 0), (FIN, 20), (SYN | ACK, 0),
@@ -55,12 +59,15 @@ def test_closed_port_every_kind_of_segment(peer: Peer) -> None:
 def test_listening_port_segments_of_no_connection(peer: Peer) -> None:
     """Segments with ACK reach a listening port without a connection; then one opens there.
 
-    A RST and segments without ACK have no answer, and none of them keeps a SYN from being answered.
+    A RST and segments without ACK have no answer, SYN or not, and none of them keeps a SYN from
+    being answered.
     """
     stray = peer.draft("discard")
     _send_strays(
         stray, (RST, 0), (RST | ACK, 0), (ACK, 0), (ACK | PSH, 60), (ACK | FIN, 0), (ACK, 1)
     )
+    for flags in (SYN | ACK, SYN | RST, SYN | RST | ACK):
+        _send_strays(peer.draft("discard"), (flags, 0))
     connection = peer.connect("discard")
     connection.send_data(UNIT)
     peer.wait(PAUSE_S)
@@ -82,6 +89,26 @@ def test_syn_received_wrong_acknowledgments(peer: Peer) -> None:
     peer.wait(PAUSE_S)
     connection.send_data(UNIT)
     peer.wait(PAUSE_S + peer.rtt)
+
+
+@case("SNR-CON-007")
+def test_syn_received_old_acknowledgment(peer: Peer) -> None:
+    """The SYN-ACK is acknowledged by a segment below the window, and later by a right one."""
+    connection = _answered(peer, "chargen")
+    connection.send_odd(flags=ACK, at=-1)
+    peer.wait(peer.rtt + 2.0)
+    connection.ack()
+    connection.receive(4)
+
+
+@connected(
+    "SNR-WIN-002", "SNR-CON-034", needs=("window_scale",),
+    window=FOUR_SEGMENTS, syn_window=FOUR_SEGMENTS,
+)  # fmt: skip
+def test_first_window_is_scaled(connection: Connection) -> None:
+    """The acknowledgment that completes the handshake offers four segments by a scaled field."""
+    connection.wait(2.0)
+    connection.receive(12)
 
 
 @case("SNR-CON-008", "SNR-CON-003")

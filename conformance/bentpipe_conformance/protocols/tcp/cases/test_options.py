@@ -150,6 +150,15 @@ def test_syn_with_a_large_mss(connection: Connection) -> None:
     connection.receive(12)
 
 
+@connected(
+    "SNR-OPT-010", "SNR-OPT-012", mss=None, sack=False, window_scale=None, window=60000,
+    options=[(99, b"\x05\xb4")],
+)  # fmt: skip
+def test_syn_with_an_unknown_option_as_long_as_the_mss(connection: Connection) -> None:
+    """A SYN without MSS has an option nobody knows, which would read as an MSS of 1460 octets."""
+    connection.receive(6)
+
+
 ODD_LENGTHS = (
     bytes((99, 2, 99, 2)), bytes((100, 3, 0, 100, 4, 0, 0)), bytes((101, 10)) + bytes(8),
     bytes((4, 3, 0, 3, 2)), bytes((3, 4, 0, 0, 4, 4, 0, 0)), bytes((2, 3, 0, 8, 2)),

@@ -6,7 +6,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, SYN
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -89,13 +89,13 @@ def test_established_several_gaps(connection: Connection) -> None:
 
 
 @connected(
-    "SNR-RCV-010", "SNR-RCV-011", "SNR-RCV-012", "SNR-TS-001", needs=("sack_receiver",),
-    to="discard", timestamps=True,
+    "SNR-RCV-010", "SNR-RCV-011", "SNR-RCV-012", "SNR-TS-001", "SNR-OPT-004",
+    needs=("sack_receiver",), to="discard", timestamps=True,
 )  # fmt: skip
 def test_timestamps_negotiated_several_gaps(connection: Connection) -> None:
-    """With timestamps only three blocks fit: the latest three are reported."""
-    _send_units(connection, 0, 2, 4, 6, 3, 8, 1, 5, 7)
-    _conclude(connection, 9)
+    """With timestamps only three blocks fit: the latest three are reported, of five at most."""
+    _send_units(connection, 0, 2, 4, 6, 8, 10, 3, 12, 1, 5, 7, 9, 11)
+    _conclude(connection, 13)
 
 
 @connected("SNR-RCV-003", "SNR-RCV-005", "SNR-RCV-017", to="discard")
@@ -177,14 +177,15 @@ def test_established_window_while_data_is_held(connection: Connection) -> None:
 
 @case("SNR-RCV-001", "SNR-RCV-006")
 def test_fin_arrives_before_the_data_below_it(peer: Peer) -> None:
-    """A FIN above a gap is not acknowledged before the gap is filled."""
-    connection = peer.connect("discard")
-    _send_units(connection, 0)
-    connection.send(pattern(2 * UNIT, UNIT), flags=ACK | PSH | FIN, at=2 * UNIT)
-    peer.wait(PAUSE_S)
-    connection.send_data(UNIT, at=UNIT)
-    peer.wait(peer.rtt + PAUSE_S)
-    connection.send(at=3 * UNIT + 1)
+    """A FIN above a gap, with data or alone, is not acknowledged before the gap is filled."""
+    for octets in (UNIT, 0):
+        connection = peer.connect("discard")
+        _send_units(connection, 0)
+        connection.send(pattern(2 * UNIT, octets), flags=ACK | PSH | FIN, at=2 * UNIT)
+        peer.wait(PAUSE_S)
+        connection.send_data(UNIT, at=UNIT)
+        peer.wait(peer.rtt + PAUSE_S)
+        connection.send(at=2 * UNIT + octets + 1)
 
 
 ECHOED = (
@@ -260,10 +261,17 @@ def _fill(connection: Connection, size: int) -> None:
 def test_echo_whose_user_cannot_write(connection: Connection) -> None:
     """The tester takes nothing of the echo, so that the user stops reading and the window closes.
 
-    It is filled to the last octet, probed, and told twice of nothing new. Then the tester takes
-    everything: the window opens.
+    It is filled to the last octet, probed, and told twice of nothing new; a SYN, and an octet
+    without ACK, offer a window. Then the tester takes everything: the window opens.
     """
     close_window(connection)
+    connection.window = 1 << 20
+    for flags, octets in ((PSH, 1), (SYN | ACK, 0)):
+        connection.send_odd(
+            pattern(connection.next_offset, octets), flags=flags, at=connection.next_offset
+        )
+        connection.wait(PAUSE_S)
+    connection.window = 0
     for _ in range(2):
         connection.send_data(1, at=connection.next_offset)
         connection.wait(connection.rtt + PAUSE_S)
@@ -294,19 +302,21 @@ def test_established_small_segments_close_together(connection: Connection) -> No
     connection.ack()
 
 
-@case("SNR-RCV-027", "SNR-RCV-008", needs=("sack_receiver",))
+@case("SNR-RCV-027", "SNR-RCV-008", "SNR-OPT-009", needs=("sack_receiver",))
 def test_echo_in_full_segments_below_a_gap(peer: Peer) -> None:
-    """Data above a gap is held while full-sized segments below it are echoed.
+    """Data above gaps is held while segments below it are echoed that are full or almost so.
 
     There may be no room for SACK blocks beside the echo; they are reported all the same.
     """
     for timestamps in (False, True):
-        connection = peer.connect("echo", timestamps=timestamps)
-        size = 1460 - 12 * connection.timestamps
-        connection.send_data(UNIT, at=3 * size + UNIT)
-        connection.wait(PAUSE_S)
-        for at, octets in ((0, size), (size, size), (2 * size, size), (3 * size, UNIT)):
-            connection.send_data(octets, at=at)
+        connection = peer.connect("echo", timestamps=timestamps, mss=1000)
+        size = 1000 - 12 * connection.timestamps
+        sizes = (size, size - 11, size - 12, UNIT)
+        for gap in (1, 3, 5):
+            connection.send_data(UNIT, at=sum(sizes) + gap * UNIT)
+            connection.wait(PAUSE_S)
+        for index, octets in enumerate(sizes):
+            connection.send_data(octets, at=sum(sizes[:index]))
             connection.collect(peer.rtt + PAUSE_S)
             connection.reception.renege(connection.highest)
             connection.ack()

@@ -14,7 +14,7 @@ from bentpipe_conformance.protocols.tcp.cases.steps import (
     show_silence,
     take_round,
 )
-from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection, Segment
 
 
 def _receive_flight(
@@ -60,8 +60,11 @@ def test_flight_of_segments_four_lost(connection: Connection) -> None:
 
 @connected("SNR-SAK-001", "SNR-SAK-003", "SNR-SAK-008", "SNR-SAK-009", needs=SACK)
 def test_flight_of_segments_runs_lost(connection: Connection) -> None:
-    """Adjacent losses: runs of holes are repaired lowest first, one by one."""
-    _receive_flight(connection, 50, [1, 2, 3, 6, 7])
+    """Adjacent losses: runs of holes are repaired lowest first, one by one.
+
+    Three segments arrive between them, so that their number shows the loss before time does.
+    """
+    _receive_flight(connection, 50, [1, 2, 6, 7, 8])
 
 
 PIPE = ("SNR-SAK-017", "SNR-SAK-018", "SNR-SAK-019")
@@ -109,8 +112,11 @@ def test_constant_window_tail_lost(connection: Connection) -> None:
 
 @connected(*PIPE, "SNR-SAK-001", "SNR-SAK-003", needs=SACK, profiles=("rfc",), timestamps=True)
 def test_flight_of_segments_more_holes_than_blocks(connection: Connection) -> None:
-    """Nine holes: with timestamps an acknowledgment has room for three blocks."""
-    _receive_flight(connection, 90, range(1, 18, 2), window=16)
+    """Nine holes: with timestamps an acknowledgment has room for three blocks.
+
+    Three segments arrive above the first, so that their number shows the loss before time does.
+    """
+    _receive_flight(connection, 90, [1, *range(5, 21, 2)], window=16)
 
 
 @connected(*PIPE[1:], needs=SACK, profiles=("rfc",))
@@ -178,6 +184,69 @@ def test_timeout_in_recovery_then_reports(connection: Connection) -> None:
     connection.reception.delivered = connection.highest
     connection.ack()
     connection.receive_more(20)
+
+
+def _report(connection: Connection, segments: Sequence[Segment], hole: int) -> None:
+    """Report segments held one by one, each together with those before it."""
+    for item in segments:
+        connection.ack(hole, sack=[(segments[0].start, item.end)])
+
+
+@connected("SNR-SAK-020", needs=SACK, profiles=("rfc",))
+def test_timeout_in_recovery_after_new_data(connection: Connection) -> None:
+    """A timeout in a recovery that had sent new data: reports of that begin no new recovery.
+
+    The fast retransmission is lost. When the timer has repeated it, the acknowledgment covers what
+    was outstanding when the recovery began, and three reports follow of what it had sent then.
+    """
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    _report(connection, rest, lost.start)
+    await_again(connection, lost.start, "a fast retransmit")
+    point = connection.highest
+    await_again(connection, lost.start, "a timeout", TIMEOUT_S)
+    size = connection.segment
+    if connection.highest < point + 6 * size:
+        raise NotReached("the recovery sent less than six segments of new data")
+    connection.ack(point, sack=[])
+    await_again(connection, point, "what follows the acknowledgment")
+    for index in (3, 4, 5):
+        left, right = point + 3 * size, point + (index + 1) * size
+        connection.ack(point, sack=[(left, right)])
+    connection.discard(0.8 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(20)
+
+
+@connected("SNR-FR-003", needs=SACK)
+def test_recovered_one_report(connection: Connection) -> None:
+    """Right after the acknowledgment that ends a recovery, one report begins no other."""
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    _report(connection, rest, lost.start)
+    await_again(connection, lost.start, "a fast retransmit")
+    point, size = connection.highest, connection.segment
+    connection.collect(0.9 * connection.rtt)
+    connection.ack(point, sack=[])
+    connection.ack(point, sack=[(point + size, point + 2 * size)])
+    connection.collect(0.5 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(20)
+
+
+@connected(
+    "SNR-SAK-019", needs=SACK, profiles=("rfc",), window=17 * SEGMENT, syn_window=17 * SEGMENT
+)
+def test_constant_window_rescue_lost(connection: Connection) -> None:
+    """No new data may be sent, and the rescue retransmission is lost: it is not made again.
+
+    Partial acknowledgments go on to make room.
+    """
+    connection.grow(16)
+    base = connection.delivered // connection.segment
+    connection.receive(base + 40, losing=Counter({base: 1, base + 3: 1, base + 6: 1, base + 15: 2}))
 
 
 @connected("SNR-SAK-008", needs=SACK, profiles=("hk99",))

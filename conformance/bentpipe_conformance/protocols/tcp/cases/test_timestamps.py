@@ -5,7 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, await_retransmissions
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, RST
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -70,6 +70,18 @@ def test_new_data_with_an_old_timestamp(connection: Connection) -> None:
     _send(connection, 1, 2, 3)
 
 
+@connected("SNR-TS-004", "SNR-TS-005", needs=("timestamps",), to="discard", timestamps=True)
+def test_new_data_with_the_oldest_timestamps(connection: Connection) -> None:
+    """New data is stamped a little less than half the clock's range before the latest data.
+
+    That is as old as a timestamp can be; what is older is new.
+    """
+    for unit, behind in ((0, 1 << 30), (2, (1 << 30) + 1), (4, (1 << 31) - OLD_MS)):
+        _send(connection, unit)
+        _send(connection, unit + 1, age=behind)
+        _send(connection, unit + 1)
+
+
 @case("SNR-TS-006", needs=("timestamps",))
 def test_reset_with_an_old_timestamp_or_none(peer: Peer) -> None:
     """A RST resets the connection whatever its timestamp; data shows whether it did."""
@@ -118,6 +130,19 @@ def test_data_with_timestamps_not_negotiated(connection: Connection) -> None:
     connection.next_offset = 6 * UNIT
     connection.send_data(UNIT)
     connection.wait(PAUSE_S)
+
+
+@connected("SNR-RTO-016", "SNR-RTO-015", to="echo", sack=False, aborted=True)
+def test_echoes_of_timestamps_not_negotiated_then_lost(connection: Connection) -> None:
+    """Acknowledgments echo timestamps that nobody sent; then a lone segment is lost."""
+    for tsecr in (0, 1 << 31, MODULUS - 1):
+        connection.send_data(UNIT)
+        connection.hold(connection.expect(what="the echo"))
+        connection.send_odd(more=[("NOP", None), ("NOP", None), ("Timestamp", (1, tsecr))])
+        connection.wait(PAUSE_S)
+    connection.send_data(UNIT)
+    reply = connection.expect(what="the echo")
+    connection.take(await_retransmissions(connection, reply.start, 1, within=90.0))
 
 
 @connected("SNR-TS-001", needs=("timestamps",), to="echo", timestamps=True)

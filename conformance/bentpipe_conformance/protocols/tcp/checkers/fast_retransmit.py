@@ -36,7 +36,7 @@ def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
 
 def _nothing_retransmitted(context: Context, m: Moment, when: str, expected: str) -> Finding:
     """The finding about an acknowledgment that must cause no retransmission."""
-    if caused := m.retransmissions:
+    if caused := [s for s in m.retransmissions if not may_be_tail_probe(s, context.ics)]:
         sentence = f"offset {caused[0].start} was retransmitted {when}"
         actual = "a retransmission"
         return context.violated(sentence, caused[0], m.ack, expected=expected, actual=actual)
@@ -71,10 +71,13 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
         if ack.beyond:
             # Whether the sender took it or not, what it takes for duplicates is unknown now.
             return
-        if not m.third or not m.open or not m.pure:
+        reported = needs_sack and not context.ics.get("rack", True) and _third_report(m)
+        if not m.open or not ((m.third and m.pure) or reported):
             continue
         if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
             continue
+        if ack.window < min(flow.segment, flow.mss):
+            continue  # the window has closed, or moved back, over what would leave again
         if context.permitted("newer_is_update", False) and _began_with_update(flow, ack):
             continue
         if needs_sack and m.informative < DUPLICATE_THRESHOLD:
@@ -94,6 +97,15 @@ def _began_with_update(flow: Flow, third: Ack) -> bool:
     acceptable = [item for item in flow.acks[:at] if item.acceptable]
     *_, before, first, _, _ = acceptable
     return older(before.tcp.seq, first.tcp.seq)
+
+
+def _third_report(m: Moment) -> bool:
+    """Whether it is the third to report newly held data while the number stands.
+
+    RFC 6675 section 2 asks for nothing else, such as the same window.
+    """
+    moved = m.last_advance is not None and m.last_advance.newly_sacked > 0
+    return m.ack.newly_sacked > 0 and m.informative - moved == DUPLICATE_THRESHOLD
 
 
 def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
@@ -158,7 +170,8 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
         ack = m.ack
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
             continue
-        if ack.ack < m.shadow:
+        # Without RACK a recovery ends at its RecoveryPoint, whatever it has sent beyond that.
+        if ack.ack < (m.shadow if context.ics.get("rack", True) else m.recover):
             continue
         # Only the first starts recovery; others that the same acknowledgment causes belong to it.
         early = [

@@ -148,10 +148,11 @@ def reset_is_not_answered(flow: Flow, context: Context) -> Findings:
             continue
         following = (s for s in flow.arriving if s.packet.number > item.packet.number)
         until = next((s.time for s in following), flow.last_time)
-        answer = leaving_after(flow, item, until - item.time, is_reset)
+        answer = leaving_after(flow, item, until - item.time, lambda _: True)
         if answer is not None and answer.time < until:
-            sentence = "a RST for no connection was answered by a RST"
-            yield context.violated(sentence, answer, item, expected="nothing", actual="a RST")
+            actual = f"a segment with flags {answer.tcp.flag_names}"
+            sentence = f"a RST for no connection was answered by {actual}"
+            yield context.violated(sentence, answer, item, expected="nothing", actual=actual)
         elif answer is None and until > item.time + flow.reaction:
             yield context.holds("a RST for no connection was not answered", item)
 
@@ -159,7 +160,7 @@ def reset_is_not_answered(flow: Flow, context: Context) -> Findings:
 @checker("SNR-CON-006")
 def syn_ack_acknowledges_the_syn(flow: Flow, context: Context) -> Findings:
     """The numbers of a SYN-ACK (RFC 9293 section 3.10.7.2)."""
-    # Exercised by every SYN-ACK that answers a SYN without data.
+    # Exercised by every SYN-ACK that answers a SYN without data, up to the first data acknowledged.
     offer, first = flow.handshake.offer, flow.handshake.answer
     if offer is None or first is None or flow.handshake.iut_opens or offer.payload:
         return
@@ -167,6 +168,8 @@ def syn_ack_acknowledges_the_syn(flow: Flow, context: Context) -> Findings:
     for item in flow.leaving:
         tcp = item.tcp
         if tcp.flags & (SYN | ACK) != SYN | ACK:
+            if not tcp.flags & (SYN | RST) and tcp.ack not in syns:
+                return  # the connection is open (SNR-CON-042)
             continue
         right = tcp.ack in syns and (len(syns) > 1 or tcp.seq == first.seq)
         said = f"sequence number {tcp.seq}, acknowledgment {tcp.ack}"
@@ -221,8 +224,19 @@ def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Finding
     if answer is None or offer is None:
         return
     refused = None
+    completing = context.prepared.lifetime.established
     for item in _in_syn_received(flow, context):
         tcp = item.tcp
+        if tcp.seq == offer.seq and not tcp.flags & (SYN | RST) and not offer.payload:
+            settled = completing.time if completing is not None else flow.last_time
+            early = leaving_after(flow, item, settled - item.time, lambda s: bool(s.tcp.length))
+            if early is None or early.tcp.flags & SYN or early.time >= settled:
+                if settled - item.time > longest:
+                    yield context.holds("what was below the window completed nothing", item)
+            else:
+                sentence = "an acknowledgment below the window completed the handshake"
+                yield context.violated(sentence, early, item, expected="no data", actual="data")
+                return
         good = tcp.ack == (answer.seq + 1) % MODULUS or tcp.seq != (offer.seq + 1) % MODULUS
         if not tcp.flags & ACK or tcp.flags & (SYN | RST) or good:
             continue

@@ -208,6 +208,7 @@ def _segment_sizes(flow: Flow, context: Context, limit: int, what: str) -> Findi
         sent.payload + _options(sent) + HEADERS > ETHERNET_MTU
         or (sent.payload > limit and sent.payload % (limit - _options(sent) or 1) == 0)
         for sent in data
+        if (sent.tcp.src, sent.tcp.seq, sent.payload) not in flow.whole
     )
     for sent in data:
         size = sent.payload + _options(sent)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
-from bentpipe_conformance.protocols.tcp.codec import FIN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, SYN
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     Answer,
@@ -49,7 +49,7 @@ def _timely(context: Context, answer: Answer, what: str) -> Findings:
 def out_of_order_at_once(flow: Flow, context: Context) -> Findings:
     """Data above a gap is acknowledged at once (RFC 5681 section 4.2)."""
     # Exercised by every acceptable segment that leaves a gap below itself.
-    for arrival in still_receiving(flow):
+    for arrival in still_receiving(flow, fins=True):
         if arrival.out_of_order and arrival.end <= arrival.window_edge:
             yield from _timely(context, answer_at_once(flow, arrival), "out-of-order data")
 
@@ -181,9 +181,11 @@ def _beyond(arrival: Arrival) -> bool:
 @checker("SNR-RCV-015")
 def beyond_window_is_answered(flow: Flow, context: Context) -> Findings:
     """Data beyond the window is answered (RFC 9293 section 3.10.7.4)."""
-    # Exercised by every segment far beyond the offered window.
+    # Exercised by every segment beyond the offered window. A receiver with a window wider than the
+    # one it offered acknowledges it too, as data above a gap. RCV-026 has the closed window.
     for arrival in still_receiving(flow):
-        if _beyond(arrival):
+        beyond = arrival.start >= arrival.window_edge and arrival.start > arrival.expected
+        if beyond and not arrival.may_be_stale and not arrival.lacks_timestamp:
             answer = answer_within(flow, arrival, LONGEST_DELAY_S)
             yield from _timely(context, answer, "data beyond the window")
 
@@ -204,6 +206,14 @@ def right_edge_stays(flow: Flow, context: Context) -> Findings:
     if answer is None:
         return
     shift = (answer.window_scale or 0) if flow.handshake.window_scale else 0
+    accepting = (item for item in flow.leaving if item.tcp.flags & (SYN | ACK) == SYN | ACK)
+    for first, again in pairwise(accepting):
+        if again.tcp.window < first.tcp.window:
+            sentence = f"the window of the SYN-ACK shrank from {first.tcp.window} octets"
+            expected = "no less, as a SYN-ACK's window is not scaled"
+            actual = f"{again.tcp.window} octets"
+            yield context.violated(sentence, again, first, expected=expected, actual=actual)
+            return
     edge, offer = 0, None
     for event in flow.events:
         if event.tcp.flags & FIN:
@@ -249,3 +259,32 @@ def echo_is_exact(flow: Flow, context: Context) -> Findings:
         last = sent
     if disturbed and last is not None and last.end > disturbed[0].start:
         yield context.holds("the echo returned the octets as sent", last, disturbed[0])
+
+
+@checker("SNR-RCV-028")
+def data_beyond_the_fin_is_ignored(flow: Flow, context: Context) -> Findings:
+    """Data behind a FIN that was received is ignored (RFC 9293 section 3.10.7.4)."""
+    # Exercised by data behind an acknowledged FIN, once an acknowledgment follows.
+    ends = {item.end for item in flow.arrivals if item.fin}
+    if len(ends) != 1:
+        return
+    (end,) = ends
+    taken, beyond = False, None
+    for event in flow.events:
+        if isinstance(event, Reply):
+            taken = taken or event.ack >= end
+            if beyond is None:
+                continue
+            highest = max([event.ack, *(right for _, right in event.sack)])
+            sentence = f"data behind the FIN at offset {end - 1} was "
+            sentence += "acknowledged" if highest > end else "ignored"
+            yield judged(
+                context, highest <= end, sentence, event, beyond,
+                expected=f"nothing acknowledged or reported above offset {end}",
+                actual=f"offset {highest}",
+            )  # fmt: skip
+            if highest > end:
+                return
+            beyond = None
+        elif isinstance(event, Arrival) and taken and event.start >= end and event.payload:
+            beyond = event

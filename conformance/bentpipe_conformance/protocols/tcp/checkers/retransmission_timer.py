@@ -228,7 +228,7 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
             continue
         given_up = last_event is not None and last_event.time - progress >= persistence
         owed = top > una and edge > una and not given_up
-        yield from _silence(context, last_event, event.time, owed, waiting)
+        yield from _silence(context, last_event, event, event.time, owed, waiting)
         if isinstance(event, Sent):
             progress = event.time if top <= una else progress
             persistence = CLOSED_PERSISTENCE_S if event.fin else persistence
@@ -247,17 +247,19 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
         last_event = event
     given_up = last_event is not None and last_event.time - progress >= persistence
     owed = top > una and edge > una and not given_up
-    yield from _silence(context, last_event, flow.horizon, owed, waiting)
+    yield from _silence(context, last_event, None, flow.horizon, owed, waiting)
 
 
 def _silence(
-    context: Context, since: Sent | Ack | None, until: float, outstanding: bool, patience: float
-) -> Findings:
+    context: Context, since: Sent | Ack | None, ended: Sent | Ack | None, until: float,
+    outstanding: bool, patience: float,
+) -> Findings:  # fmt: skip
     if since is None or not outstanding or until - since.time <= patience:
         return
     sentence = f"data was outstanding for {until - since.time:.1f} s and nothing was retransmitted"
     expected = f"a retransmission within {patience:.1f} s"
-    yield context.violated(sentence, since, expected=expected, actual="silence")
+    where = since if ended is None else ended, since
+    yield context.violated(sentence, *where, expected=expected, actual="silence")
 
 
 @checker("SNR-RTO-013")

@@ -68,7 +68,9 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
         if last is not None:
             if last.window_edge - last.end < 2 * smss:
                 return
-            limit = max(limit, share * last.outstanding + slack)
+            recent = flow.between(last.time - minimum_rtt(flow), first.time)
+            shown = max(sent.outstanding for sent in (last, *recent) if not sent.sacked)
+            limit = max(limit, share * shown + slack)
     for step in recovery.steps:
         before, sent = step.before, step.sent
         if sent.timed or may_be_undone(first, sent.cause):

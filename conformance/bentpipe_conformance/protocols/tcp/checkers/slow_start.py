@@ -26,6 +26,8 @@ from bentpipe_conformance.protocols.tcp.replay.timeouts import timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import (
     data_waited,
     largest_segment,
+    last_before_reports,
+    may_be_last,
     more_waited,
     short_of_data,
 )
@@ -113,9 +115,20 @@ def read_opening(flow: Flow) -> Opening:
 
 
 def _repeated_handshakes(flow: Flow) -> int:
-    """How often the IUT's timer has repeated its SYN or SYN-ACK."""
+    """How often the IUT's timer has repeated its SYN or SYN-ACK, for all that it can know.
+
+    An echo of the first one's timestamp proves that it was late and not lost (RFC 3522).
+    """
     calls = [item for item in flow.leaving if item.tcp.flags & (SYN | ACK) == SYN]
-    return max(0, len(calls or timed_syn_acks(flow)) - 1)
+    sent = calls or timed_syn_acks(flow)
+    if not sent:
+        return 0
+    first = sent[0]
+    answers = (i.tcp for i in flow.arriving if i.time > first.time and i.tcp.flags & ACK)
+    answer = next(answers, None)
+    if answer and answer.tsecr is not None and answer.tsecr == first.tcp.tsval:
+        return 0
+    return len(sent) - 1
 
 
 @checker("SNR-SS-001")
@@ -339,6 +352,8 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
             continue
         if short_of_data(flow, episode.first):
             continue
+        if episode.first.window_edge - episode.first.max < 2 * segment:
+            continue  # the receiver's window held the flight down, which does not show ssthresh
         before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
         rounds = read_rounds(flow, episode, acts_at_once(context.ics))
         shown = rounds[0].peak
@@ -348,6 +363,9 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
         for number, item in enumerate(rounds[1:], start=1):
             limit = base * factor**number + (number + 1) * segment
             if item.largest is not None and item.peak > limit:
+                last = last_before_reports(flow, episode.first)
+                if last is not None and may_be_last(flow, last):
+                    break  # a full buffer, not the window, may have ended the flight
                 sentence = f"the flight grew from {base:.0f} octets in {number} round trips"
                 yield at_most(context, item.peak, limit, sentence, item.largest, episode.end)
                 break

@@ -7,7 +7,7 @@ from itertools import pairwise
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
-from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     Answer,
@@ -252,3 +252,15 @@ def unnegotiated_timestamp_is_ignored(flow: Flow, context: Context) -> Findings:
             expected = f"an acknowledgment up to offset {arrival.end}"
             what = "with a timestamp that was not negotiated"
             yield from _acknowledged(context, answer, what, expected)
+
+
+@checker("SNR-TS-011")
+def echo_without_acknowledgment_is_zero(flow: Flow, context: Context) -> Findings:
+    """TSecr is zero where ACK is not set (RFC 7323 section 3.2)."""
+    # Exercised by every segment of the IUT with a timestamp and without ACK: its own SYN.
+    for item in flow.leaving:
+        echoed = item.tcp.tsecr
+        if echoed is None or item.tcp.flags & ACK:
+            continue
+        sentence = f"TSecr is {echoed} in a segment with flags {item.tcp.flag_names}"
+        yield judged(context, echoed == 0, sentence, item, expected="zero", actual=str(echoed))

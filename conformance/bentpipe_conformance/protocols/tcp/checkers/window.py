@@ -17,10 +17,15 @@ from bentpipe_conformance.protocols.tcp.checkers import (
 )
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
-from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset, more_waited
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    always_sends,
+    data_waited,
+    is_own_reset,
+    more_waited,
+)
 
 CROSSING_S = 0.002
 """Segments that leave this soon after an arrival may have been under way to the interface."""
@@ -31,7 +36,7 @@ def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
     """New data keeps to the offered window (RFC 9293 section 3.8.6)."""
     # Exercised by a sender that comes within a segment of the edge.
     reached: Sent | None = None
-    window = 0
+    window = flow.handshake.offer.window if flow.handshake.offer is not None else 0
     for event in flow.events:
         if isinstance(event, Ack) and event.acceptable:
             window = event.window
@@ -75,9 +80,11 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
                 return
             if event.end == unscaled and event.payload < flow.segment // 2:
                 filled = event
+                if event.start == 0 and always_sends(flow):
+                    break  # it had more to send
     if filled is not None:
         yield context.violated(
-            "nothing was ever sent beyond the window as it reads without scaling",
+            "no more was sent than the window admits as it reads without scaling",
             filled,
             expected="the window shifted as negotiated",
             actual=f"a segment that ends at offset {filled.end}, the unscaled edge",
@@ -144,13 +151,46 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
         )
 
 
+@checker("SNR-WIN-013")
+def small_window_is_overridden(flow: Flow, context: Context) -> Findings:
+    """A window that stays small is used in the end (RFC 9293 section 3.8.6.2.1)."""
+    # Exercised by a window smaller than a segment, nothing outstanding and data waiting.
+    patience = context.permitted("patience_s", 60.0)
+    since: Ack | None = None
+    closed = False
+    for event in (*flow.events, None):
+        if event is not None and not isinstance(event, Ack | Sent):
+            continue
+        until = flow.horizon if event is None else event.time
+        if since is not None and isinstance(event, Sent) and until - since.time <= patience:
+            yield context.holds(f"a window of {since.window} octets was used", event, since)
+            since = None
+        elif since is not None and until - since.time > patience:
+            yield context.violated(
+                f"a window of {since.window} octets was not used for {until - since.time:.0f} s",
+                since,
+                expected=f"a segment within {patience:.0f} s, data waiting",
+                actual="silence",
+            )
+            return
+        if isinstance(event, Ack) and event.acceptable:
+            # After a closed window a timer that has backed off may have to expire first.
+            small = 0 < event.window < flow.segment and not closed and event.ack >= event.max
+            closed = event.window == 0
+            if not small or not data_waited(flow, event):
+                since = None
+            elif since is None or since.window != event.window:
+                since = event
+
+
 @checker("SNR-WIN-005")
 def probes_back_off(_flow: Flow, context: Context) -> Findings:
     """Intervals between probes increase exponentially (RFC 9293 section 3.8.6.1, SHLD-30)."""
     # Exercised by three probes of one closure.
     ratio, cap = context.permitted("ratio", 1.3), context.permitted("cap_s", BACK_OFF_CAP_S)
     for closure in context.prepared.closures:
-        intervals = [b.time - a.time for a, b in pairwise(closure.probes)]
+        probes = closure.probes
+        intervals = [b.time - a.time for a, b in pairwise(probes)]
         yield from until_violated(
             too_coarse(context, before, probe)
             or judged(
@@ -161,8 +201,15 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
                 expected="exponentially increasing intervals",
                 actual=f"{before:.2f} s, then {after:.2f} s",
             )
-            for (before, after), probe in zip(pairwise(intervals), closure.probes[2:], strict=False)
+            for at, (before, after) in enumerate(pairwise(intervals))
+            for probe in probes[at + 2 : at + 3]
+            if not _restarted(closure, probes[at], probes[at + 1])
         )
+
+
+def _restarted(closure: Closure, first: Reply, second: Reply) -> bool:
+    """Whether more than the answer to a probe came before the next, which may be timed from it."""
+    return sum(first.time <= ack.time <= second.time for ack in closure.answered) > 1
 
 
 def _reset_by_sender(flow: Flow, after: float, before: float) -> Segment | None:

@@ -27,14 +27,20 @@ class Step:
     Attributes:
         sent: the segment.
         pipe: octets in the network after it: sent since the timeout, not reported delivered.
+        least: the same without what left before the segment delivered last, which a sender that
+            judges by time takes for lost (RFC 8985 section 6.2).
         delivered: octets reported delivered since the timeout, generously counted.
         acks: acknowledgments of new data since the timeout.
+        spurious: a block has reported what left before the timeout and has not left again: F-RTO
+            takes the timeout for spurious then (RFC 5682 section 3).
     """
 
     sent: Sent
     pipe: int
+    least: int
     delivered: int
     acks: int
+    spurious: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +85,26 @@ class _Account:
         self._segment = largest_segment(flow)
         self._una = sent.una
         self._since = RangeSet(((sent.start, sent.end),))
+        self._log = [sent]
+        self._late = RangeSet(((sent.start, sent.end),))
         self._held = RangeSet(sent.sacked)
         self._delivered = self._acks = self._duplicates = 0
         self._open: Ack | None = None
+        self._spurious = False
 
-    def _pipe(self) -> int:
-        held = sum(self._since.overlap(max(a, self._una), b) for a, b in self._held.snapshot())
-        return self._since.above(self._una) - held - self._duplicates * self._segment
+    def _pipe(self, sent: RangeSet) -> int:
+        held = sum(sent.overlap(max(a, self._una), b) for a, b in self._held.snapshot())
+        return sent.above(self._una) - held - self._duplicates * self._segment
+
+    def _deliver(self) -> None:
+        """Forget what left before the segment delivered last."""
+        done = [
+            at for at, item in enumerate(self._log)
+            if item.end <= self._una or self._held.covers(item.start, item.end)
+        ]  # fmt: skip
+        if done:
+            self._log = self._log[done[-1] + 1 :]
+            self._late = RangeSet(tuple((item.start, item.end) for item in self._log))
 
     def _reach(self) -> int:
         done = RangeSet(self._since.snapshot())
@@ -95,8 +114,12 @@ class _Account:
         return (self.aftermath.recover if following is None else following[0]) - self._una
 
     def sent(self, item: Sent) -> None:
-        self._since.add(item.start, item.end)
-        self.aftermath.steps.append(Step(item, self._pipe(), self._delivered, self._acks))
+        self._log.append(item)
+        for ranges in (self._since, self._late):
+            ranges.add(item.start, item.end)
+        pipe, least = self._pipe(self._since), self._pipe(self._late)
+        step = Step(item, pipe, least, self._delivered, self._acks, self._spurious)
+        self.aftermath.steps.append(step)
 
     def silent(self, item: Sent) -> bool:
         """Whether the segment follows a silence longer than pacing makes."""
@@ -105,7 +128,7 @@ class _Account:
     def settle(self) -> None:
         """Everything the last acknowledgment clocked out has left."""
         if self._open is not None:
-            reaction = Reaction(self._open, self._pipe(), self._reach(), self._acks)
+            reaction = Reaction(self._open, self._pipe(self._since), self._reach(), self._acks)
             self.aftermath.reactions.append(reaction)
             self._open = None
 
@@ -132,6 +155,9 @@ class _Account:
         # RFC 5681 section 3.1: up to a segment for each acknowledgment, however little it covers.
         self._delivered += max(news, self._segment) if news else 0
         for block in ack.blocks:
+            fresh = self._held.gaps(*block)
+            originals = (right - left > self._since.overlap(left, right) for left, right in fresh)
+            self._spurious = self._spurious or any(originals)
             self._held.add(*block)
         if ack.advance:
             self._una = ack.ack
@@ -143,6 +169,7 @@ class _Account:
             # Without blocks a duplicate reports one more segment received.
             self._duplicates += 1
             self._delivered += self._segment
+        self._deliver()
         return True
 
     def _answers_earlier_copy(self, ack: Ack) -> bool:

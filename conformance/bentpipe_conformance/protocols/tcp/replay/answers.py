@@ -82,15 +82,17 @@ def _answer(flow: Flow, arrival: Arrival, reply: Reply | None, limit: float, lat
     return Answer(arrival, reply, "unclear" if reply is not None else None)
 
 
-def still_receiving(flow: Flow) -> list[Arrival]:
+def still_receiving(flow: Flow, *, fins: bool = False) -> list[Arrival]:
     """The segments with data that arrived while the connection was open in both directions.
+
+    With ``fins`` also those that carry a FIN alone.
 
     Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
     receiver is in the state ESTABLISHED or CLOSE-WAIT.
     """
     closing = [sent.packet for sent in flow.sent if sent.fin]
     end = min((packet.number for packet in (*closing[:1], *flow.resets[:1])), default=math.inf)
-    return [item for item in flow.arrivals if item.payload and item.packet.number < end]
+    return [item for item in flow.arrivals if (item.payload or fins) and item.packet.number < end]
 
 
 def refusals(

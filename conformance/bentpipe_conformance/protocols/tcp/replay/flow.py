@@ -87,6 +87,7 @@ class Flow:
             not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
         listening: whether the IUT answered any SYN to this port with a SYN-ACK in the trace.
+        whole: (source, sequence number, octets) of large segments that reached the tester uncut.
         reading: the freedoms its implementation is supposed to use.
         doubts: the freedoms that would change what some packet of it means.
         source: its packets, damaged ones included.
@@ -110,6 +111,7 @@ class Flow:
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
     listening: bool = False
+    whole: frozenset[tuple[str, int, int]] = frozenset()
     reading: frozenset[Freedom] = frozenset()
     doubts: set[Freedom] = field(default_factory=set)
     source: list[Packet] = field(default_factory=list)
@@ -185,6 +187,7 @@ class _Replay:
             self.flow.mss = max(SMALLEST_MSS, tcp.mss or default)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.sender.edge = tcp.window
+            self.sender.last_in = packet.time
         if self._completes(packet, tcp):
             handshake.established = packet.time
             self.sender.answered(tcp)
@@ -262,7 +265,8 @@ class _Replay:
         flow, unsent, sure = self.flow, False, True
         if tcp.flags & ACK:
             ack = self._acknowledged(packet, tcp)
-            unsent = ack.beyond
+            # RFC 5961 section 5.2 drops what acknowledges too little, or too much.
+            unsent = ack.beyond or ack.ack < ack.una - self.sender.widest
             # What is dropped for its acknowledgment may be dropped before its timestamp counts.
             sure = not (ack.ancient or ack.beyond)
             flow.acks.append(ack)
@@ -326,9 +330,12 @@ def read_flows(trace: Trace) -> list[Flow]:
             connections.append(((tester, iut), packets))
         packets.append(packet)
     flows = [replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
+    arrived = (packet.content for packet in trace.at("peer"))
+    whole = frozenset((tcp.src, tcp.seq, tcp.size) for tcp in arrived if tcp and tcp.size > UNCUT)
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
     for flow in flows:
         flow.listening = flow.iut in open_ports
+        flow.whole = whole
         flow.segment = largest_sent(flow)
     return flows
 

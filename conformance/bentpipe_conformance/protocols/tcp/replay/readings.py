@@ -17,5 +17,6 @@ def read_otherwise(flow: Flow) -> Iterator[Flow]:
         for used in combinations(order, count):
             other = Flow(flow.tester, flow.iut, flow.timing_error, reading=frozenset(used))
             replayed(other, flow.source)
-            other.listening, other.segment = flow.listening, largest_sent(other)
+            other.listening, other.whole = flow.listening, flow.whole
+            other.segment = largest_sent(other)
             yield other
