@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
@@ -77,7 +78,14 @@ def test_established_urgent_pointers(connection: Connection) -> None:
             connection.wait(PAUSE_S)
 
 
-BROKEN = ({"ihl": 4}, {"len": 19}, {"len": 1400}, {"frag": 1}, {"flags": "MF"}, {"chksum": 1})
+BROKEN: tuple[dict[str, Any], ...] = (
+    {"ihl": 4},
+    {"len": 19},
+    {"len": 1400},
+    {"frag": 1},
+    {"flags": "MF"},
+    {"chksum": 1},
+)
 """Fields of IP that make of a packet none, a part of one, or a damaged one."""
 
 
