@@ -35,7 +35,7 @@ KEPT_ALIVE_S = 600.0
 ALL_FROM_HERE = range(6, 10_000)
 """POLLs that a silent peer leaves unanswered."""
 
-BEHIND_S, MORE_S = 0.022, 0.004
+BEHIND_S, MORE_S = 0.022, 0.0045
 """Seconds after a POLL until a STAT arrives that left before it, more than packets may take inside
 an implementation; and until another one follows."""
 

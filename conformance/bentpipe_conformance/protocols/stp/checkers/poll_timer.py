@@ -15,7 +15,7 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
-from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
+from bentpipe_conformance.protocols.stp.codec import BGAK, END, FIN, POLL
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO, tag_of
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
 from bentpipe_conformance.protocols.stp.replay.events import (
@@ -267,6 +267,9 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
         # Times between POLLs double: none is longer than all since the last report and one more.
         once = trips.silence(start.time - quiet, until)[1]
         longest = min(2 * once + quiet, max(once, MOST_SILENCE_S))
+        if following is not None:
+            # A timer did run; that it ran for too long is a matter of STP-PL-007.
+            longest = max(longest, MOST_SILENCE_S)
         if waited > (1 + MARGIN) * longest + SLACK_S + flow.timing_error:
             yield context.violated(
                 f"no POLL followed for {waited:.1f} s though an SD was unacknowledged",
@@ -491,7 +494,7 @@ def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
     if established is None:
         return
     start: float | None = None if flow.service in (CHARGEN,) or flow.iut_calls else established
-    echo = Echo()
+    echo, closing = Echo(), False
     for event in flow.events:
         echo.take(event)
         if event.time < established or event.time > flow.over:
@@ -506,13 +509,15 @@ def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
                 yield start, event.time, [event]
             start = None
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            returned = echoes(flow) and echo.done
+            returned = echoes(flow) and echo.done and not closing
             idle = event.acknowledges_all and (event.credit > event.vt_s or returned)
             if idle and start is None:
                 start = event.time
             elif not idle:
                 start = None
-        elif isinstance(event, SdHeard) and flow.service == ECHO and event.stp.data:
-            start = None  # it may have to be sent back
+        elif isinstance(event, SdHeard) and flow.service == ECHO:
+            closing = closing or bool(event.stp.flags & FIN)
+            if event.stp.data or closing:
+                start = None  # it, or a FIN, may have to be sent back
     if start is not None:
         yield start, flow.over, []
