@@ -39,9 +39,10 @@ def test_settings_name_what_the_peer_has_set_too() -> None:
     assert own["peer.congestion"] == meeting.options[1]["congestion"]
 
 
-def test_known_deviations_name_requirements_of_the_suite() -> None:
+@pytest.mark.parametrize("stack", ["linux", "gvisor", "smoltcp", "lwip"])
+def test_known_deviations_name_requirements_of_the_suite(stack: str) -> None:
     requirements = suite_named("snr").requirements()
-    found = known_deviations("linux")
+    found = known_deviations(stack)
     assert found
     assert all(item.requirement in requirements for item in found)
     assert all(item.clause and item.reason and item.seen for item in found)

@@ -574,3 +574,11 @@ class IgnoresResetsWithoutRoom(Receiver):
 
     def is_acceptable(self, seq: int, length: int) -> bool:
         return self.edge > self.rcv_nxt and super().is_acceptable(seq, length)
+
+
+@mutant("snr-never-calls", breaks="SNR-CON-043")
+class NeverCalls(Connection):
+    """No SYN is sent when the user calls."""
+
+    def open(self, now: float) -> None:
+        """Do nothing."""

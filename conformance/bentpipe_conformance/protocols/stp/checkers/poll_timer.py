@@ -16,17 +16,18 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.codec import BGAK, END, FIN, POLL
-from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO, tag_of
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
+    At,
     Event,
     PollSent,
     ReportHeard,
     SdHeard,
     SdSent,
 )
-from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import MOST_SILENCE_S, RoundTrips
 
 MARGIN, SLACK_S = 0.1, 0.1
@@ -454,12 +455,13 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
     wait = float(context.ics.get("keep_alive_s", KEEP_ALIVE_S))
     error = LATE_S + flow.timing_error
     for start, end, polls in _idle_times(flow):
-        heard = [at.time for at in flow.heard if at.time < end]
+        heard = [at for at in flow.heard if at.time < end and _passes(flow, at)]
         poll = polls[0] if polls else None
         until = end if poll is None else poll.time
-        since = max([start, *(time for time in heard if time <= until)])
-        # What has just arrived may not have been read.
-        read = max((time for time in heard if time <= until - flow.due_s), default=start)
+        since = max([start, *(at.time for at in heard if at.time <= until)])
+        # What has just arrived may not have been read; calls and ENDs of others may not count.
+        sure = (at.time for at in heard if at.stp.type in TAGGED and at.time <= until - flow.due_s)
+        read = max(sure, default=start)
         if until - since > wait + error:
             yield context.violated(
                 f"an idle connection was silent for {until - since:.1f} s", *polls[:1],
@@ -473,6 +475,12 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
         elif poll is not None:
             yield context.holds(f"an idle connection was asked after {until - read:.1f} s", poll)
+
+
+def _passes(flow: Flow, at: At) -> bool:
+    """Whether a packet passes the checks of section 4, so that the connection is not idle."""
+    foreign = at.stp.type in TAGGED and at.stp.tag != tag_of(flow.tester_csn or 0)
+    return at.stp.wellformed and not foreign
 
 
 def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:

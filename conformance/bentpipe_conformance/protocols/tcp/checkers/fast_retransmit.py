@@ -76,6 +76,8 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
             continue
         if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
             continue
+        if ack.window < min(flow.segment, flow.mss):
+            continue  # the window has closed, or moved back, over what would leave again
         if context.permitted("newer_is_update", False) and _began_with_update(flow, ack):
             continue
         if needs_sack and m.informative < DUPLICATE_THRESHOLD:

@@ -153,6 +153,19 @@ def full_acknowledgment_ends_recovery(flow: Flow, context: Context) -> Findings:
             yield context.holds("a full acknowledgment retransmitted nothing", end, episode.first)
 
 
+def _was_put_off(flow: Flow, ack: Ack) -> bool:
+    """Whether the next acknowledgment lets out more than its own share, so that some waited.
+
+    Some senders put segments off to send several at once.
+    """
+    at = bisect_right(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
+    following = next((item for item in flow.acks[at:] if item.acceptable), None)
+    if following is None or following.time - ack.time > flow.reaction:
+        return False
+    let_out = sum(sent.length for sent in following.responses if sent.new)
+    return let_out >= following.advance + largest_segment(flow)
+
+
 @checker("SNR-REC-013")
 def full_acknowledgment_lets_data_out(flow: Flow, context: Context) -> Findings:
     """A full acknowledgment that leaves less than ssthresh lets data out (RFC 6582 3.2 step 3)."""
@@ -173,6 +186,8 @@ def full_acknowledgment_lets_data_out(flow: Flow, context: Context) -> Findings:
         if not room or flight + segment > target:
             continue
         new = [sent for sent in end.responses if sent.new]
+        if not new and _was_put_off(flow, end):
+            continue
         yield judged(
             context,
             bool(new),
@@ -226,13 +241,19 @@ def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:
 @checker("SNR-REC-004")
 def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Findings:
     """Duplicates at recover start one in hk99 only (HK99 rule 2, RFC 6582 section 3.2 step 2)."""
-    # Exercised by three duplicates of the acknowledgment that ended a recovery at recover.
+    # Exercised by three duplicates of the acknowledgment that ended a recovery at recover, or in
+    # rfc what a timeout repairs, unless F-RTO may have found that to be spurious.
     enters = context.permitted("enter_at_recover")
     if enters and not acts_at_once(context.ics):
         return
     if not enters and (flow.handshake.sack or flow.handshake.timestamps):
         return
-    ended = {e.end: e for e in context.prepared.episodes if e.fast and disturbed_at(e) == math.inf}
+    timeouts = not enters and not context.ics.get("frto", True)
+    ended = {
+        episode.end: episode
+        for episode in context.prepared.episodes
+        if (disturbed_at(episode) == math.inf if episode.fast else timeouts)
+    }
     for m in context.prepared.moments:
         ack = m.ack
         if m.episode is not None or not m.third or not m.pure or m.last_advance is None:

@@ -27,6 +27,8 @@ from bentpipe_conformance.protocols.tcp.replay.timeouts import timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import (
     data_waited,
     largest_segment,
+    last_before_reports,
+    may_be_last,
     more_waited,
     short_of_data,
 )
@@ -351,6 +353,8 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
             continue
         if short_of_data(flow, episode.first):
             continue
+        if episode.first.window_edge - episode.first.max < 2 * segment:
+            continue  # the receiver's window held the flight down, which does not show ssthresh
         before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
         rounds = read_rounds(flow, episode, acts_at_once(context.ics))
         shown = rounds[0].peak
@@ -360,6 +364,9 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
         for number, item in enumerate(rounds[1:], start=1):
             limit = base * factor**number + (number + 1) * segment
             if item.largest is not None and item.peak > limit:
+                last = last_before_reports(flow, episode.first)
+                if last is not None and may_be_last(flow, last):
+                    break  # a full buffer, not the window, may have ended the flight
                 sentence = f"the flight grew from {base:.0f} octets in {number} round trips"
                 yield at_most(context, item.peak, limit, sentence, item.largest, episode.end)
                 break

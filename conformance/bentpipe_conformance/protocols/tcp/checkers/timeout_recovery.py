@@ -11,11 +11,32 @@ from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 
+def _may_be_by_time(flow: Flow, context: Context, expiry: Expiry) -> bool:
+    """Whether RACK's timer may have expired: a repair has just been delivered.
+
+    What had left before it counts as lost after a reordering window, with nothing reported held
+    (RFC 8985 section 6.2).
+    """
+    progress = expiry.progress
+    if not (flow.handshake.sack and context.ics.get("rack", True)) or progress is None:
+        return False
+    repaired = any(
+        sent.retransmission and progress.una <= sent.start < progress.ack
+        for sent in flow.sent
+        if sent.packet.number < progress.packet.number
+    )
+    return repaired and expiry.since_arrival <= expiry.longest_rtt
+
+
 @checker("SNR-RTO-007")
 def one_segment_per_timeout(flow: Flow, context: Context) -> Findings:
     """A timeout sends one segment (RFC 5681 section 3.1)."""
     # Exercised by every timeout.
-    timeouts = {item.sent: item for item in timer_expiries(context) if item.certain}
+    timeouts = {
+        item.sent: item
+        for item in timer_expiries(context)
+        if item.certain and not _may_be_by_time(flow, context, item)
+    }
     current: Expiry | None = None
     edge = 0
     for event in flow.events:
@@ -81,6 +102,8 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
             growth = step.delivered if by_octets else (step.acks + further) * segment
             # One segment of tolerance: a sender that counts segments may round each one up.
             limit = 2 * segment + growth
+            if step.spurious and context.ics.get("frto", True):
+                break  # the window may be what it was
             pipe = step.least if by_time else step.pipe
             if pipe > limit:
                 sentence = f"too much is in the network {step.acks} acknowledgments after a timeout"

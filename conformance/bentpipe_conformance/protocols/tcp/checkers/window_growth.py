@@ -105,7 +105,14 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
     if not acts_at_once(context.ics) or any(map(reneges, flow.acks)):
         return
     segment, slack = largest_segment(flow), context.permitted("slack_segments")
+    interrupting = {
+        episode.interrupted.first
+        for episode in context.prepared.episodes
+        if episode.fast and episode.interrupted is not None
+    }
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
+        if aftermath.expiry.sent in interrupting:
+            continue  # ssthresh is "no more than" half of the flight: the recovery has lowered it
         target = aftermath.expiry.flight // 2 // segment
         for reaction in aftermath.reactions:
             ack = reaction.ack

@@ -124,7 +124,7 @@ class _Window:
             return False
         advance = next((ack for ack in episode.acks if ack.advance), episode.end)
         early = advance.time - episode.first.time < ROUND_TRIP_SHARE * self.rtt
-        return not early and all(ack.dsack is None for ack in episode.acks)
+        return not early and not any(may_be_undone(episode.first, ack) for ack in episode.acks)
 
     def judgeable(self) -> Iterator[tuple[Episode, Ack]]:
         """Episodes whose reduction the flight shows, with the acknowledgment that ended each."""
@@ -282,8 +282,9 @@ def _inflated(flow: Flow, context: Context, episode: Episode, share: float) -> I
     segment = largest_segment(flow)
     proportional = context.permitted("proportional") and context.ics.get("prr", True)
     window = max(share * (episode.flight - sent_by_duplicates(flow, episode)), 2 * segment)
+    threshold = window
     window += DUPLICATE_THRESHOLD * segment
-    delivered = DUPLICATE_THRESHOLD * segment
+    delivered = reported = DUPLICATE_THRESHOLD * segment
     acked = duplicates = 0
     acks = [ack for ack in episode.acks if ack is not episode.end]
     events: list[Sent | Ack] = [*episode.sent, *acks]
@@ -294,13 +295,16 @@ def _inflated(flow: Flow, context: Context, episode: Episode, share: float) -> I
             if event.new:
                 limit = window
                 if proportional:
-                    limit = max(window + 2 * segment, episode.flight - acked + share * delivered)
+                    # RFC 9937 section 6: below ssthresh, what has been delivered is replaced.
+                    limit = max(window, threshold + reported) + 2 * segment
+                    limit = max(limit, episode.flight - acked + share * delivered)
                 yield _Inflated(event, limit, acked > 0)
         elif may_be_undone(episode.first, event):
             return
         elif event.advance:
             acked += event.advance
             delivered += max(0, event.advance - duplicates * segment)
+            reported = max(0, reported - max(0, event.advance - segment))
             back = segment if event.advance >= segment or context.permitted("adds_back") else 0
             window = max(window - event.advance + back, segment)
             if flow.handshake.sack and not any(sent.retransmission for sent in event.responses):
@@ -310,6 +314,7 @@ def _inflated(flow: Flow, context: Context, episode: Episode, share: float) -> I
         elif event.duplicate:
             duplicates += 1
             delivered += segment
+            reported += segment
             window += segment
 
 

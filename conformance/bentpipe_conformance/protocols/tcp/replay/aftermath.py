@@ -31,6 +31,8 @@ class Step:
             judges by time takes for lost (RFC 8985 section 6.2).
         delivered: octets reported delivered since the timeout, generously counted.
         acks: acknowledgments of new data since the timeout.
+        spurious: a block has reported what left before the timeout and has not left again: F-RTO
+            takes the timeout for spurious then (RFC 5682 section 3).
     """
 
     sent: Sent
@@ -38,6 +40,7 @@ class Step:
     least: int
     delivered: int
     acks: int
+    spurious: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ class _Account:
         self._held = RangeSet(sent.sacked)
         self._delivered = self._acks = self._duplicates = 0
         self._open: Ack | None = None
+        self._spurious = False
 
     def _pipe(self, sent: RangeSet) -> int:
         held = sum(sent.overlap(max(a, self._una), b) for a, b in self._held.snapshot())
@@ -114,7 +118,8 @@ class _Account:
         for ranges in (self._since, self._late):
             ranges.add(item.start, item.end)
         pipe, least = self._pipe(self._since), self._pipe(self._late)
-        self.aftermath.steps.append(Step(item, pipe, least, self._delivered, self._acks))
+        step = Step(item, pipe, least, self._delivered, self._acks, self._spurious)
+        self.aftermath.steps.append(step)
 
     def silent(self, item: Sent) -> bool:
         """Whether the segment follows a silence longer than pacing makes."""
@@ -150,6 +155,9 @@ class _Account:
         # RFC 5681 section 3.1: up to a segment for each acknowledgment, however little it covers.
         self._delivered += max(news, self._segment) if news else 0
         for block in ack.blocks:
+            fresh = self._held.gaps(*block)
+            originals = (right - left > self._since.overlap(left, right) for left, right in fresh)
+            self._spurious = self._spurious or any(originals)
             self._held.add(*block)
         if ack.advance:
             self._una = ack.ack

@@ -264,7 +264,8 @@ class _Replay:
         flow, unsent, sure = self.flow, False, True
         if tcp.flags & ACK:
             ack = self._acknowledged(packet, tcp)
-            unsent = ack.beyond
+            # RFC 5961 section 5.2 drops what acknowledges too little, or too much.
+            unsent = ack.beyond or ack.ack < ack.una - self.sender.widest
             # What is dropped for its acknowledgment may be dropped before its timestamp counts.
             sure = not (ack.ancient or ack.beyond)
             flow.acks.append(ack)

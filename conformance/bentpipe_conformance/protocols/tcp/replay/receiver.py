@@ -72,6 +72,7 @@ class Receiver:
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
         self._offered = 0
+        self._moved = 0.0
         self._closed: int | None = None
 
     def opened(self, tcp: Tcp) -> None:
@@ -125,12 +126,12 @@ class Receiver:
         return self.edge <= self.expected == start and not self._paws_rejects(tcp)
 
     def is_copy(self, tcp: Tcp) -> bool:
-        """Whether a segment is a copy of what has just been received.
+        """Whether a segment ends where what has just been received does, or did when last answered.
 
         It has been offered its window all the same, and some heed its acknowledgment.
         """
-        copy = self.offset(tcp.seq) + tcp.length == self.expected
-        return copy and not self._paws_rejects(tcp)
+        end = self.offset(tcp.seq) + tcp.length
+        return self._last_ack <= end <= self.expected and not self._paws_rejects(tcp)
 
     def _paws_rejects(self, tcp: Tcp) -> bool:
         return bool(self._recent) and all(self._stale(tcp))
@@ -180,7 +181,7 @@ class Receiver:
             self._last_ack,
         )  # fmt: skip
         self.last_arrival = arrival
-        for left, right in arrival.held:
+        for left, right in () if stale else arrival.held:  # the text of an old one is not read
             self._duplicates.add(max(left, start), min(right, end))
         self._arrive(start, end)
         if self._stamped:
@@ -190,7 +191,8 @@ class Receiver:
             # What lies beyond the edge need not be kept (RFC 9293 section 3.10.7.4).
             if max(start, self.expected) < min(end, self.edge):
                 self._held.add(max(start, self.expected), min(end, self.edge))
-            self.expected = _drop_reached(self._held, self.expected)
+            if self.expected < (reached := _drop_reached(self._held, self.expected)):
+                self.expected, self._moved = reached, packet.time
             if arrival.fin and self.expected == end:
                 self._closed = end
         return arrival
@@ -233,7 +235,7 @@ class Receiver:
             self._doubt = False
         window = tcp.window << self.shift
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
-        self._follow(ack, ack + window, blocks)
+        self._follow(packet.time, ack, ack + window, blocks)
         reply = Reply(
             packet, ack, window, ack + window, blocks, tcp.size,
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
@@ -265,11 +267,17 @@ class Receiver:
         last = self.last_arrival
         return last is not None and last.in_order and ack < min(last.end, last.window_edge)
 
-    def _follow(self, ack: int, edge: int, blocks: tuple[Range, ...]) -> None:
+    def _follow(self, time: float, ack: int, edge: int, blocks: tuple[Range, ...]) -> None:
         """Let the certain view follow what the IUT shows of itself."""
         last = self.last_arrival
         if ack <= edge < self.expected:
             # What lies beyond the edge that it has moved back to has been refused.
+            self.expected = ack
+            self._held.clear()
+        elif time - self._moved > self._reaction and any(
+            ack < a < self.expected for a, _ in blocks
+        ):
+            # It reports what lies above a gap: what we thought it received there was not kept.
             self.expected = ack
             self._held.clear()
         if self.expected < ack <= self._limit:

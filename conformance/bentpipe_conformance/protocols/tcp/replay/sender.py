@@ -54,6 +54,7 @@ class Sender:
         strict: whether only a segment not older than the one before updates the window, by SND.WL1
             and SND.WL2 (RFC 9293 section 3.10.7.4).
         last_in: when the last segment reached the IUT, None before the first.
+        widest: widest window the tester has offered (MAX.SND.WND of RFC 5961 section 5.2).
     """
 
     def __init__(self, reaction: float, *, strict: bool = False) -> None:
@@ -66,6 +67,7 @@ class Sender:
         self._out = Direction(0)
         self._una = self._max = self._least = self._most = 0
         self._last_window = -1
+        self.widest = 0
         self._edge = 0
         self._updated = (0, 0)
         self._duplicates = 0
@@ -129,7 +131,6 @@ class Sender:
         if self.strict and self.is_old(start, tcp):
             window = max(0, self._edge - ack)
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
-        stale = ack == una and self.is_old(start, tcp)
         usable = not (ancient or beyond or rejected)
         dsack, good, bad = self._blocks(tcp, ack)
         # A window probe beyond the edge is refused again and again; that reports no loss.
@@ -150,8 +151,12 @@ class Sender:
             elif duplicate:
                 self._duplicates += 1
             self._last_window = window
+            self.widest = max(self.widest, window)
             self._edge = ack + window
-            self._updated = max(self._updated, (start, ack))
+            # Whoever takes the window of an older segment for its news takes its number as SND.WL1.
+            taken = (start, ack)
+            moved = ack > una and not self.strict
+            self._updated = taken if moved else max(self._updated, taken)
         may_heed = may_heed and rejected and not (ancient or beyond)
         if (usable and not stale) or may_heed:
             self.edge = max(self.edge, ack + window)
