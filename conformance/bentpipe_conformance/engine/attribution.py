@@ -5,7 +5,7 @@ answered. Within a case the finding whose decisive packet comes first is the cau
 cannot bring about earlier ones. Across cases the requirement that is the cause most often names the
 fault; cases that it explains are set aside, and what is left is attributed in the same way. A
 requirement that rests on another, as it speaks of a quantity that the other defines, yields to it
-where the other is violated by itself as well.
+where the other is violated as well.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Attribution:
 
 
 YIELDS = 4
-"""How many times as often as what it rests on a requirement may be the cause, and yield to it."""
+"""How many times as often as what it rests on fails a requirement may be the cause, and yield."""
 
 _NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
 
@@ -77,9 +77,9 @@ def attribute(
     causes = {name: _cause(item, found, spread) for name, (item, found) in failing.items()}
     votes = Counter(causes.values())
     for case, name in causes.items():
-        for base in rests_on.get(name, ()):
-            if votes[name] <= YIELDS * votes[base]:
-                causes[case] = base
+        bases = [base for base in rests_on.get(name, ()) if votes[name] <= YIELDS * spread[base]]
+        if bases:
+            causes[case] = max(bases, key=lambda base: spread[base])
     named: list[Attribution] = []
     while causes:
         votes = Counter(causes.values())

@@ -243,8 +243,9 @@ class Connection(ConnectionOutput):
         receiver = self.parts.receiver(self.config, segment.seq, self.parts.reassembly)
         self.handshake.take_options(segment)
         receiver.sack_ok = self.handshake.sack_ok
-        if self.handshake.timestamps_ok and segment.timestamps is not None:
-            receiver.echo_timestamp(segment.timestamps[0], now)
+        timestamps = segment.timestamps if self.handshake.timestamps_ok else None
+        if timestamps is not None:
+            receiver.echo_timestamp(timestamps[0], now)
         self.receiver = receiver
         return receiver
 

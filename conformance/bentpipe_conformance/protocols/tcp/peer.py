@@ -86,7 +86,9 @@ class Peer(BasePeer[Tcp, Connection]):
 
         patience = self.patience if within is None else within
         if not self.pump_until(lambda: bool(calls()), patience):
-            raise NotReached(f"no SYN from the implementation within {patience:.1f} s")
+            raise NotReached(
+                f"SNR-CON-043: its user called, but no SYN came within {patience:.1f} s"
+            )
         syn = calls()[0]
         self.strays.clear()
         connection = self.add(Connection(self, syn.sport, port, **offer))

@@ -20,6 +20,16 @@ from bentpipe_reference.stp.variables import Variables
 
 # Calling
 
+
+@mutant("stp-returns-the-used-cookie", breaks="STP-CC-012")
+class ReturnsTheUsedCookie(Actions):
+    """Puts the cookie of the BEGIN into the BGAK."""
+
+    def bgak(self, v: Variables, now: float) -> Bgak:
+        bgak, begin = super().bgak(v, now), v.handled
+        return replace(bgak, cookie=begin.cookie) if isinstance(begin, Begin) else bgak
+
+
 mutant("stp-never-calls", "STP-CC-047", "sends no BEGIN when its user calls")(
     returning(Actions, Actions.send_first_begin, None)
 )

@@ -131,6 +131,17 @@ class FillsSmallOpenings(Sender):
         return octets or max(0, min(left, usable, self.smss))
 
 
+@mutant("snr-small-window-waited-out", breaks="SNR-WIN-013", hk99=True)
+class WaitsOutSmallWindows(Sender):
+    """Only a window of zero is probed; one too small to use is waited out."""
+
+    def check_probe(self, now: float) -> None:
+        if self.snd_wnd > 0:
+            self.persist_deadline = None
+        else:
+            super().check_probe(now)
+
+
 mutant_setting(
     "snr-small-segments-at-once",
     "Small segments are sent while others are outstanding.",

@@ -108,6 +108,22 @@ def test_ready_window_closes_after_silences(connection: Connection) -> None:
     connection.receive(12, credit=4)
 
 
+@connected("STP-DT-011", to="echo", credit=4)
+def test_ready_stream_ends_without_credit(connection: Connection) -> None:
+    """All credit is used when the stream ends: an empty SD with the FIN flag needs it as well."""
+    reception = connection.reception
+    for _ in range(4):
+        connection.sd(50, poll=True)
+    connection.serve(lambda: len(reception.stream) >= 200, credit=None)
+    connection.stat(elements=())
+    connection.sd(b"", fin=True, poll=True)
+    go_on(connection, connection.rtt + GIVEN_S)
+    reception.vr_mr += 1
+    connection.stat(elements=())
+    connection.serve(lambda: reception.ended, credit=None)
+    connection.release()
+
+
 @connected("STP-DT-025", to="echo", credit=4)
 def test_ready_data_comes_without_credit(connection: Connection) -> None:
     """Without data the lack of credit is no reason to ask; once there is some, it is."""

@@ -503,6 +503,14 @@ def long_list_is_cut(flow: Flow, context: Context) -> Findings:
         elif before is not None and _repeats_poll(before, report):
             yield from _continued(context, before, report)
         before = report
+    for said in context.prepared.statements:
+        # A part of a list that is all there is: what follows was due at once.
+        last = said.parts[-1]
+        if said.certain and not said.complete and flow.over > last.time + flow.due_s:
+            yield context.violated(
+                f"a list of {len(said.elements)} elements ends before everything is said", last,
+                expected=f"another STAT that begins with {last.elements[-1]}", actual="none",
+            )  # fmt: skip
 
 
 def _continued(context: Context, before: ReportSent, report: ReportSent) -> Findings:

@@ -164,6 +164,10 @@ def _answered(flow: Flow, context: Context, at: At, due: Due, replies: Sequence[
 @checker("STP-CC-012")
 def begins_are_answered(flow: Flow, context: Context) -> Findings:
     """A BEGIN with a good cookie is answered with a BGAK that covers its data (section 5.2)."""
+    for given in (at for at in flow.bgaks if at.outgoing and at.stp.cookie is not None):
+        by = [at for at in flow.ledger.opened if at.stp.cookie == given.stp.cookie]
+        if by and by[0].frame < given.frame:
+            yield context.violated("a BGAK brings a cookie that has been used", given, by[0])
     for at, due, replies in _begins_due(flow, "STP-CC-012"):
         if not replies and flow.state_when(at) in (State.OPEN, State.RELEASING):
             continue  # STP-CC-041 judges that

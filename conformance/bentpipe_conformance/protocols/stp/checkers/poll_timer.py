@@ -15,18 +15,19 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
-from bentpipe_conformance.protocols.stp.codec import BGAK, END, POLL
-from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
+from bentpipe_conformance.protocols.stp.codec import BGAK, END, FIN, POLL
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO, tag_of
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
+    At,
     Event,
     PollSent,
     ReportHeard,
     SdHeard,
     SdSent,
 )
-from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import MOST_SILENCE_S, RoundTrips
 
 MARGIN, SLACK_S = 0.1, 0.1
@@ -266,6 +267,9 @@ def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -
         # Times between POLLs double: none is longer than all since the last report and one more.
         once = trips.silence(start.time - quiet, until)[1]
         longest = min(2 * once + quiet, max(once, MOST_SILENCE_S))
+        if following is not None:
+            # A timer did run; that it ran for too long is a matter of STP-PL-007.
+            longest = max(longest, MOST_SILENCE_S)
         if waited > (1 + MARGIN) * longest + SLACK_S + flow.timing_error:
             yield context.violated(
                 f"no POLL followed for {waited:.1f} s though an SD was unacknowledged",
@@ -451,12 +455,13 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
     wait = float(context.ics.get("keep_alive_s", KEEP_ALIVE_S))
     error = LATE_S + flow.timing_error
     for start, end, polls in _idle_times(flow):
-        heard = [at.time for at in flow.heard if at.time < end]
+        heard = [at for at in flow.heard if at.time < end and _passes(flow, at)]
         poll = polls[0] if polls else None
         until = end if poll is None else poll.time
-        since = max([start, *(time for time in heard if time <= until)])
-        # What has just arrived may not have been read.
-        read = max((time for time in heard if time <= until - flow.due_s), default=start)
+        since = max([start, *(at.time for at in heard if at.time <= until)])
+        # What has just arrived may not have been read; calls and ENDs of others may not count.
+        sure = (at.time for at in heard if at.stp.type in TAGGED and at.time <= until - flow.due_s)
+        read = max(sure, default=start)
         if until - since > wait + error:
             yield context.violated(
                 f"an idle connection was silent for {until - since:.1f} s", *polls[:1],
@@ -472,6 +477,12 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"an idle connection was asked after {until - read:.1f} s", poll)
 
 
+def _passes(flow: Flow, at: At) -> bool:
+    """Whether a packet passes the checks of section 4, so that the connection is not idle."""
+    foreign = at.stp.type in TAGGED and at.stp.tag != tag_of(flow.tester_csn or 0)
+    return at.stp.wellformed and not foreign
+
+
 def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
     """Times in which the IUT had surely nothing unacknowledged and nothing to send.
 
@@ -483,7 +494,7 @@ def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
     if established is None:
         return
     start: float | None = None if flow.service in (CHARGEN,) or flow.iut_calls else established
-    echo = Echo()
+    echo, closing = Echo(), False
     for event in flow.events:
         echo.take(event)
         if event.time < established or event.time > flow.over:
@@ -498,13 +509,15 @@ def _idle_times(flow: Flow) -> Iterator[tuple[float, float, list[PollSent]]]:
                 yield start, event.time, [event]
             start = None
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            returned = echoes(flow) and echo.done
+            returned = echoes(flow) and echo.done and not closing
             idle = event.acknowledges_all and (event.credit > event.vt_s or returned)
             if idle and start is None:
                 start = event.time
             elif not idle:
                 start = None
-        elif isinstance(event, SdHeard) and flow.service == ECHO and event.stp.data:
-            start = None  # it may have to be sent back
+        elif isinstance(event, SdHeard) and flow.service == ECHO:
+            closing = closing or bool(event.stp.flags & FIN)
+            if event.stp.data or closing:
+                start = None  # it, or a FIN, may have to be sent back
     if start is not None:
         yield start, flow.over, []

@@ -164,6 +164,8 @@ class _Replay:
     """What was in flight without fitting, since the last report."""
     heard: float = 0.0
     silent_since: float | None = None
+    silent_from: int = 0
+    """Frame before which everything left before the silence."""
     collapsed: bool = False
     last_sent: dict[int, int] = field(default_factory=dict)
     moved: float = 0.0
@@ -256,7 +258,7 @@ class _Replay:
 
     def polls(self, poll: PollSent) -> None:
         if self.silent_since is None and poll.vt_a < poll.vt_s:
-            self.silent_since = poll.time
+            self.silent_since, self.silent_from = poll.time, poll.frame + 1
 
     def _ends_silence(self, report: ReportHeard) -> None:
         least = 3 * self.trips.silence(self.heard)[0] - SLACK_S - self.flow.timing_error
@@ -265,6 +267,7 @@ class _Replay:
             self.spared_until, self.slow = report.frame, True
         running = self.silent_since is not None and not report.acknowledges_all
         self.silent_since = report.time if running else None
+        self.silent_from = report.frame
         self.heard, self.collapsed = report.time, False
 
     def be_silent(self, now: float) -> None:
@@ -274,6 +277,7 @@ class _Replay:
             return
         if now - since > 3 * self.trips.silence(since)[1] + 2 * SLACK_S + self.flow.timing_error:
             self.collapsed = True
+            self.reduced_at = max(self.reduced_at, self.silent_from)
             for item in self.both:
                 item.reduce(float(item.smss))
             self.phase, self.slow, self.reduction, self.exempt = "silence", True, None, False

@@ -47,7 +47,15 @@ def test_calling_nobody_answers_for_three_minutes(peer: Peer) -> None:
     connection.ack()
 
 
-@case("SNR-CON-030", "SNR-CON-042", "SNR-RCV-006", "SNR-WIN-001", "SNR-OPT-009", needs=CALLS)
+@case(
+    "SNR-CON-030",
+    "SNR-CON-042",
+    "SNR-CON-043",
+    "SNR-RCV-006",
+    "SNR-WIN-001",
+    "SNR-OPT-009",
+    needs=CALLS,
+)
 def test_calling_answered(peer: Peer) -> None:
     """The SYN-ACK offers everything, little or nothing; it comes again when all is open."""
     for offer in (

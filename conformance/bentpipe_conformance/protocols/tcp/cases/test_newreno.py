@@ -190,6 +190,25 @@ def test_timeout_then_duplicates(connection: Connection) -> None:
     connection.receive(outstanding // connection.segment + 2)
 
 
+@connected("SNR-REC-004", needs=("frto=no",), profiles=("rfc",), sack=False)
+def test_timeout_duplicates_exactly_at_recover(connection: Connection) -> None:
+    """Three duplicates of the acknowledgment of exactly what was sent before a timeout.
+
+    Without SACK; what follows is lost.
+    """
+    connection.grow(8)
+    first, *_ = connection.discard(0)
+    recover = connection.highest
+    await_again(connection, first.start, "a timeout", TIMEOUT_S)
+    connection.ack(recover)
+    connection.expect(lambda segment: segment.start >= recover, what="new data")
+    _repeat(connection, recover, 3)
+    connection.discard(1.2 * connection.rtt)
+    connection.reception.delivered = recover
+    connection.ack()
+    connection.receive(recover // connection.segment + 8)
+
+
 @connected("SNR-REC-004", sack=False)
 def test_recovered_duplicates_exactly_at_recover(connection: Connection) -> None:
     """Three duplicates of the acknowledgment that ended recovery exactly at recover.

@@ -89,13 +89,13 @@ def test_established_several_gaps(connection: Connection) -> None:
 
 
 @connected(
-    "SNR-RCV-010", "SNR-RCV-011", "SNR-RCV-012", "SNR-TS-001", needs=("sack_receiver",),
-    to="discard", timestamps=True,
+    "SNR-RCV-010", "SNR-RCV-011", "SNR-RCV-012", "SNR-TS-001", "SNR-OPT-004",
+    needs=("sack_receiver",), to="discard", timestamps=True,
 )  # fmt: skip
 def test_timestamps_negotiated_several_gaps(connection: Connection) -> None:
-    """With timestamps only three blocks fit: the latest three are reported."""
-    _send_units(connection, 0, 2, 4, 6, 3, 8, 1, 5, 7)
-    _conclude(connection, 9)
+    """With timestamps only three blocks fit: the latest three are reported, of five at most."""
+    _send_units(connection, 0, 2, 4, 6, 8, 10, 3, 12, 1, 5, 7, 9, 11)
+    _conclude(connection, 13)
 
 
 @connected("SNR-RCV-003", "SNR-RCV-005", "SNR-RCV-017", to="discard")

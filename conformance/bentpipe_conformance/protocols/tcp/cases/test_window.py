@@ -23,6 +23,9 @@ SMALL_WINDOW = 64 * 128
 CLOSING_WINDOW = 4 * SEGMENT
 """Octets; full segments fill it, so that it can be closed without moving its edge left."""
 
+SMALL_OPENING = 200
+"""Octets: more than none, and less than a segment and half of any window offered."""
+
 TIGHT: dict[str, Any] = {"window_scale": None, "window": 3000, "syn_window": 3000}
 """An offer of two segments' worth of room."""
 
@@ -80,10 +83,12 @@ def test_old_segments_with_other_windows(connection: Connection) -> None:
     connection.receive_more(12)
 
 
-def _close_window(peer: Peer, *, first: int | None = None, sack: bool = True) -> Connection:
+def _close_window(
+    peer: Peer, *, first: int | None = None, last: int = 0, sack: bool = True
+) -> Connection:
     """A connection whose window was filled and then closed, everything being acknowledged.
 
-    ``first`` is what its SYN and the acknowledgment after it offer.
+    ``first`` is what its SYN and the acknowledgment after it offer, ``last`` what is left.
     """
     size = CLOSING_WINDOW
     first = size if first is None else first
@@ -94,7 +99,7 @@ def _close_window(peer: Peer, *, first: int | None = None, sack: bool = True) ->
         connection.ack(window=size)
     connection.grow(4)
     connection.collect(0)
-    connection.ack(window=0)
+    connection.ack(window=last)
     return connection
 
 
@@ -105,12 +110,25 @@ def _reopen(connection: Connection) -> None:
 
 @case("SNR-WIN-003", "SNR-WIN-004", "SNR-WIN-005", "SNR-WIN-007")
 def test_window_closed_then_opened(peer: Peer) -> None:
-    """The window closes, four probes are answered, then it opens."""
+    """The window closes, four probes are answered, then it opens; and all of this once more."""
     connection = _close_window(peer)
-    for _ in range(4):
-        if connection.next(PATIENCE_S) is None:
-            break
-        connection.ack(window=0)
+    for again in (False, True):
+        if again:
+            take_round(connection)
+            connection.collect(1.5 * connection.rtt)
+            connection.ack(window=0)
+        for _ in range(4):
+            if connection.next(PATIENCE_S) is None:
+                break
+            connection.ack(window=0)
+        _reopen(connection)
+
+
+@case("SNR-WIN-013")
+def test_window_stays_small(peer: Peer) -> None:
+    """The window, full, opens by less than a segment and stays so for more than a minute."""
+    connection = _close_window(peer, last=SMALL_OPENING)
+    connection.next(PATIENCE_S)
     _reopen(connection)
 
 
@@ -123,6 +141,19 @@ def test_window_closed_from_the_start(peer: Peer) -> None:
             break
         connection.ack(window=0)
     _reopen(connection)
+
+
+@case("SNR-WIN-007")
+def test_window_closed_then_repetitions(peer: Peer) -> None:
+    """With nothing outstanding the acknowledgment that closed the window comes again and again.
+
+    Such repetitions are no duplicates, so that the window opens to an undiminished sender.
+    """
+    connection = _close_window(peer, sack=False)
+    for _ in range(5):
+        connection.ack(window=0)
+    connection.ack(window=16 * SEGMENT)
+    connection.receive_more(30)
 
 
 @case("SNR-WIN-007")
@@ -143,8 +174,9 @@ def test_window_closed_with_an_octet_left(peer: Peer) -> None:
     """The window closes with one octet left to send, which a probe delivers; then nothing waits."""
     connection = peer.connect("echo", window_scale=None, window=1000, syn_window=1000)
     connection.send(pattern(0, 1001), flags=ACK | PSH)
-    connection.serve(lambda: connection.delivered >= 1000, within=TIMEOUT_S)
-    connection.ack(window=0)
+    while connection.delivered < 1000:
+        connection.hold(connection.expect(what="the echo"))
+        connection.ack(window=1000 - connection.delivered)
     while connection.delivered < 1001:
         segment = connection.next(PATIENCE_S)
         if segment is None:

@@ -1,4 +1,4 @@
-"""Checkers for an implementation that calls (SNR-CON-025 to 031)."""
+"""Checkers for an implementation that calls (SNR-CON-025 to 031, 043)."""
 
 from __future__ import annotations
 
@@ -47,6 +47,15 @@ def _in_syn_sent(flow: Flow) -> Iterator[tuple[Segment, bool]]:
         opens = tcp.flags & (SYN | RST) == SYN
         if not wrong and (opens or (tcp.flags & RST and good)):
             return
+
+
+@checker("SNR-CON-043")
+def call_sends_a_syn(flow: Flow, context: Context) -> Findings:
+    """A call sends a SYN (RFC 9293 section 3.10.1); a script says where none came."""
+    # Exercised by every call of the implementation's user.
+    syns = _syns(flow)
+    if syns:
+        yield context.holds("the user's call began with a SYN", syns[0])
 
 
 @checker("SNR-CON-025")

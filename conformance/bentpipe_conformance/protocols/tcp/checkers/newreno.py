@@ -241,13 +241,19 @@ def _heuristic_permits(m: Moment, flow: Flow, context: Context) -> bool:
 @checker("SNR-REC-004")
 def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Findings:
     """Duplicates at recover start one in hk99 only (HK99 rule 2, RFC 6582 section 3.2 step 2)."""
-    # Exercised by three duplicates of the acknowledgment that ended a recovery at recover.
+    # Exercised by three duplicates of the acknowledgment that ended a recovery at recover, or in
+    # rfc what a timeout repairs, unless F-RTO may have found that to be spurious.
     enters = context.permitted("enter_at_recover")
     if enters and not acts_at_once(context.ics):
         return
     if not enters and (flow.handshake.sack or flow.handshake.timestamps):
         return
-    ended = {e.end: e for e in context.prepared.episodes if e.fast and disturbed_at(e) == math.inf}
+    timeouts = not enters and not context.ics.get("frto", True)
+    ended = {
+        episode.end: episode
+        for episode in context.prepared.episodes
+        if (disturbed_at(episode) == math.inf if episode.fast else timeouts)
+    }
     for m in context.prepared.moments:
         ack = m.ack
         if m.episode is not None or not m.third or not m.pure or m.last_advance is None:

@@ -160,7 +160,7 @@ def reset_is_not_answered(flow: Flow, context: Context) -> Findings:
 @checker("SNR-CON-006")
 def syn_ack_acknowledges_the_syn(flow: Flow, context: Context) -> Findings:
     """The numbers of a SYN-ACK (RFC 9293 section 3.10.7.2)."""
-    # Exercised by every SYN-ACK that answers a SYN without data.
+    # Exercised by every SYN-ACK that answers a SYN without data, up to the first data acknowledged.
     offer, first = flow.handshake.offer, flow.handshake.answer
     if offer is None or first is None or flow.handshake.iut_opens or offer.payload:
         return
@@ -168,6 +168,8 @@ def syn_ack_acknowledges_the_syn(flow: Flow, context: Context) -> Findings:
     for item in flow.leaving:
         tcp = item.tcp
         if tcp.flags & (SYN | ACK) != SYN | ACK:
+            if not tcp.flags & (SYN | RST) and tcp.ack not in syns:
+                return  # the connection is open (SNR-CON-042)
             continue
         right = tcp.ack in syns and (len(syns) > 1 or tcp.seq == first.seq)
         said = f"sequence number {tcp.seq}, acknowledgment {tcp.ack}"

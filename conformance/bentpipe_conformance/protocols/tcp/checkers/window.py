@@ -20,7 +20,12 @@ from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
-from bentpipe_conformance.protocols.tcp.replay.users import always_sends, is_own_reset, more_waited
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    always_sends,
+    data_waited,
+    is_own_reset,
+    more_waited,
+)
 
 CROSSING_S = 0.002
 """Segments that leave this soon after an arrival may have been under way to the interface."""
@@ -144,6 +149,38 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
             expected=f"a round trip of {closure.rtt:.2f} s to a longest timeout of {latest:.2f} s",
             actual=f"{waited:.2f} s",
         )
+
+
+@checker("SNR-WIN-013")
+def small_window_is_overridden(flow: Flow, context: Context) -> Findings:
+    """A window that stays small is used in the end (RFC 9293 section 3.8.6.2.1)."""
+    # Exercised by a window smaller than a segment, nothing outstanding and data waiting.
+    patience = context.permitted("patience_s", 60.0)
+    since: Ack | None = None
+    closed = False
+    for event in (*flow.events, None):
+        if event is not None and not isinstance(event, Ack | Sent):
+            continue
+        until = flow.horizon if event is None else event.time
+        if since is not None and isinstance(event, Sent) and until - since.time <= patience:
+            yield context.holds(f"a window of {since.window} octets was used", event, since)
+            since = None
+        elif since is not None and until - since.time > patience:
+            yield context.violated(
+                f"a window of {since.window} octets was not used for {until - since.time:.0f} s",
+                since,
+                expected=f"a segment within {patience:.0f} s, data waiting",
+                actual="silence",
+            )
+            return
+        if isinstance(event, Ack) and event.acceptable:
+            # After a closed window a timer that has backed off may have to expire first.
+            small = 0 < event.window < flow.segment and not closed and event.ack >= event.max
+            closed = event.window == 0
+            if not small or not data_waited(flow, event):
+                since = None
+            elif since is None or since.window != event.window:
+                since = event
 
 
 @checker("SNR-WIN-005")
@@ -323,19 +360,26 @@ def _within_shrunken_window(flow: Flow, context: Context) -> Findings:
                 yield context.violated(sentence, event, shrunk, expected=expected, actual=actual)
 
 
+OVERRIDE_S = 0.1
+"""Seconds after which a small opening may be used (RFC 9293 section 3.8.6.2.1)."""
+
+
 @checker("SNR-WIN-010")
 def no_silly_segments(flow: Flow, context: Context) -> Findings:
     """Small openings are left alone (RFC 9293 section 3.8.6.2.1, MUST-38)."""
     # Exercised by an opening smaller than a segment for a sender with data waiting.
     largest_window = 0
     small: list[Ack] = []
+    opening, since = -1, 0.0
     for event in flow.events:
         if isinstance(event, Ack) and event.acceptable:
             largest_window = max(largest_window, event.window)
             least = min(flow.segment, largest_window // 2)
             room = event.window_edge - max(event.max, event.ack)
+            opening, since = room, since if room == opening else event.time
             if 0 < room < least and event.window_edge > event.una:
                 silly = [s for s in event.responses if s.new and s.end == event.window_edge]
+                silly = [sent for sent in silly if sent.time - since < OVERRIDE_S]
                 # All that was queued may leave when it is pushed (rule 2).
                 whole = bool(silly) and not more_waited(flow, silly[0])
                 # Its own options make room for less (RFC 9293 section 3.7.1).

@@ -181,7 +181,7 @@ class Receiver:
             self._last_ack,
         )  # fmt: skip
         self.last_arrival = arrival
-        for left, right in arrival.held:
+        for left, right in () if stale else arrival.held:  # the text of an old one is not read
             self._duplicates.add(max(left, start), min(right, end))
         self._arrive(start, end)
         if self._stamped:

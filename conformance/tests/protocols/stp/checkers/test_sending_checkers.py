@@ -192,12 +192,16 @@ def test_stat_that_comes_very_late_lengthens_the_interval() -> None:
     assert Verdict.FAIL not in later(story).verdicts("STP-DT-004")
 
 
-@pytest.mark.parametrize(("wait", "accused"), [(1.5, False), (9.0, True)])
-def test_ustat_ends_a_doubled_wait(wait: float, accused: bool) -> None:
+@pytest.mark.parametrize(
+    ("wait", "requirement", "accused"),
+    [(1.5, "STP-DT-004", False), (9.0, "STP-DT-004", False), (9.0, "STP-PL-007", True),
+     (20.0, "STP-DT-004", True)],
+)  # fmt: skip
+def test_ustat_ends_a_doubled_wait(wait: float, requirement: str, accused: bool) -> None:
     story = sent().tester(STAT, 5, after=RTT).iut(POLL, 6, n_ps=2, after=2.0)
     story.iut(POLL, 6, n_ps=3, after=4.0).tester(USTAT, 5, elements=(5, 6), after=0.5)
     story.iut(POLL, 6, n_ps=4, after=wait)
-    assert (Verdict.FAIL in story.verdicts("STP-DT-004")) == accused
+    assert (Verdict.FAIL in story.verdicts(requirement)) == accused
 
 
 # The window of the peer

@@ -65,3 +65,10 @@ def test_timestamp_that_was_not_negotiated() -> None:
     assert taken.reply(200).later().verdicts("SNR-TS-010") == PASS
     dropped = Receipt().data(0, 100, tsval=9, tsecr=0).reply(100).data(100, 200, after=1.0, **old)
     assert dropped.reply(100).later().verdicts("SNR-TS-010") >= FAIL
+
+
+def test_block_that_an_old_segment_held_again_need_not_be_a_report() -> None:
+    receipt = Receipt(timestamps=True).data(0, 100, tsval=2000).reply(100, tsecr=2000)
+    receipt.data(200, 300, tsval=2000, after=0.1).reply(100, (200, 300), tsecr=2000)
+    receipt.data(200, 300, tsval=1000, after=0.1).reply(100, (200, 300), tsecr=2000)
+    assert FAIL.isdisjoint(receipt.verdicts("SNR-RCV-024"))
