@@ -80,13 +80,14 @@ def test_established_urgent_pointers(connection: Connection) -> None:
 
 BROKEN: tuple[dict[str, Any], ...] = (
     {"ihl": 4},
+    {"proto": 253},
     {"len": 19},
     {"len": 1400},
     {"frag": 1},
     {"flags": "MF"},
     {"chksum": 1},
 )
-"""Fields of IP that make of a packet none, a part of one, or a damaged one."""
+"""Fields of IP that make of a packet none, a part of one, a damaged one or another protocol's."""
 
 
 @connected("SNR-RCV-006", to="discard")
@@ -99,6 +100,7 @@ def test_established_data_in_broken_packets(connection: Connection) -> None:
     for number, fields in enumerate((*BROKEN, {}), 1):
         packet = connection.craft(pattern(connection.next_offset, UNIT), flags=ACK | PSH)
         packet.id = number
+        packet.payload.chksum = int.from_bytes(bytes(packet)[36:38], "big")
         if not fields:
             packet.remove_payload()
             packet.add_payload(layers().Raw(bytes(10)))
