@@ -219,7 +219,10 @@ def test_calling_anew_whatever_is_beside_the_cookie(peer: Peer) -> None:
 
 @case("STP-SEC-005", "STP-CC-016", "STP-CC-037", needs=("active_open",))
 def test_calling_cookies_for_somebody_else(peer: Peer) -> None:
-    """A BGREJ with another CSN is discarded, and the BEGIN repeated."""
+    """A BGREJ with another CSN is discarded, and the BEGIN repeated.
+
+    So is one that comes again, or late, when the call has begun anew.
+    """
     connection = peer.summon("send", anew=False)
     own = connection.peer_csn or 0
     for by in (1, 1 << 16, 1 << 31, -own):
@@ -229,6 +232,10 @@ def test_calling_cookies_for_somebody_else(peer: Peer) -> None:
     peer.wait(1.5)
     connection.reject(CALL_ANEW)
     anew = peer.await_anew(connection)
+    for reason in (CALL_ANEW, 3):
+        peer.wait(PAUSE_S)
+        connection.reject(reason)
+    peer.wait(2 * peer.rtt + PAUSE_S)
     anew.bgak()
     anew.receive(4)
     anew.abort()
