@@ -462,9 +462,25 @@ def test_calling_anew_after_early_sds(peer: Peer) -> None:
         anew.bgak()
         anew.receive(LITTLE_CREDIT, credit=None)
         go_on(anew, peer.rtt + PAUSE_S)
-        anew.receive(30, losing=[9, 10, 18, 19, 20], credit=64)
+        anew.receive(30, losing=range(8, 30, 3), credit=64)  # until the window is the smallest
         anew.abort()
         peer.wait(PAUSE_S)
+
+
+@case("STP-CC-037", needs=("active_open",))
+def test_calling_anew_after_the_whole_stream(peer: Peer) -> None:
+    """All that the user sends, and the end of it, was in the first BEGIN: it is sent again."""
+    connection = peer.summon("send", octets=300)
+    connection.wait(PAUSE_S)
+    connection.reject(CALL_ANEW)
+    anew = peer.await_anew(connection)
+    anew.wait(PAUSE_S)
+    anew.bgak()
+    try:
+        anew.receive(1, within=2 * peer.rtt + TWICE_S)
+    except NotReached as error:
+        raise NotReached("STP-CC-037: the data of the call before was not sent again") from error
+    anew.abort()
 
 
 @case("STP-CC-037", "STP-CC-016", needs=("active_open",))

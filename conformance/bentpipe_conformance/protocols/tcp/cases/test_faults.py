@@ -151,12 +151,14 @@ def test_established_data_that_acknowledges_the_past(connection: Connection) -> 
 def test_established_octets_at_the_edge_of_the_window(connection: Connection) -> None:
     """Single octets arrive as the last of the window, across its edge, and behind it.
 
-    Ordinary data follows, and what lies below the first of them stays missing.
+    Ordinary data follows, and what lies below the first of them stays missing. An odd number of
+    octets came before, so that a scaled window has to be rounded.
     """
-    _say(connection)
+    connection.send_data(UNIT + 1)
+    connection.wait(PAUSE_S)
     connection.wait(connection.rtt)
     edge = connection.acked + connection.iut_window
-    for start, octets in ((edge - 1, 1), (edge - 1, 2), (edge, 1), (edge + 1, 1), (UNIT + 1, 1)):
+    for start, octets in ((edge - 1, 1), (edge - 1, 2), (edge, 1), (edge + 1, 1), (UNIT + 2, 1)):
         connection.send_odd(pattern(start, octets), at=start)
         connection.wait(PAUSE_S)
     _say(connection)

@@ -210,7 +210,7 @@ def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findin
                 ):
                     sentence = f"reports below RecoveryPoint {fast.recover} began no recovery"
                     yield context.holds(sentence, event, timeout.first)
-            elif event.timed:
+            elif event.timed or context.prepared.scoreboard.timed(event):
                 break
             elif event.retransmission and event.start in again:
                 yield context.violated(

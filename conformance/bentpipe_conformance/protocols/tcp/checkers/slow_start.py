@@ -17,11 +17,10 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
-    SOONEST_TIMEOUT_RTTS,
     acts_at_once,
     timer_within,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import SOONEST_TIMEOUT_RTTS, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.timeouts import timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import (

@@ -360,19 +360,26 @@ def _within_shrunken_window(flow: Flow, context: Context) -> Findings:
                 yield context.violated(sentence, event, shrunk, expected=expected, actual=actual)
 
 
+OVERRIDE_S = 0.1
+"""Seconds after which a small opening may be used (RFC 9293 section 3.8.6.2.1)."""
+
+
 @checker("SNR-WIN-010")
 def no_silly_segments(flow: Flow, context: Context) -> Findings:
     """Small openings are left alone (RFC 9293 section 3.8.6.2.1, MUST-38)."""
     # Exercised by an opening smaller than a segment for a sender with data waiting.
     largest_window = 0
     small: list[Ack] = []
+    opening, since = -1, 0.0
     for event in flow.events:
         if isinstance(event, Ack) and event.acceptable:
             largest_window = max(largest_window, event.window)
             least = min(flow.segment, largest_window // 2)
             room = event.window_edge - max(event.max, event.ack)
+            opening, since = room, since if room == opening else event.time
             if 0 < room < least and event.window_edge > event.una:
                 silly = [s for s in event.responses if s.new and s.end == event.window_edge]
+                silly = [sent for sent in silly if sent.time - since < OVERRIDE_S]
                 # All that was queued may leave when it is pushed (rule 2).
                 whole = bool(silly) and not more_waited(flow, silly[0])
                 # Its own options make room for less (RFC 9293 section 3.7.1).

@@ -36,7 +36,11 @@ class Estimate:
 
 
 class _Variant:
-    """One way to take samples: with the handshake's or not, with repeated segments' or not."""
+    """One way to take samples: with the handshake's or not, with repeated segments' or not.
+
+    A timestamp may be that of an acknowledgment sent later than what it measures (RFC 7323 section
+    4.1), so that there is also one with timestamps and one without.
+    """
 
     def __init__(self, coarse: float) -> None:
         self._estimator = RttEstimator(
@@ -57,20 +61,25 @@ class _Variant:
 class _Variants:
     def __init__(self) -> None:
         self._kinds = [
-            (_Variant(coarse), handshake, again)
+            (_Variant(coarse), handshake, again, echoed)
             for coarse in (0.0, 0.5)
             for handshake in (False, True)
             for again in (False, True)
+            for echoed in (False, True)
         ]
 
-    def sample(self, seconds: float, *, handshake: bool = False, again: bool = False) -> None:
-        for variant, takes_handshake, takes_again in self._kinds:
+    def sample(
+        self, seconds: float, age: float | None = None, *, handshake: bool = False,
+        again: bool = False,
+    ) -> None:  # fmt: skip
+        """Take a measurement; ``age`` is what the echoed timestamp says."""
+        for variant, takes_handshake, takes_again, echoed in self._kinds:
             if (takes_handshake or not handshake) and (takes_again or not again):
-                variant.sample(seconds)
+                variant.sample(age if echoed and age is not None else seconds)
 
     def estimate(self, samples: int) -> Estimate:
-        values = [variant.value for variant, _, _ in self._kinds]
-        steady = all(variant.steady for variant, _, _ in self._kinds)
+        values = [variant.value for variant, *_ in self._kinds]
+        steady = all(variant.steady for variant, *_ in self._kinds)
         return Estimate(min(values) if steady else 0.0, max(values), samples)
 
 
@@ -102,10 +111,13 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
             if event.tcp.tsval is not None:
                 stamped.setdefault(event.tcp.tsval, event.time)
         elif isinstance(event, Ack) and event.acceptable and event.advance:
-            started = sent_at.get(event.ack)
+            started, echoed = sent_at.get(event.ack), event.tcp.tsecr
+            age = None
+            if echoed in stamped and flow.handshake.timestamps:
+                age = event.time - stamped[echoed]
             if started is not None:
-                variants.sample(event.time - started)
+                variants.sample(event.time - started, age)
                 samples += 1
-            elif event.tcp.tsecr in stamped and flow.handshake.timestamps:
-                variants.sample(event.time - stamped[event.tcp.tsecr], again=True)
+            elif age is not None:
+                variants.sample(age, again=True)
     return found

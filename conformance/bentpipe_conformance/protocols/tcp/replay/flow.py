@@ -255,7 +255,8 @@ class _Replay:
             flow.events.append(reply)
         if tcp.length:
             sent = self.sender.leaving(packet, tcp)
-            if sent.new and flow.sent and flow.sent[-1].tcp.flags & PSH:
+            pushed = bool(flow.sent and flow.sent[-1].tcp.flags & PSH)
+            if sent.new and (pushed or flow.handshake.iut_opens):
                 flow.doubts.add(Freedom.RUNS_SHORT)
             flow.sent.append(sent)
             flow.events.append(sent)

@@ -12,15 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import (
+    DUPLICATE_THRESHOLD,
+    Ack,
+    Sent,
+    octets,
+)
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
-from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    PROMPT_S,
+    SOONEST_TIMEOUT_RTTS,
+    Episode,
+)
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
-
-SOONEST_TIMEOUT_RTTS = 1.3
-"""Round trips below which the timers of common stacks do not expire, so that the unlikely is not
-even possible there."""
 
 SLUGGISH_S = 0.1
 """A reaction later than the replay allows, but sooner than this, may be the bed's fault."""
@@ -158,17 +163,26 @@ def disturbed_at(episode: Episode) -> float:
     and one that coincides with an arrival looks as if that had caused it; either repeats what was
     retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
     new data continues an earlier one whose end a timeout hid, and one that begins with
-    another duplicate than the third, or with what reports nothing, may have begun with a timeout:
-    minus infinity.
+    another duplicate than the third, or with what reports nothing, or late with less than three
+    segments reported, may have begun with a timeout: minus infinity.
     """
     trigger = episode.trigger
     if trigger is not None and (
         trigger.advance
+        or (episode.late and not _is_evidence(episode.first))
         or (trigger.duplicates != DUPLICATE_THRESHOLD and not trigger.sacked)
         or not (trigger.duplicate or trigger.newly_sacked)
     ):
         return -math.inf
     return timer_within(episode)
+
+
+def _is_evidence(first: Sent) -> bool:
+    """Whether three duplicates, or as much as they would report, preceded a retransmission."""
+    if not first.sacked:
+        return first.duplicates >= DUPLICATE_THRESHOLD
+    enough = octets(first.sacked) > (DUPLICATE_THRESHOLD - 1) * first.length
+    return enough or len(first.sacked) >= DUPLICATE_THRESHOLD
 
 
 def timer_within(episode: Episode) -> float:

@@ -19,6 +19,11 @@ PROMPT_S = 0.0003
 satellite link delivers an acknowledgment every 9 ms."""
 
 
+SOONEST_TIMEOUT_RTTS = 1.3
+"""Round trips below which the timers of common stacks do not expire, so that the unlikely is not
+even possible there."""
+
+
 class Cause(StrEnum):
     """Why an episode's first retransmission left."""
 
@@ -42,11 +47,13 @@ class Episode:
         end: the acknowledgment that reached ``recover``; None when the trace or a timeout ended it.
         interrupted: the timeout that cut it short.
         nested: it started while an earlier episode was not over.
+        late: it started so long after the last progress that a timeout may have met an arrival.
     """
 
     cause: Cause
     first: Sent
     nested: bool
+    late: bool = False
     sent: list[Sent] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
     end: Ack | None = None
@@ -129,12 +136,15 @@ def read_episodes(flow: Flow) -> list[Episode]:
                     current = None
         elif isinstance(event, Sent):
             if event.retransmission:
-                cause = _cause(event, rtt, progress, news, last_sent.get(event.start, progress))
+                sent_before = last_sent.get(event.start, progress)
+                cause = _cause(event, rtt, progress, news, sent_before)
+                waited = event.time - max(progress, sent_before)
                 if cause is Cause.ACK and event.probed:
                     cause = None
                 timeout = cause in (Cause.TIMEOUT, Cause.PROBE_OR_TIMEOUT)
                 if cause is not None and (current is None or timeout):
-                    episode = Episode(cause, event, nested=current is not None)
+                    late = waited >= SOONEST_TIMEOUT_RTTS * rtt
+                    episode = Episode(cause, event, current is not None, late)
                     if current is not None:
                         current.interrupted = episode
                     episodes.append(episode)

@@ -17,9 +17,13 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, SOONEST_TIMEOUT_RTTS
+from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
-from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    SOONEST_TIMEOUT_RTTS,
+    Cause,
+    Episode,
+)
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 

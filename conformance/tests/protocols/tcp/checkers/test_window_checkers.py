@@ -153,6 +153,11 @@ def test_small_opening_filled_by_a_timer() -> None:
     assert story.verdicts("SNR-WIN-010") == NOTHING
 
 
+def test_small_opening_filled_by_a_timer_that_meets_an_arrival() -> None:
+    story = _closed().ack(4, after=0.1, window=100).ack(4, after=1.0, data=b"x", window=100)
+    assert story.send_octets(4 * SIZE, 100, after=0.005).verdicts("SNR-WIN-010") == NOTHING
+
+
 def test_half_the_largest_window_is_not_small() -> None:
     story = Story(window=800).send_octets(0, 800).ack(0.8, after=RTT, window=400)
     assert story.send_octets(800, 400).verdicts("SNR-WIN-010") == NOTHING
