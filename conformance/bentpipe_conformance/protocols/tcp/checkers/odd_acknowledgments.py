@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 SILENCE_S = 15.0
@@ -49,8 +50,12 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
 
 def _retransmission(context: Context, ack: Ack) -> Sent | None:
     """A retransmission that ``ack`` caused and no timer explains."""
-    repeats = map(context.prepared.scoreboard.repeat_of.get, ack.responses)
-    return next((r.sent for r in repeats if r and not (r.timer or r.forgiven)), None)
+    repeats = [context.prepared.scoreboard.repeat_of.get(sent) for sent in ack.responses]
+    sure = (
+        r.sent for r in repeats
+        if r and not r.forgiven and not (r.timer and r.sent.since_arrival > AT_ONCE_S)
+    )  # fmt: skip
+    return next(sure, None)
 
 
 def _reset(flow: Flow, ack: Ack) -> bool:

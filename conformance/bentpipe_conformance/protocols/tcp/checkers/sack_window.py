@@ -14,6 +14,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_o
 from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
 from bentpipe_conformance.protocols.tcp.replay.recovery import may_be_undone
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
@@ -213,8 +214,10 @@ def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findin
                 ):
                     sentence = f"reports below RecoveryPoint {fast.recover} began no recovery"
                     yield context.holds(sentence, event, timeout.first)
-            elif event.timed or context.prepared.scoreboard.timed(event):
+            elif event.timed:
                 break
+            elif event.since_arrival > AT_ONCE_S and context.prepared.scoreboard.timed(event):
+                break  # a timer may have met an arrival
             elif event.retransmission and event.start in again:
                 yield context.violated(
                     f"offset {event.start} was retransmitted twice after the timeout",

@@ -162,12 +162,13 @@ def small_window_is_overridden(flow: Flow, context: Context) -> Findings:
         if event is not None and not isinstance(event, Ack | Sent):
             continue
         until = flow.horizon if event is None else event.time
-        if since is not None and isinstance(event, Sent) and until - since.time <= patience:
+        waited = until - since.time if since is not None else 0.0
+        if since is not None and isinstance(event, Sent) and waited <= patience + COARSE_TICK_S:
             yield context.holds(f"a window of {since.window} octets was used", event, since)
             since = None
-        elif since is not None and until - since.time > patience:
+        elif since is not None and waited > patience + COARSE_TICK_S:
             yield context.violated(
-                f"a window of {since.window} octets was not used for {until - since.time:.0f} s",
+                f"a window of {since.window} octets was not used for {waited:.0f} s",
                 since,
                 expected=f"a segment within {patience:.0f} s, data waiting",
                 actual="silence",

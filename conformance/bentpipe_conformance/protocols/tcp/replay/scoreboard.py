@@ -34,6 +34,9 @@ A bed that is late by some time can delay the implementation as well, several ti
 times its timing error is added.
 """
 
+AT_ONCE_S = 0.0001
+"""What leaves so soon after an arrival answers it."""
+
 INITIAL_TIMEOUT_S = 1.0
 """Shortest timeout before a measurement (RFC 6298 rule 2.1), which a round trip may exceed."""
 
@@ -226,9 +229,14 @@ class _Replay:
 
     def _may_be_timeout(self, sent: Sent, evidence: bool) -> bool:
         """Whether a retransmission at una could be a timeout that coincided with an arrival."""
+        waited = sent.time - self.progress
+        if waited >= 2 * self.rtt + 0.5:
+            return True
         unprompted = sent.timed or sent.transmission > 2 or not evidence
+        if not unprompted and sent.since_arrival <= AT_ONCE_S:
+            return False
         round_trips = ROUND_TRIP_SHARE if unprompted else SOONEST_TIMEOUT_RTTS
-        return sent.time - self.progress >= round_trips * min(self.rtt, INITIAL_TIMEOUT_S)
+        return waited >= round_trips * min(self.rtt, INITIAL_TIMEOUT_S)
 
     def _forgive(self, until: int) -> None:
         self.forgiven_order = self.order
