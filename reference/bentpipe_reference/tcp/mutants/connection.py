@@ -582,3 +582,14 @@ class NeverCalls(Connection):
 
     def open(self, now: float) -> None:
         """Do nothing."""
+
+
+@mutant("snr-last-ack-forgotten", breaks="SNR-CON-018")
+class ForgetsItsLastAck(Connection):
+    """A side that closes second forgets the connection when it has sent its FIN."""
+
+    def transmit(self, now: float) -> list[Segment]:
+        outbox = super().transmit(now)
+        if self.state is State.LAST_ACK and any(s.flags & Flags.FIN for s in outbox):
+            self._end("the FIN has left", now)
+        return outbox

@@ -219,7 +219,10 @@ def test_calling_anew_whatever_is_beside_the_cookie(peer: Peer) -> None:
 
 @case("STP-SEC-005", "STP-CC-016", "STP-CC-037", needs=("active_open",))
 def test_calling_cookies_for_somebody_else(peer: Peer) -> None:
-    """A BGREJ with another CSN is discarded, and the BEGIN repeated."""
+    """A BGREJ with another CSN is discarded, and the BEGIN repeated.
+
+    So is one that comes again, or late, when the call has begun anew.
+    """
     connection = peer.summon("send", anew=False)
     own = connection.peer_csn or 0
     for by in (1, 1 << 16, 1 << 31, -own):
@@ -229,6 +232,10 @@ def test_calling_cookies_for_somebody_else(peer: Peer) -> None:
     peer.wait(1.5)
     connection.reject(CALL_ANEW)
     anew = peer.await_anew(connection)
+    for reason in (CALL_ANEW, 3):
+        peer.wait(PAUSE_S)
+        connection.reject(reason)
+    peer.wait(2 * peer.rtt + PAUSE_S)
     anew.bgak()
     anew.receive(4)
     anew.abort()
@@ -455,9 +462,25 @@ def test_calling_anew_after_early_sds(peer: Peer) -> None:
         anew.bgak()
         anew.receive(LITTLE_CREDIT, credit=None)
         go_on(anew, peer.rtt + PAUSE_S)
-        anew.receive(30, losing=[9, 10, 18, 19, 20], credit=64)
+        anew.receive(30, losing=range(8, 30, 3), credit=64)  # until the window is the smallest
         anew.abort()
         peer.wait(PAUSE_S)
+
+
+@case("STP-CC-037", needs=("active_open",))
+def test_calling_anew_after_the_whole_stream(peer: Peer) -> None:
+    """All that the user sends, and the end of it, was in the first BEGIN: it is sent again."""
+    connection = peer.summon("send", octets=300)
+    connection.wait(PAUSE_S)
+    connection.reject(CALL_ANEW)
+    anew = peer.await_anew(connection)
+    anew.wait(PAUSE_S)
+    anew.bgak()
+    try:
+        anew.receive(1, within=2 * peer.rtt + TWICE_S)
+    except NotReached as error:
+        raise NotReached("STP-CC-037: the data of the call before was not sent again") from error
+    anew.abort()
 
 
 @case("STP-CC-037", "STP-CC-016", needs=("active_open",))

@@ -351,6 +351,17 @@ def test_ready_begin_repeated(connection: Connection) -> None:
     connection.deliver()
 
 
+@connected("STP-CC-015")
+def test_ready_begin_repeated_behind_sds(connection: Connection) -> None:
+    """The IUT could give more credit than it has announced; a BGAK that is repeated does not."""
+    for _ in range(2):
+        connection.sds(3)
+        connection.wait(PAUSE_S)
+        connection.begin()
+        connection.wait(PAUSE_S)
+        connection.ask()
+
+
 @connected("STP-CC-015", "STP-DT-011", to="chargen", credit=4)
 def test_ready_begin_repeated_with_more_credit(connection: Connection) -> None:
     """A BEGIN with the CSN of the one that opened the connection gives no credit any more."""

@@ -208,6 +208,35 @@ def test_ready_complete_and_called(peer: Peer) -> None:
     connection.discard(2 * peer.rtt + 4.0)
 
 
+def _complete(connection: Connection) -> None:
+    """End the tester's stream, and take and acknowledge that of the IUT to its end."""
+    reception = connection.reception
+    connection.sd(b"the end", fin=True, poll=True)
+    connection.serve(
+        lambda: bool(connection.closed) or (reception.ended and connection.vt_a >= connection.vt_s)
+    )
+
+
+@connected("STP-CC-031", to="chargen", credit=64, aborted=False)
+def test_ready_complete_after_a_stream(connection: Connection) -> None:
+    """The round-trip time has been measured often: the release wait is that of Timer_CC."""
+    connection.receive(80, credit=64)
+    _complete(connection)
+    connection.discard(2 * connection.rtt + 4.0)
+
+
+@connected("STP-CC-022", "STP-CC-020", aborted=False)
+def test_ready_complete_and_aborted(connection: Connection) -> None:
+    """The peer aborts a connection that is complete: its END is acknowledged, and all is over."""
+    _complete(connection)
+    connection.discard(PAUSE_S)
+    connection.end(flags=A, reason=1)
+    connection.closed = "the tester aborted it"
+    connection.wait(PAUSE_S)
+    connection.poll()
+    connection.wait(2 * connection.rtt + PAUSE_S)
+
+
 @case("STP-CC-025", "STP-CC-026", needs=("active_open",))
 def test_ready_complete_and_calling(peer: Peer) -> None:
     """The IUT calls, both streams end, and the IUT releases."""

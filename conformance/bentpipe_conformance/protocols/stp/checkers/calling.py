@@ -119,6 +119,8 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
         return
     sent = [at for at in flow.begins if at.outgoing]
     ends = [time for time in (flow.established, flow.ended) if time is not None]
+    # Whether another BEGIN could take the place of this one is judged by STP-CC-037.
+    ends += [other.begins[0].time for other in _later_calls(flow)]
     done = min(ends, default=None)
     yield from repetitions(flow, context, sent, done)
     answer = next((at for at in flow.heard if at.time == done), None)
@@ -132,6 +134,14 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
             "a call was given up before its BEGIN had been sent often enough", *sent[-1:], given_up,
             expected=f"{MAX_CC} BEGINs", actual=f"{len(sent)}",
         )  # fmt: skip
+
+
+def _later_calls(flow: Flow) -> list[Flow]:
+    """The IUT's later calls from and to the same ports."""
+    return [
+        other for other in flow.same_ports
+        if other.iut_calls and other.begins and other.start > flow.start
+    ]  # fmt: skip
 
 
 def repetitions(
@@ -234,6 +244,7 @@ def _gift(flow: Flow) -> At | None:
 def callers_call_anew(flow: Flow, context: Context) -> Findings:
     """A caller that is given a cookie calls anew with it, five times at most (section 5.1)."""
     yield from _refused_for_good(flow, context)
+    yield from _refused_before(flow, context)
     for refusal in refusals(flow):
         at, anew = refusal.at, refusal.anew
         if refusal.place > MOST_ANEW:
@@ -271,6 +282,24 @@ def _refused_for_good(flow: Flow, context: Context) -> Findings:
             yield context.violated(f"the IUT called anew for {what}", at, anew[0])
         elif flow.until > at.time + flow.due_s:
             yield context.holds(f"{what} ended the call", at)
+
+
+def _refused_before(flow: Flow, context: Context) -> Findings:
+    """Whether a BGREJ for an earlier CSN of the call, or of another one, was discarded."""
+    later = [other.begins[0] for other in _later_calls(flow)]
+    for at in (at for other in flow.same_ports for at in other.heard_of(BGREJ)):
+        if not flow.iut_calls or flow.is_recipient(at.stp) or at.frame < flow.start:
+            continue
+        anew = [
+            begin for begin in later
+            if begin.frame > at.frame and begin.time <= at.time + flow.due_s
+        ]  # fmt: skip
+        own = any(
+            abs(other.time - at.time) <= flow.due_s and flow.is_recipient(other.stp)
+            for other in flow.heard_of(BGREJ)
+        )
+        if anew and not own and flow.state_at(at.time) == State.CALLING:
+            yield context.violated("the IUT called anew for a BGREJ with another CSN", at, anew[0])
 
 
 def _wrong_anew(refusal: Refusal, anew: At) -> str:

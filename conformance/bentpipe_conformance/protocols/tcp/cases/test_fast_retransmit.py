@@ -91,6 +91,22 @@ def test_opened_first_segment_lost(connection: Connection) -> None:
     connection.receive(40, losing=[0])
 
 
+@connected("SNR-FR-003", needs=("sack_sender", "rack=no"))
+def test_established_reports_around_an_acknowledgment_with_data(connection: Connection) -> None:
+    """Two reports, an acknowledgment of all that comes with data, and two more: no loss."""
+    connection.grow(16)
+    batch = connection.collect(0)
+    for start, data in ((0, b"bentpipe"), (4, b"")):
+        hole, held = batch[start], batch[start + 1 : start + 3]
+        for item in held:
+            connection.ack(hole.start, sack=[(held[0].start, item.end)])
+        connection.send(data, ack=batch[start + 3].end, sack=[])
+        connection.collect(0.3 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(6)
+
+
 @connected("SNR-FR-001", "SNR-FR-007", sack=False)
 def test_established_reordering_below_threshold(connection: Connection) -> None:
     """Segments that arrive one or two places late cause no retransmission.

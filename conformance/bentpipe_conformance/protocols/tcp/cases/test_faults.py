@@ -80,13 +80,14 @@ def test_established_urgent_pointers(connection: Connection) -> None:
 
 BROKEN: tuple[dict[str, Any], ...] = (
     {"ihl": 4},
+    {"proto": 253},
     {"len": 19},
     {"len": 1400},
     {"frag": 1},
     {"flags": "MF"},
     {"chksum": 1},
 )
-"""Fields of IP that make of a packet none, a part of one, or a damaged one."""
+"""Fields of IP that make of a packet none, a part of one, a damaged one or another protocol's."""
 
 
 @connected("SNR-RCV-006", to="discard")
@@ -99,6 +100,7 @@ def test_established_data_in_broken_packets(connection: Connection) -> None:
     for number, fields in enumerate((*BROKEN, {}), 1):
         packet = connection.craft(pattern(connection.next_offset, UNIT), flags=ACK | PSH)
         packet.id = number
+        packet.payload.chksum = int.from_bytes(bytes(packet)[36:38], "big")
         if not fields:
             packet.remove_payload()
             packet.add_payload(layers().Raw(bytes(10)))
@@ -151,12 +153,14 @@ def test_established_data_that_acknowledges_the_past(connection: Connection) -> 
 def test_established_octets_at_the_edge_of_the_window(connection: Connection) -> None:
     """Single octets arrive as the last of the window, across its edge, and behind it.
 
-    Ordinary data follows, and what lies below the first of them stays missing.
+    Ordinary data follows, and what lies below the first of them stays missing. An odd number of
+    octets came before, so that a scaled window has to be rounded.
     """
-    _say(connection)
+    connection.send_data(UNIT + 1)
+    connection.wait(PAUSE_S)
     connection.wait(connection.rtt)
     edge = connection.acked + connection.iut_window
-    for start, octets in ((edge - 1, 1), (edge - 1, 2), (edge, 1), (edge + 1, 1), (UNIT + 1, 1)):
+    for start, octets in ((edge - 1, 1), (edge - 1, 2), (edge, 1), (edge + 1, 1), (UNIT + 2, 1)):
         connection.send_odd(pattern(start, octets), at=start)
         connection.wait(PAUSE_S)
     _say(connection)

@@ -47,12 +47,11 @@ def test_acknowledgment_duplicate_report(connection: Connection) -> None:
     It lies below the acknowledgment number, touches it, or lies in what the next block reports.
     """
     connection.grow(8)
-    for _ in range(2):
+    for more in (0, 0, 0, 2):
         segment, una = connection.segment, connection.delivered
         connection.send_odd(sack=[(una - 2 * segment, una - segment)])
-        connection.send_odd(sack=[(una - segment, una)])
-        connection.send_odd(sack=[(una - segment, una)])
-        connection.send_odd(sack=[(una - 2 * segment, una)])
+        for _ in range(1 + more):
+            connection.send_odd(sack=[(una - segment, una)])
         connection.receive_more(6)
     connection.grow(8)
     lost, second, third, *_ = (item for item in connection.collect(0) if item.has_data)

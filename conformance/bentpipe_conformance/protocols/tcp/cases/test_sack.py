@@ -288,7 +288,7 @@ def test_timeout_later_reports_of_held_data(connection: Connection) -> None:
     connection.receive(base + 24)
 
 
-@connected("SNR-SAK-002", "SNR-RTO-009", needs=SACK)
+@connected("SNR-SAK-002", "SNR-RTO-009", needs=(*SACK, "tlp=no"))
 def test_timeout_reports_of_the_middle(connection: Connection) -> None:
     """After a timeout the middle of a flight is reported held; both its ends are missing.
 

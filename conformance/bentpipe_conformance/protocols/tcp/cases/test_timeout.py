@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import (
@@ -211,10 +213,10 @@ def test_timeouts_in_a_row_amid_duplicates(peer: Peer) -> None:
     """Between two timeouts an acknowledgment comes that acknowledges nothing new.
 
     It is no measurement, so that the timeouts go on doubling. On one connection it is pure, on
-    another it comes with data.
+    another it comes with data; each once with timestamps, of which it echoes an old one.
     """
-    for data in (False, True):
-        connection = peer.connect("echo", sack=False)
+    for data, timestamps in product((False, True), (False, True)):
+        connection = peer.connect("echo", sack=False, timestamps=timestamps)
         _exchange(connection, 0.0)
         connection.send_data(100)
         reply = connection.expect(what="the echo")

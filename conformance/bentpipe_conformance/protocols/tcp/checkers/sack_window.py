@@ -60,6 +60,9 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     if _restored_lately(flow, first):
         return
     if rack or prr:
+        # Limited transmit is two segments (RFC 3042 section 2); what such a sender sends while it
+        # waits longer belongs to its window.
+        limit = max(limit, share * (first.flight - (DUPLICATE_THRESHOLD - 1) * smss) + slack)
         last = last_before_reports(flow, first)
         if last is not None and not more_waited(flow, last):
             # The window that RFC 9438 section 4.6 reduces may be larger than what is outstanding.

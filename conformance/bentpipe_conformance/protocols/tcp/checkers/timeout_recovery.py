@@ -102,9 +102,9 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
             growth = step.delivered if by_octets else (step.acks + further) * segment
             # One segment of tolerance: a sender that counts segments may round each one up.
             limit = 2 * segment + growth
-            if step.spurious and context.ics.get("frto", True):
-                break  # the window may be what it was
             pipe = step.least if by_time else step.pipe
+            if pipe > limit and step.spurious and context.ics.get("frto", True):
+                break  # the window may be what it was
             if pipe > limit:
                 sentence = f"too much is in the network {step.acks} acknowledgments after a timeout"
                 yield at_most(context, pipe, limit, sentence, step.sent, aftermath.expiry.sent)
