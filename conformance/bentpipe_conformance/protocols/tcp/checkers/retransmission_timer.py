@@ -220,6 +220,7 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
     last_event: Sent | Ack | None = None
     edge = una = top = 0
     waiting = backed_off = progress = 0.0
+    transmitted: dict[int, float] = {}
     persistence = PERSISTENCE_S
     for event in flow.events:
         if flow.resets and event.packet.number > flow.resets[0].number:
@@ -234,6 +235,9 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
             persistence = CLOSED_PERSISTENCE_S if event.fin else persistence
             trips.sent(event)
             top = max(event.max, event.end)
+            # A timer may have met an arrival, which hides that it expired.
+            before, transmitted[event.start] = transmitted.get(event.start), event.time
+            backed_off = max(backed_off, 4 * (event.time - before) if before is not None else 0.0)
             expiry = expiries.get(event)
             if expiry is not None:
                 backed_off = max(backed_off, 4 * (expiry.interval or expiry.since_progress))

@@ -242,7 +242,8 @@ class _Replay:
             packet, tcp, start, rejected=rejected, may_heed=bool(heeds), may_refuse=may_refuse
         )
         if not (ack.ancient or ack.beyond):
-            matters = ack.ack > ack.una or ack.window_edge > edge
+            news = ack.duplicate or ack.newly_sacked > 0
+            matters = ack.ack > ack.una or ack.window_edge > edge or news
             doubts |= heeds | refuses if matters else set()
             doubts |= {Freedom.KEEPS_WINDOW} if old and not rejected else set()
         return ack
