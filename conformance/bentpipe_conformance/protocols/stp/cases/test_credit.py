@@ -14,6 +14,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
 from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP, STAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, MAX_CREDIT
+from bentpipe_conformance.protocols.stp.reception import Reception
 
 MOST_SDS = 6000
 """Credit that a script is ready to use up."""
@@ -108,14 +109,20 @@ def test_ready_window_closes_after_silences(connection: Connection) -> None:
     connection.receive(12, credit=4)
 
 
-@connected("STP-DT-011", to="echo", credit=4)
-def test_ready_stream_ends_without_credit(connection: Connection) -> None:
-    """All credit is used when the stream ends: an empty SD with the FIN flag needs it as well."""
+def _echoed_at_the_edge(connection: Connection) -> Reception:
+    """Four SDs have come back, which is all the credit there is."""
     reception = connection.reception
     for _ in range(4):
         connection.sd(50, poll=True)
     connection.serve(lambda: len(reception.stream) >= 200, credit=None)
     connection.stat(elements=())
+    return reception
+
+
+@connected("STP-DT-011", to="echo", credit=4)
+def test_ready_stream_ends_without_credit(connection: Connection) -> None:
+    """All credit is used when the stream ends: an empty SD with the FIN flag needs it as well."""
+    reception = _echoed_at_the_edge(connection)
     connection.sd(b"", fin=True, poll=True)
     go_on(connection, connection.rtt + GIVEN_S)
     reception.vr_mr += 1
@@ -127,11 +134,7 @@ def test_ready_stream_ends_without_credit(connection: Connection) -> None:
 @connected("STP-DT-025", to="echo", credit=4)
 def test_ready_data_comes_without_credit(connection: Connection) -> None:
     """Without data the lack of credit is no reason to ask; once there is some, it is."""
-    reception = connection.reception
-    for _ in range(4):
-        connection.sd(50, poll=True)
-    connection.serve(lambda: len(reception.stream) >= 200, credit=None)
-    connection.stat(elements=())
+    reception = _echoed_at_the_edge(connection)
     go_on(connection, PROBED_S)
     connection.sds(2)
     go_on(connection, 2 * PROBED_S)

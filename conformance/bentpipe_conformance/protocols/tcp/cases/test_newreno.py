@@ -190,6 +190,17 @@ def test_timeout_then_duplicates(connection: Connection) -> None:
     connection.receive(outstanding // connection.segment + 2)
 
 
+def _lose_what_follows(connection: Connection, recover: int) -> None:
+    """All below ``recover`` has arrived; what is sent next is lost, and duplicates say so."""
+    connection.ack(recover)
+    connection.expect(lambda segment: segment.start >= recover, what="new data")
+    _repeat(connection, recover, 3)
+    connection.discard(1.2 * connection.rtt)
+    connection.reception.delivered = recover
+    connection.ack()
+    connection.receive(recover // connection.segment + 8)
+
+
 @connected("SNR-REC-004", needs=("frto=no",), profiles=("rfc",), sack=False)
 def test_timeout_duplicates_exactly_at_recover(connection: Connection) -> None:
     """Three duplicates of the acknowledgment of exactly what was sent before a timeout.
@@ -200,13 +211,7 @@ def test_timeout_duplicates_exactly_at_recover(connection: Connection) -> None:
     first, *_ = connection.discard(0)
     recover = connection.highest
     await_again(connection, first.start, "a timeout", TIMEOUT_S)
-    connection.ack(recover)
-    connection.expect(lambda segment: segment.start >= recover, what="new data")
-    _repeat(connection, recover, 3)
-    connection.discard(1.2 * connection.rtt)
-    connection.reception.delivered = recover
-    connection.ack()
-    connection.receive(recover // connection.segment + 8)
+    _lose_what_follows(connection, recover)
 
 
 @connected("SNR-REC-004", sack=False)
@@ -223,13 +228,7 @@ def test_recovered_duplicates_exactly_at_recover(connection: Connection) -> None
     await_again(connection, lost.start, "a fast retransmit")
     recover = connection.highest
     _repeat(connection, lost.start, len(rest[3:]))
-    connection.ack(recover)
-    connection.expect(lambda segment: segment.start >= recover, what="new data")
-    _repeat(connection, recover, 3)
-    connection.discard(1.2 * connection.rtt)
-    connection.reception.delivered = recover
-    connection.ack()
-    connection.receive(recover // connection.segment + 4)
+    _lose_what_follows(connection, recover)
 
 
 @connected("SNR-REC-008", sack=False)
