@@ -35,7 +35,7 @@ from bentpipe_conformance.protocols.stp.crafting import (
 from bentpipe_conformance.protocols.stp.numbers import tag_of
 from bentpipe_conformance.protocols.stp.replay.flow import TAGGED
 
-APART_S = 0.2
+APART_S = 0.15
 """Seconds between packets where there are many, so that an answer has one cause only."""
 
 ALL_FLAGS = 0b1111
