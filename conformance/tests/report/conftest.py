@@ -52,7 +52,7 @@ class Transfer:
         near, far = ("iut", "peer") if outgoing else ("peer", "iut")
         self.captured.append(Captured(time, near, outgoing, data))  # type: ignore[arg-type]
         if not lost:
-            routed = data[:8] + b"\x3f" + data[9:]
+            routed = data[:8] + b"\x3f" + data[9:10] + bytes(2) + data[12:]
             self.captured.append(Captured(time + DELAY, far, outgoing, routed))  # type: ignore[arg-type]
         return time + DELAY
 
