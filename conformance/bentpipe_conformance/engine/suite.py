@@ -195,6 +195,10 @@ class Suite:
         """Its requirements by identifier, including those that only models show."""
         return _requirements(self.prefix)
 
+    def rests_on(self) -> Mapping[str, Collection[str]]:
+        """By requirement, those that define quantities it speaks of."""
+        return {item.id: item.rests_on for item in self.requirements().values()}
+
     def __str__(self) -> str:
         return self.name
 

@@ -38,9 +38,8 @@ def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
     probe = run.bed.check.get("probe", {})
     disagreements = [str(sentence) for sentence in probe.get("disagreements", [])]
     entries = []
-    known = suite_named(run.suite).requirements()
-    bases = {item.id: item.rests_on for item in known.values()}
-    for requirement in known.values():
+    suite = suite_named(run.suite)
+    for requirement in suite.requirements().values():
         if requirement.testability != "wire" or run.profile not in requirement.profiles:
             continue
         entry = _requirement(requirement, records, run.iut.ics)
@@ -62,7 +61,8 @@ def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
             {"requirement": item.requirement, "cases": list(item.cases),
              "consequences": list(item.consequences)}
             for item in attribute(
-                (CaseFindings(it.id, it.requirements, it.findings) for it in records), bases
+                (CaseFindings(it.id, it.requirements, it.findings) for it in records),
+                suite.rests_on(),
             )
         ],
         "requirements": entries,

@@ -81,8 +81,7 @@ def judge_fault(identifier: str, suite: str, number: int) -> FaultResult:
     except Exception as error:  # what a stranger wrote may not even start
         why = f"{type(error).__name__}: {error}"
         return FaultResult(fault.id, fault.title, fault.clause, False, "", (), "", False, why)
-    bases = {item.id: item.rests_on for item in record.requirements().values()}
-    named = attribute(cases, bases)
+    named = attribute(cases, record.rests_on())
     order = dict.fromkeys(name for item in named for name in (item.requirement, *item.consequences))
     first = named[0].requirement if named else ""
     return FaultResult(

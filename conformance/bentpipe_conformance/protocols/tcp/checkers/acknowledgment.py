@@ -14,6 +14,7 @@ from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.order import count_before
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
 
@@ -200,7 +201,7 @@ def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Findings:
 
 def _was_waiting(flow: Flow, ack: Ack) -> bool:
     """Whether the last data sent before an acknowledgment shows that more waited behind it."""
-    last = bisect_left(flow.sent, ack.packet.number, key=lambda item: item.packet.number)
+    last = count_before(flow.sent, ack.packet.number)
     before = (flow.sent[at] for at in range(last - 1, -1, -1))
     newest = next((sent for sent in before if sent.new), None)
     return newest is not None and not newest.tcp.flags & PSH

@@ -15,7 +15,6 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     answer_within,
     first_reply,
 )
-from bentpipe_conformance.protocols.tcp.replay.closures import MOST_DOUBLINGS
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
@@ -373,7 +372,7 @@ def _longest_timeout(flow: Flow, until: float) -> float:
         elif isinstance(event, Sent):
             trips.sent(event)
             expired += event.retransmission and event.timed
-    return trips.longest_timeout * 2.0 ** min(expired, MOST_DOUBLINGS)
+    return trips.longest_after(expired)
 
 
 @checker("SNR-CON-019")

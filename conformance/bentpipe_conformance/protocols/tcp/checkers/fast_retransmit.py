@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from bentpipe_conformance.engine.checking import checker
@@ -19,6 +18,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     may_be_tail_probe,
     reaction,
 )
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
@@ -93,7 +93,7 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
 
 def _began_with_update(flow: Flow, third: Ack) -> bool:
     """Whether the first duplicate of a row begins beyond the acknowledgment before it."""
-    at = bisect_right(flow.acks, third.packet.number, key=lambda item: item.packet.number)
+    at = count_through(flow.acks, third.packet.number)
     acceptable = [item for item in flow.acks[:at] if item.acceptable]
     *_, before, first, _, _ = acceptable
     return older(before.tcp.seq, first.tcp.seq)
@@ -227,7 +227,7 @@ def held_segments(flow: Flow, ack: Ack) -> int:
 def _sent_from(offset: int, flow: Flow, ack: Ack) -> Iterator[Sent]:
     """What had been sent from an offset on when an acknowledgment arrived, the latest first."""
     number = ack.packet.number
-    for at in range(bisect_left(flow.sent, number, key=lambda s: s.packet.number) - 1, -1, -1):
+    for at in range(count_before(flow.sent, number) - 1, -1, -1):
         sent = flow.sent[at]
         if not sent.retransmission and sent.end <= offset:
             return
@@ -255,7 +255,7 @@ def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, fl
 
 def _last_news(flow: Flow, ack: Ack) -> float:
     """When an acknowledgment, or one before it, last told of new data delivered."""
-    at = bisect_right(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
+    at = count_through(flow.acks, ack.packet.number)
     told = (item.time for item in reversed(flow.acks[:at]) if item.newly_sacked or item.advance)
     return next(told, ack.time)
 

@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     acts_at_once,
     reaction,
 )
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
@@ -41,7 +42,7 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
     if m.last_advance is None:
         return False
     ends = context.prepared.recovery_ends
-    at = bisect_right(flow.acks, m.last_advance.packet.number, key=lambda ack: ack.packet.number)
+    at = count_through(flow.acks, m.last_advance.packet.number)
     before = [ack for ack in flow.acks[max(0, at - 8) : at] if ack.advance][-2:]
     sent = [[s for s in ack.responses if s.new] for ack in before]
     return (
@@ -96,7 +97,7 @@ def _grew(flow: Flow, m: Moment) -> bool:
     if m.last_advance is None or not m.last_advance.responses:
         return False
     first, last = m.last_advance.responses[0], m.last_advance.responses[-1]
-    at = bisect_right(flow.sent, first.packet.number - 1, key=lambda item: item.packet.number)
+    at = count_before(flow.sent, first.packet.number)
     before = max((sent.outstanding for sent in flow.sent[:at]), default=0)
     return last.outstanding >= before + largest_segment(flow)
 

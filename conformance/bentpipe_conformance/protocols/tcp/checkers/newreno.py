@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
@@ -19,6 +19,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     disturbed_at,
     reaction,
 )
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode, outlives_inflation
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -81,7 +82,7 @@ def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Findings:
 def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Findings:
     """Proportional rate reduction may leave the answer to the next acknowledgments."""
     ack = m.ack
-    at = bisect_right(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
+    at = count_through(flow.acks, ack.packet.number)
     after = flow.acks[at : at + 50]
     decided = (a for a in after if a.advance or a.duplicates >= DUPLICATE_THRESHOLD)
     third = next(decided, None)
@@ -158,7 +159,7 @@ def _was_put_off(flow: Flow, ack: Ack) -> bool:
 
     Some senders put segments off to send several at once.
     """
-    at = bisect_right(flow.acks, ack.packet.number, key=lambda item: item.packet.number)
+    at = count_through(flow.acks, ack.packet.number)
     following = next((item for item in flow.acks[at:] if item.acceptable), None)
     if following is None or following.time - ack.time > flow.reaction:
         return False

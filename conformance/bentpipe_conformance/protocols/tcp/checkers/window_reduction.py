@@ -26,6 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     acts_at_once,
     disturbed_at,
 )
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     Episode,
     may_be_undone,
@@ -209,7 +210,7 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Findings:
 
 def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
     """When acknowledgments have let slow start add ``octets``, at most a segment each."""
-    first = bisect_right(flow.acks, start.packet.number, key=lambda ack: ack.packet.number)
+    first = count_through(flow.acks, start.packet.number)
     for ack in flow.acks[first:]:
         octets -= min(ack.advance, flow.segment)
         if octets <= 0:
@@ -325,7 +326,7 @@ def sent_by_duplicates(flow: Flow, episode: Episode) -> int:
     if trigger is None or not always_sends(flow):
         # What a user has just written may leave on a duplicate by chance.
         return 0
-    last = bisect_left(flow.acks, trigger.packet.number, key=lambda ack: ack.packet.number)
+    last = count_before(flow.acks, trigger.packet.number)
     total = 0
     for ack in reversed(flow.acks[max(0, last - trigger.duplicates) : last]):
         if not ack.duplicate:

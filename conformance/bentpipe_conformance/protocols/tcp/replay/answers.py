@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
 
 LONGEST_DELAY_S = 0.5
 """RFC 9293 section 3.8.6.3: an acknowledgment is never delayed longer."""
@@ -33,7 +33,7 @@ def first_reply(
     within: float = float("inf"),
 ) -> Reply | None:
     """The first matching acknowledgment after ``arrival``, at most ``within`` seconds later."""
-    first = bisect_right(flow.replies, arrival.packet.number, key=lambda item: item.packet.number)
+    first = count_through(flow.replies, arrival.packet.number)
     replies = flow.replies
     for at in range(first, len(replies)):
         reply = replies[at]

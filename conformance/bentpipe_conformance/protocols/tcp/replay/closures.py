@@ -11,9 +11,6 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited
 
-MOST_DOUBLINGS = 6
-"""Of a timeout that may be limited to a minute or more (RFC 6298 rule 2.5)."""
-
 
 @dataclass(slots=True, eq=False)
 class Closure:
@@ -88,7 +85,7 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             elif current is not None:
                 current.answered.append(event)
             elif event.window == 0 and event.ack >= event.max:
-                longest = trips.longest_timeout * 2.0 ** min(expired, MOST_DOUBLINGS)
+                longest = trips.longest_after(expired)
                 current = Closure(
                     event, trips.smallest, trips.largest, longest, until=event.time,
                     waiting=data_waited(flow, event),

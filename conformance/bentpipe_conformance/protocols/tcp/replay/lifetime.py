@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def read_lifetime(flow: Flow) -> Lifetime:
 
 def latest_before(flow: Flow, number: int) -> Segment | None:
     """The last segment that left the IUT before a packet, RSTs excepted."""
-    at = bisect_right(flow.leaving, number, key=lambda item: item.packet.number)
+    at = count_through(flow.leaving, number)
     earlier = (item for item in reversed(flow.leaving[:at]) if not item.tcp.flags & RST)
     return next(earlier, None)
 
@@ -106,8 +106,8 @@ def at_next_expected(flow: Flow, segment: Segment) -> bool:
 
 def _between(flow: Flow, first: int, last: int) -> list[Segment]:
     """What arrived between two packets."""
-    begin = bisect_right(flow.arriving, first, key=lambda item: item.packet.number)
-    end = bisect_right(flow.arriving, last - 1, key=lambda item: item.packet.number)
+    begin = count_through(flow.arriving, first)
+    end = count_before(flow.arriving, last)
     return flow.arriving[begin:end]
 
 
@@ -115,7 +115,7 @@ def leaving_after(
     flow: Flow, segment: Segment, within: float, match: Callable[[Segment], bool]
 ) -> Segment | None:
     """The first matching segment that left after ``segment``, ``within`` seconds at most."""
-    first = bisect_right(flow.leaving, segment.packet.number, key=lambda item: item.packet.number)
+    first = count_through(flow.leaving, segment.packet.number)
     for item in flow.leaving[first:]:
         if item.time - segment.time > within:
             return None

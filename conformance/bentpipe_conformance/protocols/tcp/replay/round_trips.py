@@ -8,6 +8,9 @@ from bentpipe_conformance.protocols.tcp.codec import SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 
+MOST_DOUBLINGS = 6
+"""Of a timeout that may be limited to a minute or more (RFC 6298 rule 2.5)."""
+
 INITIAL_TIMEOUT_S = 3.0
 """Longest timeout before any measurement (RFC 1122 section 4.2.3.1, RFC 6298 rule 5.7)."""
 
@@ -69,6 +72,10 @@ class RoundTrips:
     def longest_timeout(self) -> float:
         """Seconds that no timeout without back-off exceeds, but for the timer's own ticks."""
         return max(INITIAL_TIMEOUT_S, TIMEOUT_RTTS * max(self.largest, self.echoed))
+
+    def longest_after(self, expired: int) -> float:
+        """Seconds that no timeout exceeds that has expired so often (RFC 6298 rule 5.5)."""
+        return self.longest_timeout * 2.0 ** min(expired, MOST_DOUBLINGS)
 
 
 @lru_cache(maxsize=2)

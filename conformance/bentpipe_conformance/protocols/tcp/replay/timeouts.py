@@ -8,13 +8,13 @@ blocks have shown lost (RFC 8985 section 6.2). Both need SACK; an expiry that co
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.order import count_before
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
 
 
@@ -117,7 +117,7 @@ def _last_sent(
     """When the first octet of a retransmission was last sent, wherever that segment began."""
     if again.start in transmitted:
         return transmitted[again.start]
-    at = bisect_left(flow.sent, again.packet.number, key=lambda item: item.packet.number)
+    at = count_before(flow.sent, again.packet.number)
     covering = (item for item in reversed(flow.sent[:at]) if item.start <= again.start < item.end)
     return next((item.time for item in covering), otherwise)
 

@@ -7,8 +7,7 @@ other user sends and aborts when it likes, and every implementation that calls h
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
@@ -17,6 +16,7 @@ from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Freedom
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 
 
 def is_own_reset(flow: Flow, reset: Packet) -> bool:
@@ -97,21 +97,25 @@ def largest_segment(flow: Flow) -> int:
     return flow.segment if full or always_sends(flow) else max(flow.segment, flow.mss)
 
 
+def _newest(flow: Flow, count: int) -> Iterator[Sent]:
+    """The new data among the first so many segments sent, the latest first."""
+    sent = (flow.sent[at] for at in range(count - 1, -1, -1))  # a copy for each would be quadratic
+    return (item for item in sent if item.new)
+
+
 def data_waited(flow: Flow, ack: Ack) -> bool:
     """Whether the user certainly had more to send than had left when an acknowledgment arrived."""
     number = ack.packet.number
     if number >= stopped_at(flow):
         return False
-    before = flow.sent[: bisect_left(flow.sent, number, key=lambda item: item.packet.number)]
-    last = next((item for item in reversed(before) if item.new), None)
+    last = next(_newest(flow, count_before(flow.sent, number)), None)
     return always_sends(flow) or (last is not None and more_waited(flow, last))
 
 
 def latest(flow: Flow, ack: Ack) -> Sent | None:
     """The new data sent last once an acknowledgment had been answered."""
     number = (ack.responses[-1] if ack.responses else ack).packet.number
-    at = bisect_right(flow.sent, number, key=lambda item: item.packet.number)
-    return next((item for item in reversed(flow.sent[:at]) if item.new), None)
+    return next(_newest(flow, count_through(flow.sent, number)), None)
 
 
 def short_of_data(flow: Flow, sent: Sent) -> bool:
@@ -119,8 +123,7 @@ def short_of_data(flow: Flow, sent: Sent) -> bool:
 
     What is outstanding then does not show the congestion window.
     """
-    at = bisect_left(flow.sent, sent.packet.number, key=lambda item: item.packet.number)
-    last = next((item for item in reversed(flow.sent[:at]) if item.new), None)
+    last = next(_newest(flow, count_before(flow.sent, sent.packet.number)), None)
     return last is None or not more_waited(flow, last)
 
 
@@ -130,9 +133,8 @@ def last_before_reports(flow: Flow, first: Sent) -> Sent | None:
     Some senders put segments off to send several at once, and a window may open with a report: what
     was outstanding then bounds the congestion window better than what was when a recovery began.
     """
-    at = bisect_left(flow.sent, first.packet.number, key=lambda item: item.packet.number)
-    before = (sent for sent in reversed(flow.sent[:at]) if sent.new and not sent.sacked)
-    return next(before, None)
+    before = _newest(flow, count_before(flow.sent, first.packet.number))
+    return next((sent for sent in before if not sent.sacked), None)
 
 
 def never_short_of_data(flow: Flow, sent: Iterable[Sent]) -> bool:
