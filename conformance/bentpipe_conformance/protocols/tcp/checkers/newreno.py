@@ -20,7 +20,12 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     reaction,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
-from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode, outlives_inflation
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    Cause,
+    Episode,
+    may_be_undone,
+    outlives_inflation,
+)
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -138,6 +143,8 @@ def full_acknowledgment_ends_recovery(flow: Flow, context: Context) -> Findings:
         end = episode.end
         if not episode.fast or end is None or end.sacked or disturbed_at(episode) < math.inf:
             continue
+        if any(may_be_undone(episode.first, ack) for ack in episode.acks):
+            continue  # then a later retransmission may have begun another recovery
         again = [sent for sent in end.responses if sent.retransmission]
         if again and _lost_by_time(flow, context, episode, again[0]):
             continue

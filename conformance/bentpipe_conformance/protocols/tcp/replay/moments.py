@@ -169,7 +169,7 @@ def disturbed_at(episode: Episode) -> float:
     trigger = episode.trigger
     if trigger is not None and (
         trigger.advance
-        or (episode.late and not _is_evidence(episode.first))
+        or (episode.late and not is_evidence(episode.first))
         or (trigger.duplicates != DUPLICATE_THRESHOLD and not trigger.sacked)
         or not (trigger.duplicate or trigger.newly_sacked)
     ):
@@ -177,7 +177,7 @@ def disturbed_at(episode: Episode) -> float:
     return timer_within(episode)
 
 
-def _is_evidence(first: Sent) -> bool:
+def is_evidence(first: Sent) -> bool:
     """Whether three duplicates, or as much as they would report, preceded a retransmission."""
     if not first.sacked:
         return first.duplicates >= DUPLICATE_THRESHOLD
