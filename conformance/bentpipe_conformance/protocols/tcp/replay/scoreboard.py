@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     SOONEST_TIMEOUT_RTTS,
     Cause,
     Episode,
+    reports_something,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -233,7 +234,8 @@ class _Replay:
         if waited >= 2 * self.rtt + 0.5:
             return True
         unprompted = sent.timed or sent.transmission > 2 or not evidence
-        if not unprompted and sent.since_arrival <= AT_ONCE_S:
+        # What reports nothing causes no retransmission, however soon that follows.
+        if not unprompted and sent.since_arrival <= AT_ONCE_S and reports_something(sent.cause):
             return False
         round_trips = ROUND_TRIP_SHARE if unprompted else SOONEST_TIMEOUT_RTTS
         return waited >= round_trips * min(self.rtt, INITIAL_TIMEOUT_S)
