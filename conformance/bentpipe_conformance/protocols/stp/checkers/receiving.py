@@ -129,6 +129,15 @@ def _unprovoked(flow: Flow) -> list[ReportSent]:
     ]  # fmt: skip
 
 
+def _held_back(flow: Flow, ustat: ReportSent) -> bool:
+    """Whether it is the first report of what is left of a gap that an SD had shown (STP-DT-031)."""
+    first, end = ustat.elements
+    gaps = (sd.gap for sd in flow.sds_heard if sd.gap and sd.frame < ustat.frame)
+    shown = any(gap[0] <= first and end <= gap[1] for gap in gaps)
+    before = (report for report in flow.reports_sent if report.frame < ustat.frame)
+    return shown and not any(report.misses(first) for report in before)
+
+
 def _latest(flow: Flow, ustat: ReportSent) -> list[SdHeard]:
     """The SDs before a USTAT, the latest first."""
     return [sd for sd in reversed(flow.sds_heard) if sd.frame < ustat.frame]
@@ -360,7 +369,7 @@ def _followed(
     evoked: dict[int, ReportSent] = {}
     for ustat in _unprovoked(flow):
         latest = _latest(flow, ustat)
-        if latest and latest[0].number == ustat.elements[1]:
+        if latest and latest[0].number == ustat.elements[1] and not _held_back(flow, ustat):
             evoked.setdefault(latest[0].frame, ustat)
     for sd in flow.sds_heard:
         if not wanted(sd):

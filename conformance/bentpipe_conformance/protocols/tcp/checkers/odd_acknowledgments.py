@@ -69,7 +69,7 @@ def _reset(flow: Flow, ack: Ack) -> bool:
 def _stalled(flow: Flow, context: Context, ack: Ack) -> bool:
     """Whether the sender said nothing more although data stayed outstanding for long."""
     patience = SILENCE_S + 12 * context.prepared.scoreboard.rtt
-    if ack.max <= ack.ack or flow.horizon - ack.time < patience:
+    if ack.max <= max(ack.una, ack.ack) or flow.horizon - ack.time < patience:
         return False
     if any(later.advance and later.time > ack.time for later in flow.acks):
         return False

@@ -242,7 +242,7 @@ class _Replay:
             packet, tcp, start, rejected=rejected, may_heed=bool(heeds), may_refuse=may_refuse
         )
         if not (ack.ancient or ack.beyond):
-            news = ack.duplicate or ack.newly_sacked > 0
+            news = ack.duplicate or ack.newly_sacked > 0 or _would_report(ack)
             matters = ack.ack > ack.una or ack.window_edge > edge or news
             doubts |= heeds | refuses if matters else set()
             doubts |= {Freedom.KEEPS_WINDOW} if old and not rejected else set()
@@ -279,6 +279,12 @@ class _Replay:
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)
+
+
+def _would_report(ack: Ack) -> bool:
+    """Whether a segment to be dropped would be a duplicate, or report something newly held."""
+    again = ack.ack == ack.una < ack.max and not ack.tcp.length
+    return ack.rejected and (again or bool(set(ack.blocks).difference(ack.sacked)))
 
 
 def replayed(flow: Flow, packets: list[Packet]) -> Flow:
