@@ -144,21 +144,22 @@ class _Tracker:
         repeated = sum(again.overlap(left, right) for left, right in gaps)
         return repeated + sum(max(0, right - max(left, later)) for left, right in gaps)
 
-    def _first_gap(self, end: int) -> Range | None:
-        gap = RangeSet(self._held).first_gap(max(self._high_rxt, self._una), end)
+    def _first_gap(self, held: RangeSet, end: int) -> Range | None:
+        gap = held.first_gap(max(self._high_rxt, self._una), end)
         return None if gap is None else (gap[0], min(gap[1], gap[0] + self._smss))
 
     def choice(self) -> Choice:
         """The situation now."""
         edge = loss_edge(self._held, self._una, self._smss)
         highest = self._held[-1][1] if self._held else self._una
-        gaps = RangeSet(self._held).gaps(self._una, self._max)
+        held = RangeSet(self._held)
+        gaps = held.gaps(self._una, self._max)
         again = sum(max(0, min(right, self._high_rxt) - left) for left, right in gaps)
         above = sum(max(0, right - max(left, edge)) for left, right in gaps)
         tail = gaps[-1] if gaps and gaps[-1][1] > self._high_rxt and not self._rescued else None
         return Choice(
-            above + again, self._least(gaps), self._high_rxt, highest, self._first_gap(edge),
-            self._first_gap(highest), tail, self._rescued,
+            above + again, self._least(gaps), self._high_rxt, highest, self._first_gap(held, edge),
+            self._first_gap(held, highest), tail, self._rescued,
         )  # fmt: skip
 
     def may_be_timed(self, sent: Sent, rtt: float, progress: float) -> bool:

@@ -332,16 +332,16 @@ class _Replay:
         if self.evidence and lowest is not None:
             highest = self.evidence.snapshot()[-1][1]
             reach = DUPLICATE_THRESHOLD * largest_segment(self.flow)
-            for start in self.starts:
-                segment = self.segments[start]
-                if start >= highest:
-                    break
-                if self.evidence.overlap(segment.start, segment.end):
-                    continue
-                holes += 1
-                repeated = segment.repeats if segment.epoch == self.epoch else 0
-                if not repeated and highest > start + reach:
-                    eligible.append(start)
+            for left, right in self.evidence.gaps(lowest.start, highest):
+                first, last = (bisect_left(self.starts, bound) for bound in (left, right))
+                for start in self.starts[first:last]:
+                    segment = self.segments[start]
+                    if segment.end > right:
+                        continue
+                    holes += 1
+                    repeated = segment.repeats if segment.epoch == self.epoch else 0
+                    if not repeated and highest > start + reach:
+                        eligible.append(start)
             above = self.evidence.above(lowest.end)
         total = lowest.total if lowest else 0
         forgiven = self.una < self.forgive_until
