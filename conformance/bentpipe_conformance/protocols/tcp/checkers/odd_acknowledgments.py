@@ -171,7 +171,7 @@ def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
     patience = max(context.permitted("patience_s"), round_trips)
     original: dict[int, bytes] = {}
     timeouts = [e.first.time for e in context.prepared.episodes if not e.fast]
-    last = flow.last_time
+    last = flow.horizon
     for index, event in enumerate(flow.events):
         if isinstance(event, Sent) and not event.retransmission:
             original[event.start] = event.tcp.payload
