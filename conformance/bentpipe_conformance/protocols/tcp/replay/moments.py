@@ -254,8 +254,8 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 reordered = True
             if advances:
                 late = repeats > 0 and not retransmitted
-                repaired = event.time if first_repair is None else first_repair
-                early = first_repair is not None and event.time - repaired < ROUND_TRIP_SHARE * rtt
+                mended_at = event.time if first_repair is None else first_repair
+                early = first_repair is not None and event.time - mended_at < ROUND_TRIP_SHARE * rtt
                 reordered = reordered or late or early
                 last_advance = event
                 further = episode is not None and episode.fast and episode in partially
