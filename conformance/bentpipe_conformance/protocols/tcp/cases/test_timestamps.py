@@ -101,8 +101,15 @@ def test_reset_with_an_old_timestamp_or_none(peer: Peer) -> None:
     to="discard", timestamps=True, tsval=MODULUS - 2500,
 )  # fmt: skip
 def test_timestamp_clock_wraps(connection: Connection) -> None:
-    """Data goes on being accepted when the tester's timestamps pass 2^32."""
-    _send(connection, *range(6))
+    """Data goes on being accepted when the tester's timestamps pass 2^32, and is echoed at zero."""
+    _send(connection, *range(3))
+    connection.wait(max(0.0, 2.6 - 3 * PAUSE_S))
+    for unit, tsval in ((3, 0), (4, 1)):
+        connection.send_odd(pattern(unit * UNIT, UNIT), at=unit * UNIT, tsval=tsval)
+        connection.wait(0.03)
+    connection.wait(PAUSE_S)
+    connection.next_offset = 5 * UNIT
+    _send(connection, 5)
     connection.ack()
 
 
