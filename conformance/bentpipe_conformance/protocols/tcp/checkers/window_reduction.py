@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
+from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded
+from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import (
     DUPLICATE_THRESHOLD,
     Ack,
@@ -148,6 +150,7 @@ class _Window:
 def loss_reduces_the_window(flow: Flow, context: Context) -> Findings:
     """A fast recovery reduces the window (RFC 5681 section 3.2 step 2 and equation 4)."""
     # Exercised by every complete fast recovery of a window-limited sender.
+    yield from exceeded(flow, context, Phase.RECOVERED)
     share = _share(context)
     if share is None:
         return

@@ -263,7 +263,8 @@ class _Replay:
             flow.events.append(sent)
 
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
-        flow, unsent, sure = self.flow, False, True
+        # What has no ACK is dropped, perhaps before its timestamp counts.
+        flow, unsent, sure = self.flow, False, False
         if tcp.flags & ACK:
             ack = self._acknowledged(packet, tcp)
             # RFC 5961 section 5.2 drops what acknowledges too little, or too much.
