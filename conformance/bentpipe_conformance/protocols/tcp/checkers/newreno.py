@@ -21,6 +21,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
 )
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    PROMPT_S,
     Cause,
     Episode,
     may_be_undone,
@@ -31,6 +32,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     data_waited,
     largest_segment,
+    may_have_been_full,
     stopped_at,
 )
 
@@ -80,7 +82,7 @@ def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Findings:
         delay = answer.time - ack.time
         sentence = f"offset {ack.ack} was retransmitted {delay:.3f} s later"
         yield context.unclear(sentence, answer, ack)
-    elif ack.responses or flow.last_time >= ack.time + REACTION_S:
+    elif ack.responses or flow.horizon >= ack.time + REACTION_S:
         yield _unanswered(context, ack, answer, "at once")
 
 
@@ -309,7 +311,7 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
             both = both and not m.ack.advance
             broken = len(repeats) > per_ack or both
             expected = "one retransmission" + (", or new data instead" if sack else "")
-        elif sack or not m.ack.duplicate:
+        elif sack or not m.ack.duplicate or _just_written(flow, new):
             continue
         else:
             most = max(per_duplicate * largest_segment(flow), _inflation(flow, m, episode))
@@ -326,6 +328,11 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
             )
         else:
             yield context.holds(f"one acknowledgment caused {what}", m.ack, *repeats, *new)
+
+
+def _just_written(flow: Flow, new: list[Sent]) -> bool:
+    """Whether what left late may have found room in the send buffer only then."""
+    return bool(new) and new[0].since_arrival > PROMPT_S and may_have_been_full(flow, new[0])
 
 
 def _inflation(flow: Flow, m: Moment, episode: Episode) -> int:
