@@ -136,7 +136,7 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
         sentence = f"pacing or a busy bed could have kept the retransmission back for {waited}"
         yield context.unclear(sentence, first, ack)
     elif first is None or took == "late":
-        if flow.last_time < ack.time + REACTION_S and not ack.responses:
+        if flow.horizon < ack.time + REACTION_S and not ack.responses:
             return
         if first is None and _arrived_meanwhile(flow, context, m):
             return

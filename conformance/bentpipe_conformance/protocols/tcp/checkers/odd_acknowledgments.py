@@ -70,7 +70,7 @@ def _reset(flow: Flow, ack: Ack) -> bool:
 def _stalled(flow: Flow, context: Context, ack: Ack) -> bool:
     """Whether the sender said nothing more although data stayed outstanding for long."""
     patience = SILENCE_S + 12 * context.prepared.scoreboard.rtt
-    if not ack.flight or flow.last_time - ack.time < patience:
+    if ack.max <= max(ack.una, ack.ack) or flow.horizon - ack.time < patience:
         return False
     if any(later.advance and later.time > ack.time for later in flow.acks):
         return False
@@ -208,7 +208,7 @@ def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
     patience = max(context.permitted("patience_s"), round_trips)
     original: dict[int, bytes] = {}
     timeouts = [e.first.time for e in context.prepared.episodes if not e.fast]
-    last = flow.last_time
+    last = flow.horizon
     for index, event in enumerate(flow.events):
         if isinstance(event, Sent) and not event.retransmission:
             original[event.start] = event.tcp.payload

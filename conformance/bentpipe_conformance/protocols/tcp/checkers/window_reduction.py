@@ -223,7 +223,7 @@ def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
 
 def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: float) -> bool:
     """Whether only the congestion window can have held the sender down."""
-    if next_loss <= deadline or flow.last_time < deadline:
+    if next_loss <= deadline or flow.horizon < deadline:
         return False
     return never_short_of_data(flow, after) and all(
         sent.payload >= largest_segment(flow)

@@ -171,12 +171,12 @@ def disturbed_at(episode: Episode) -> float:
     retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
     new data continues an earlier one whose end a timeout hid, and one that begins with
     another duplicate than the third, or with what reports nothing, or late with less than three
-    segments reported, may have begun with a timeout: minus infinity.
+    segments reported or not right after a report, may have begun with a timeout: minus infinity.
     """
     trigger = episode.trigger
     if trigger is not None and (
         trigger.advance
-        or (episode.late and not _is_evidence(episode.first))
+        or (episode.late and not _is_prompted(episode.first))
         or (trigger.duplicates != DUPLICATE_THRESHOLD and not trigger.sacked)
         or not (trigger.duplicate or trigger.newly_sacked)
     ):
@@ -184,8 +184,10 @@ def disturbed_at(episode: Episode) -> float:
     return timer_within(episode)
 
 
-def _is_evidence(first: Sent) -> bool:
-    """Whether three duplicates, or as much as they would report, preceded a retransmission."""
+def _is_prompted(first: Sent) -> bool:
+    """Whether three duplicates, or as much as they report, came right before a retransmission."""
+    if first.since_arrival > PROMPT_S:
+        return False
     if not first.sacked:
         return first.duplicates >= DUPLICATE_THRESHOLD
     enough = octets(first.sacked) > (DUPLICATE_THRESHOLD - 1) * first.length
@@ -252,8 +254,8 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 reordered = True
             if advances:
                 late = repeats > 0 and not retransmitted
-                repaired = event.time if first_repair is None else first_repair
-                early = first_repair is not None and event.time - repaired < ROUND_TRIP_SHARE * rtt
+                mended_at = event.time if first_repair is None else first_repair
+                early = first_repair is not None and event.time - mended_at < ROUND_TRIP_SHARE * rtt
                 reordered = reordered or late or early
                 last_advance = event
                 further = episode is not None and episode.fast and episode in partially
