@@ -238,6 +238,20 @@ def test_echo_of_tiny_segments(connection: Connection) -> None:
     connection.serve(lambda: connection.delivered >= at + 2803)
 
 
+@connected("SNR-WIN-011", to="echo", window=2560, syn_window=2560)
+def test_echo_of_half_a_small_window(connection: Connection) -> None:
+    """With 600 octets unacknowledged, more than half of the window and less than a segment waits.
+
+    The tester never offers more than 2560 octets; it acknowledges nothing before the end.
+    """
+    connection.send_data(1400)
+    connection.serve(lambda: connection.delivered >= 1400)
+    for octets in (600, 1300):
+        connection.send_data(octets)
+        connection.wait(0.05)
+    connection.serve(lambda: connection.delivered >= 3300)
+
+
 def close_window(connection: Connection) -> None:
     """Fill the window of an echo service that cannot write to the last octet."""
     connection.ack(window=0)
