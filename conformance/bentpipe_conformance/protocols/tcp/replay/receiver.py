@@ -65,7 +65,6 @@ class Receiver:
         self._widest = 0
         self._last_ack = 0
         self._duplicates = RangeSet()
-        self._told: tuple[Range, ...] = ()
         self._recent: frozenset[int] = frozenset()
         self._recent_by_text: frozenset[int] = frozenset()
         self._last_by_text = 0
@@ -243,7 +242,6 @@ class Receiver:
             self._echoes(packet.time, ack), self._recent_by_text, self.last_arrival,
             self._dsack(ack, blocks),
         )  # fmt: skip
-        self._told = () if reply.dsack else blocks
         if not self._unread(ack):
             self._duplicates.clear()
         if self.last_arrival is not None:
@@ -261,9 +259,7 @@ class Receiver:
         left, right = blocks[0]
         # The block around it should be the second, but stacks put it anywhere or leave it out.
         nested = any(a <= left and right <= b for a, b in blocks[1:])
-        # What the last one told, before the text of the latest segment was read, is no report of it.
         again = self._duplicates.covers(left, right) and not self._unread(ack)
-        again = again and blocks != self._told
         return blocks[0] if right <= ack or nested or again else None
 
     def _unread(self, ack: int) -> bool:
