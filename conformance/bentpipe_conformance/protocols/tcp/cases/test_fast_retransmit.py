@@ -111,7 +111,9 @@ def test_established_reports_around_an_acknowledgment_with_data(connection: Conn
     connection.receive_more(6)
 
 
-@connected("SNR-FR-002", "SNR-SAK-001", "SNR-SAK-018", needs=("sack_sender", "rack=no"))
+@connected(
+    "SNR-FR-002", "SNR-SAK-001", "SNR-SAK-018", needs=("sack_sender", "rack=no"), profiles=("rfc",)
+)
 def test_established_reports_on_segments_with_data(connection: Connection) -> None:
     """All that the tester reports is on segments that carry data of its own, with two holes.
 
