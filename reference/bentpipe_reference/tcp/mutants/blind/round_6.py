@@ -215,7 +215,7 @@ class GrowsInRecovery(Base):
 
 
 class RecoverOnlyIfApplicable(Base):
-    """"If applicable" is taken to cover the whole of step 4."""
+    """ "If applicable" is taken to cover the whole of step 4."""
 
     def on_timeout_in_recovery(self):
         if self.in_recovery:
