@@ -13,15 +13,9 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.stp.checkers.answers import discarded
 from bentpipe_conformance.protocols.stp.checkers.opening import exceeds_max_sd
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, POLL, SDP
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, POLL, SDP, A, R
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, near, tag_of
-from bentpipe_conformance.protocols.stp.replay.events import (
-    DUE_S,
-    At,
-    ReportSent,
-    SdHeard,
-    runs,
-)
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, SdHeard, runs
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
@@ -268,21 +262,32 @@ def _discarded_polls(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-DT-017")
 def polls_are_answered(flow: Flow, context: Context) -> Findings:
-    """Every POLL is answered within 0.1 s by a STAT with its N(PS) (section 6.3)."""
+    """Every POLL is answered within 0.1 s by a STAT with its N(PS) (section 6.3).
+
+    One that is due leaves before the END of a connection that has become complete (section 5.4).
+    """
+    release = _release_on_completion(flow, context)
     answers: dict[tuple[int | None, int | None], list[ReportSent]] = {}
     for report in flow.reports_sent:
         if report.is_stat:
             answers.setdefault((report.stp.n_ps, report.stp.timestamp), []).append(report)
     for poll in flow.polls_heard:
         due = poll.time + DUE_S
-        if flow.ended is not None and flow.ended <= due + flow.timing_error:
-            continue
         stats = answers.get((poll.n_ps, poll.timestamp), ())
         same = next((report for report in stats if report.frame > poll.frame), None)
         what = f"the POLL with N(PS) {poll.n_ps}"
         wait = math.inf if same is None else same.time - poll.time
+        over = flow.ended is not None and flow.ended <= due + flow.timing_error
         if same is not None and wait <= DUE_S - flow.timing_error:
             yield context.holds(f"{what} was answered after {1000 * wait:.1f} ms", poll, same)
+        elif release is not None and same is None and over:
+            if poll.frame <= release[0]:
+                yield context.violated(
+                    f"{what} got no STAT before the END", poll, release[1],
+                    expected="a STAT, then the END", actual="the END only",
+                )  # fmt: skip
+        elif over:
+            continue
         elif same is not None and wait <= flow.due_s:
             yield context.unclear(f"{what} was answered after {1000 * wait:.0f} ms", poll, same)
         elif flow.over > due + flow.timing_error:
@@ -291,6 +296,25 @@ def polls_are_answered(flow: Flow, context: Context) -> Findings:
                 expected=f"one within {DUE_S:g} s",
                 actual="none" if same is None else f"one after {wait:.3f} s",
             )  # fmt: skip
+
+
+def _release_on_completion(flow: Flow, context: Context) -> tuple[int, At] | None:
+    """The frame of the packet that completed the connection, and the END sent for that."""
+    done = context.prepared.completion
+    if not done.certain or done.time is None or done.acknowledged is None:
+        return None
+    at_once: dict[int, int] = {}
+    for sd in flow.sds_heard:
+        if sd.time <= done.time:
+            at_once.setdefault(sd.number, sd.frame)
+    own = (
+        at for at in flow.sent
+        if at.stp.type == END and not at.stp.flags & (A | R) and not at.stp.fault
+    )  # fmt: skip
+    release = next(own, None)
+    if release is None or release.time < done.time:
+        return None
+    return max(done.acknowledged.frame, *at_once.values()), release
 
 
 @checker("STP-DT-018")

@@ -371,6 +371,31 @@ def test_held_data_receiver_reneges(connection: Connection) -> None:
     connection.receive(36)
 
 
+@connected("SNR-SAK-011", needs=SACK, window_scale=None, window=8 * SEGMENT, syn_window=8 * SEGMENT)
+def test_all_held_data_receiver_reneges(connection: Connection) -> None:
+    """A receiver throws away everything above the hole, and repeats what is left to acknowledge.
+
+    The window is full, so that nothing is outstanding that was not reported held, and the hole is
+    filled before any timer expires.
+    """
+    connection.grow(8)
+    lost, second, *_, last = connection.collect(0)
+    connection.ack(lost.start, sack=[(second.start, last.end)])
+    connection.collect(0.2)
+    connection.reception.renege(lost.end)
+    connection.ack(sack=[], window=last.end - lost.end)
+    for _ in range(3):
+        connection.ack(sack=[])
+    for found in connection.arrivals(20.0 + 12 * connection.rtt):
+        if found.start == connection.delivered:
+            connection.take(found)
+            break
+    else:
+        raise show_silence(connection, "the data was not retransmitted")
+    connection.ack(window=8 * SEGMENT)
+    connection.receive(lost.start // connection.segment + 24)
+
+
 @dataclass(frozen=True, slots=True)
 class Reneging(Row):
     """A flight of which the middle is reported held, and then thrown away.

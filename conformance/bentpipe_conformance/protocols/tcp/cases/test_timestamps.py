@@ -140,6 +140,21 @@ def test_timestamp_clock_wraps(connection: Connection) -> None:
 
 
 @connected(
+    "SNR-TS-007", needs=("timestamps",), to="discard", timestamps=True, tsval=MODULUS - OLD_MS
+)
+def test_timestamp_half_the_range_away(connection: Connection) -> None:
+    """New data is stamped exactly half the clock's range after the latest, which is not older."""
+    latest = connection.timestamp()
+    half = (latest + MODULUS // 2) % MODULUS
+    for unit, tsval in enumerate((latest, half)):
+        connection.send(pattern(unit * UNIT, UNIT), flags=ACK | PSH, at=unit * UNIT, tsval=tsval)
+        connection.wait(PAUSE_S)
+    connection.next_offset = 2 * UNIT
+    connection.send(tsval=half)
+    connection.wait(PAUSE_S)
+
+
+@connected(
     "SNR-TS-008", "SNR-TS-009", needs=("timestamps",), profiles=("rfc",),
     to="discard", timestamps=True,
 )  # fmt: skip
