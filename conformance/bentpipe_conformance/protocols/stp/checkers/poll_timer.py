@@ -15,7 +15,16 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
-from bentpipe_conformance.protocols.stp.codec import BGAK, END, FIN, POLL
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    FIN,
+    POLL,
+    VERSION,
+)
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO, tag_of
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
 from bentpipe_conformance.protocols.stp.replay.events import (
@@ -460,7 +469,7 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
         until = end if poll is None else poll.time
         since = max([start, *(at.time for at in heard if at.time <= until)])
         # What has just arrived may not have been read; calls and ENDs of others may not count.
-        sure = (at.time for at in heard if at.stp.type in TAGGED and at.time <= until - flow.due_s)
+        sure = (at.time for at in heard if _is_own(flow, at) and at.time <= until - flow.due_s)
         read = max(sure, default=start)
         if until - since > wait + error:
             yield context.violated(
@@ -475,6 +484,14 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
         elif poll is not None:
             yield context.holds(f"an idle connection was asked after {until - read:.1f} s", poll)
+
+
+def _is_own(flow: Flow, at: At) -> bool:
+    """Whether a packet that passes them is of this connection, by its tag or its CSNs."""
+    kind, stp = at.stp.type, at.stp
+    if kind == BEGIN:
+        return stp.csn == flow.tester_csn and stp.version == VERSION
+    return kind in TAGGED or (kind in (BGAK, BGREJ, ENDAK) and flow.is_recipient(stp))
 
 
 def _passes(flow: Flow, at: At) -> bool:
