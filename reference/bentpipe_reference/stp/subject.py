@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from bentpipe_reference.common.encapsulation import PROTOCOL
 from bentpipe_reference.common.link.profile import LinkProfile
@@ -11,7 +12,9 @@ from bentpipe_reference.common.subject import Call, Drawn, Setting, Station, Sub
 from bentpipe_reference.common.users import Caller
 from bentpipe_reference.stp.config import LEAST_MAX_SD, StpConfig
 from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.csn import CsnGenerator
 from bentpipe_reference.stp.host import StpHost
+from bentpipe_reference.stp.sequence import PACKET_MASK
 from bentpipe_reference.stp.setup import Setup
 
 TICK_S = 0.5
@@ -22,6 +25,26 @@ MEMORY_OCTETS = 400_000
 
 RATE_BPS = 600_000
 """Bits per second in the setting ``max-rate``."""
+
+
+SOON_SDS = 64
+"""The numbers below 2^24 at which every other stream begins, so that it wraps in most cases."""
+
+
+class SoonWrapping(CsnGenerator):
+    """ISSs of which half are random, and half random among the last ones before the wrap.
+
+    Nobody who draws them from the whole range ever gets to the wrap within a case.
+    """
+
+    def iss(self) -> int:
+        """STP-CC-011, but for those that wrap soon."""
+        number = super().iss()
+        return number if number & 1 else PACKET_MASK - (number >> 1) % SOON_SDS
+
+
+USUAL = Setup().with_part(SoonWrapping)
+"""What all cases are run on."""
 
 
 def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
@@ -51,7 +74,7 @@ def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
         "path_class": config.path_class,
     }
     latency = numbers.choice((0.0, 0.0, 0.001, 0.005))
-    return Drawn(Setup(config), ics, "stp1e2", latency_s=latency)
+    return Drawn(replace(USUAL, config=config), ics, "stp1e2", latency_s=latency)
 
 
 class User(Caller):
@@ -96,8 +119,8 @@ SUBJECT = Subject(
         "keep_alive_s": 600,
         "path_class": "geo",
     },
-    setups={"stp1e2": Setup()},
-    variants={"stp1e2": Setup()},
+    setups={"stp1e2": USUAL},
+    variants={"stp1e2": USUAL},
     make=lambda address, setup, seed: setup.make(address, seed),
     draw=_draw,
     call=_call,

@@ -37,6 +37,7 @@ ICS = {
     "pacing": False,
     "challenge_acks": True,
     "reset_at_held": False,
+    "exact_edge": True,
     "active_open": True,
     "patient_syn": True,
     "daytime": True,

@@ -6,9 +6,10 @@ Sections 6.5 and 7.2.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -451,8 +452,11 @@ def _unanswered(flow: Flow) -> Iterator[tuple[PollSent, PollSent, float]]:
         (item.frame, item.time) for item in flow.reports_heard
         if not item.fault and item.stp.type != BGAK and item.time < end
     ]  # fmt: skip
+    frames = [poll.frame for poll in flow.polls_sent]
     for (start, heard), (stop, until) in pairwise([(0, 0.0), *reports, (math.inf, end)]):
-        polls = [poll for poll in flow.polls_sent if start < poll.frame < stop and poll.time < end]
+        first = bisect_right(frames, start)
+        sent = islice(flow.polls_sent, first, bisect_left(frames, stop))
+        polls = [poll for poll in sent if poll.time < end]
         sure = next((poll for poll in polls if poll.time > heard + flow.due_s), None)
         if polls and sure is not None:
             yield polls[0], sure, until
@@ -463,14 +467,16 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
     """An idle endpoint polls when nothing has arrived for as long as declared (section 7.2)."""
     wait = float(context.ics.get("keep_alive_s", KEEP_ALIVE_S))
     error = LATE_S + flow.timing_error
+    heard = [at.time for at in flow.heard if _passes(flow, at)]
+    own = [at.time for at in flow.heard if _passes(flow, at) and _is_own(flow, at)]
     for start, end, polls in _idle_times(flow):
-        heard = [at for at in flow.heard if at.time < end and _passes(flow, at)]
         poll = polls[0] if polls else None
         until = end if poll is None else poll.time
-        since = max([start, *(at.time for at in heard if at.time <= until)])
+        known = bisect_left(heard, end) if poll is None else bisect_right(heard, until)
+        since = max(start, heard[known - 1]) if known else start
         # What has just arrived may not have been read; calls and ENDs of others may not count.
-        sure = (at.time for at in heard if _is_own(flow, at) and at.time <= until - flow.due_s)
-        read = max(sure, default=start)
+        sure = bisect_right(own, until - flow.due_s)
+        read = own[sure - 1] if sure else start
         if until - since > wait + error:
             yield context.violated(
                 f"an idle connection was silent for {until - since:.1f} s", *polls[:1],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -13,7 +14,7 @@ from bentpipe_conformance.protocols.stp.checkers.opening import exceeds_max_sd
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, POLL, SDP, A, R
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, near, tag_of
-from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, SdHeard
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, SdHeard, runs
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
@@ -128,6 +129,15 @@ def _unprovoked(flow: Flow) -> list[ReportSent]:
     ]  # fmt: skip
 
 
+def _held_back(flow: Flow, ustat: ReportSent) -> bool:
+    """Whether it is the first report of what is left of a gap that an SD had shown (STP-DT-031)."""
+    first, end = ustat.elements
+    gaps = (sd.gap for sd in flow.sds_heard if sd.gap and sd.frame < ustat.frame)
+    shown = any(gap[0] <= first and end <= gap[1] for gap in gaps)
+    before = (report for report in flow.reports_sent if report.frame < ustat.frame)
+    return shown and not any(report.misses(first) for report in before)
+
+
 def _latest(flow: Flow, ustat: ReportSent) -> list[SdHeard]:
     """The SDs before a USTAT, the latest first."""
     return [sd for sd in reversed(flow.sds_heard) if sd.frame < ustat.frame]
@@ -236,14 +246,14 @@ def polls_are_answered(flow: Flow, context: Context) -> Findings:
     One that is due leaves before the END of a connection that has become complete (section 5.4).
     """
     release = _release_on_completion(flow, context)
+    answers: dict[tuple[int | None, int | None], list[ReportSent]] = {}
+    for report in flow.reports_sent:
+        if report.is_stat:
+            answers.setdefault((report.stp.n_ps, report.stp.timestamp), []).append(report)
     for poll in flow.polls_heard:
         due = poll.time + DUE_S
-        stats = (
-            report for report in flow.reports_sent
-            if report.is_stat and report.frame > poll.frame
-            and (report.stp.n_ps, report.stp.timestamp) == (poll.n_ps, poll.timestamp)
-        )  # fmt: skip
-        same = next(stats, None)
+        stats = answers.get((poll.n_ps, poll.timestamp), ())
+        same = next((report for report in stats if report.frame > poll.frame), None)
         what = f"the POLL with N(PS) {poll.n_ps}"
         wait = math.inf if same is None else same.time - poll.time
         over = flow.ended is not None and flow.ended <= due + flow.timing_error
@@ -389,7 +399,7 @@ def _followed(
     evoked: dict[int, ReportSent] = {}
     for ustat in _unprovoked(flow):
         latest = _latest(flow, ustat)
-        if latest and latest[0].number == ustat.elements[1]:
+        if latest and latest[0].number == ustat.elements[1] and not _held_back(flow, ustat):
             evoked.setdefault(latest[0].frame, ustat)
     for sd in flow.sds_heard:
         if not wanted(sd):
@@ -438,7 +448,7 @@ def credit_is_never_taken_back(flow: Flow, context: Context) -> Findings:
 def held_data_is_kept(flow: Flow, context: Context) -> Findings:
     """An SD that a STAT has reported as arrived is kept and delivered (section 6.2)."""
     told: dict[int, Statement] = {}
-    heard = {sd.number for sd in flow.sds_heard}
+    heard = sorted({sd.number for sd in flow.sds_heard})
     below: Statement | None = None
     for said in context.prepared.statements:
         if below is not None and said.n_r < below.n_r:
@@ -452,6 +462,7 @@ def held_data_is_kept(flow: Flow, context: Context) -> Findings:
             yield context.holds(
                 f"SD {number}, held before, is acknowledged in order", told.pop(number), said
             )
-        held = (n for n in heard if n >= said.n_r and n not in told and said.holds(n))
-        told |= dict.fromkeys(held, said)
+        for left, right in runs(said.elements, 1):
+            first, last = (bisect_left(heard, bound) for bound in (max(left, said.n_r), right))
+            told |= {number: said for number in heard[first:last] if number not in told}
         below = said if below is None or said.n_r > below.n_r else below

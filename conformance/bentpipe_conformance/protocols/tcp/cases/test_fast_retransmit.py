@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import take_round
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
@@ -102,6 +103,29 @@ def test_established_reports_around_an_acknowledgment_with_data(connection: Conn
             connection.ack(hole.start, sack=[(held[0].start, item.end)])
         connection.send(data, ack=batch[start + 3].end, sack=[])
         connection.collect(0.3 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(6)
+
+
+@connected("SNR-FR-002", "SNR-SAK-001", "SNR-SAK-018", needs=("sack_sender", "rack=no"))
+def test_established_reports_on_segments_with_data(connection: Connection) -> None:
+    """All that the tester reports is on segments that carry data of its own, with two holes.
+
+    A report counts for what it newly tells, whatever else its segment carries (RFC 6675).
+    """
+    connection.grow(16)
+    first, *batch = connection.collect(0)
+    connection.ack(first.end)
+    left = batch[1].start
+    for item in (*batch[1:5], *batch[6:10]):
+        right = item.end
+        blocks = [(left, right)]
+        if item.start > batch[5].start:
+            blocks = [(batch[6].start, right), (left, batch[4].end)]
+        connection.send(pattern(connection.next_offset, 8), ack=first.end, sack=blocks)
+        connection.collect(0.05 * connection.rtt)
+    connection.collect(1.2 * connection.rtt)
     connection.reception.delivered = connection.highest
     connection.ack()
     connection.receive_more(6)

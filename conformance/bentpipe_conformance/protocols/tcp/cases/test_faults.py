@@ -11,8 +11,8 @@ from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import Row, connected, each
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, TIMEOUT_S
 from bentpipe_conformance.protocols.tcp.cases.test_closing import DAYTIME
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, URG
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.crafting import craft, layers, wrong_checksum
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -20,6 +20,12 @@ UNIT = 100
 
 REPEATED_S = 4.0
 """Seconds in which a SYN-ACK that is not acknowledged is repeated."""
+
+OLD_MS = 60_000
+"""How far behind the tester's clock an old timestamp lies."""
+
+APART_S = 1.2
+"""Seconds between unacceptable segments, whose answers may be limited in rate."""
 
 SHORT_S = 0.3
 """Seconds between stimuli to which the answer is immediate."""
@@ -229,7 +235,7 @@ def _established(peer: Peer) -> Connection:
 
 def _close_wait(peer: Peer) -> Connection:
     """The tester has closed, and its zero window keeps the echo of its data from leaving."""
-    connection = peer.connect("echo", window_scale=None, window=0)
+    connection = peer.connect("echo", window_scale=None, window=0, timestamps=True)
     connection.send_data(UNIT)
     connection.send(flags=ACK | FIN)
     peer.wait(peer.rtt + PAUSE_S)
@@ -246,8 +252,18 @@ def _last_ack(peer: Peer) -> Connection:
 
 def _fin_wait(peer: Peer) -> Connection:
     """The implementation has closed, and its FIN is not acknowledged."""
-    connection = peer.connect(DAYTIME)
+    connection = peer.connect(DAYTIME, timestamps=True)
     connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
+    _say(connection)
+    peer.wait(peer.rtt)
+    return connection
+
+
+def _fin_wait_2(peer: Peer) -> Connection:
+    """The implementation has closed, and its FIN is acknowledged."""
+    connection = peer.connect(DAYTIME)
+    fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
+    connection.reception.renege(fin.end)
     _say(connection)
     peer.wait(peer.rtt)
     return connection
@@ -276,6 +292,9 @@ STIMULI: Mapping[str, Stimulus] = {
     "a SYN in the window": _odd(SYN, lambda c: c.acked + 1),
     "a segment without flags": _odd(0, lambda c: c.acked, 20),
     "a RST at the next expected octet": _odd(RST, lambda c: c.acked),
+    "a RST there with an old timestamp": lambda c: c.send_odd(
+        flags=RST | ACK, at=c.acked, sack=(), tsval=(c.timestamp() - OLD_MS) % MODULUS
+    ),
 }
 """Each goes to a connection of its own, because challenges may be limited in rate."""
 
@@ -308,6 +327,49 @@ def _stimulate(peer: Peer, row: InState) -> None:
             connection.abort()
 
 
+UNACCEPTABLE: tuple[tuple[Callable[[Connection], int], int], ...] = (
+    (lambda c: c.acked - 1, 0),
+    (lambda c: c.acked - 1, 1),
+    (lambda c: c.acked - 1, 0),
+    (lambda c: c.acked - UNIT, 0),
+    (lambda c: c.acked + 3 * _edge(c) + 10000, 0),
+    (lambda c: c.acked + 3 * _edge(c) + 10000, 20),
+    (lambda c: c.acked + (1 << 30), 0),
+    (lambda c: c.acked - (1 << 30), 0),
+)
+"""Where a segment that the window does not admit begins, and its octets; the first is a
+keep-alive."""
+
+
+def _send_unacceptable(peer: Peer, row: InState) -> None:
+    connection = row.bring(peer)
+    connection.wait(PAUSE_S)
+    for where, octets in UNACCEPTABLE:
+        at = where(connection)
+        connection.send_odd(pattern(max(0, at), octets), at=at, sack=())
+        connection.wait(APART_S)
+    _show(connection, row.state)
+    connection.abort()
+
+
+@connected("SNR-CON-044", "SNR-RCV-016", needs=("exact_edge",), to="discard", window_scale=None)
+def test_established_edge_of_an_unscaled_window(connection: Connection) -> None:
+    """Data, nothing, and a RST arrive exactly at the right edge of the window, then ordinary data.
+
+    What lies below the data stays missing. Full segments came before, so that the window has moved.
+    """
+    for _ in range(4):
+        connection.send_data(SEGMENT)
+        connection.wait(SHORT_S)
+    connection.wait(connection.rtt + PAUSE_S)
+    edge = connection.acked + connection.iut_window
+    for flags, octets in ((ACK, 1), (ACK, 0), (RST, 0)):
+        connection.send_odd(pattern(edge, octets), flags=flags, at=edge)
+        connection.wait(APART_S)
+    _say(connection)
+    _say(connection)
+
+
 @case("SNR-RCV-028")
 def test_closed_data_beyond_the_fin(peer: Peer) -> None:
     """Data lies behind the tester's FIN, which has been acknowledged; then the FIN comes again."""
@@ -337,7 +399,27 @@ each(
             ("close-wait", _close_wait, ALIKE[:-1], ()),
             ("last-ack", _last_ack, ALIKE[:-1], ()),
             ("fin-wait-1", _fin_wait, ALIKE, ("daytime",)),
+            ("fin-wait-2", _fin_wait_2, ALIKE, ("daytime",)),
         )
     ),
     _stimulate,
+)  # fmt: skip
+
+each(
+    globals(),
+    (
+        InState(
+            f"{state}-every-unacceptable-segment",
+            f"Segments below and beyond the window, most of them empty, in {state.upper()}.",
+            ("SNR-RCV-029",), needs, None, state, bring,
+        )
+        for state, bring, needs in (
+            ("established", _established, ()),
+            ("close-wait", _close_wait, ()),
+            ("last-ack", _last_ack, ()),
+            ("fin-wait-1", _fin_wait, ("daytime",)),
+            ("fin-wait-2", _fin_wait_2, ("daytime",)),
+        )
+    ),
+    _send_unacceptable,
 )  # fmt: skip

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.engine.scripts import Row, connected, each
 from bentpipe_conformance.protocols.tcp.cases.steps import (
     SACK,
     TIMEOUT_S,
@@ -15,6 +16,7 @@ from bentpipe_conformance.protocols.tcp.cases.steps import (
     take_round,
 )
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection, Segment
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 
 def _receive_flight(
@@ -367,3 +369,76 @@ def test_held_data_receiver_reneges(connection: Connection) -> None:
     else:
         raise show_silence(connection, "the data was not retransmitted")
     connection.receive(36)
+
+
+@connected("SNR-SAK-011", needs=SACK, window_scale=None, window=8 * SEGMENT, syn_window=8 * SEGMENT)
+def test_all_held_data_receiver_reneges(connection: Connection) -> None:
+    """A receiver throws away everything above the hole, and repeats what is left to acknowledge.
+
+    The window is full, so that nothing is outstanding that was not reported held, and the hole is
+    filled before any timer expires.
+    """
+    connection.grow(8)
+    lost, second, *_, last = connection.collect(0)
+    connection.ack(lost.start, sack=[(second.start, last.end)])
+    connection.collect(0.2)
+    connection.reception.renege(lost.end)
+    connection.ack(sack=[], window=last.end - lost.end)
+    for _ in range(3):
+        connection.ack(sack=[])
+    for found in connection.arrivals(20.0 + 12 * connection.rtt):
+        if found.start == connection.delivered:
+            connection.take(found)
+            break
+    else:
+        raise show_silence(connection, "the data was not retransmitted")
+    connection.ack(window=8 * SEGMENT)
+    connection.receive(lost.start // connection.segment + 24)
+
+
+@dataclass(frozen=True, slots=True)
+class Reneging(Row):
+    """A flight of which the middle is reported held, and then thrown away.
+
+    Attributes:
+        before: timeouts before the report.
+        after: timeouts after it, before the data below it arrives.
+    """
+
+    before: int = 0
+    after: int = 1
+
+
+RENEGING = (
+    Reneging("report-timeout-renege", "The report comes before a timeout.",
+             ("SNR-SAK-011",), SACK, None, 0, 1),
+    Reneging("report-two-timeouts-renege", "The report comes before two timeouts in a row.",
+             ("SNR-SAK-011",), SACK, None, 0, 2),
+    Reneging("timeout-report-timeout-renege", "The report comes between two timeouts in a row.",
+             ("SNR-SAK-011",), SACK, None, 1, 1),
+    Reneging("two-timeouts-report-timeout-renege", "The report comes before a third timeout.",
+             ("SNR-SAK-011",), SACK, None, 2, 1),
+)  # fmt: skip
+"""A timeout makes the sender forget (RFC 2018 section 8), be it the first of a row or not."""
+
+
+def _renege(peer: Peer, row: Reneging) -> None:
+    connection = peer.connect()
+    connection.grow(12)
+    batch = connection.discard(0)
+    lost, held = batch[0], batch[4:8]
+    for count in range(row.before):
+        await_again(connection, lost.start, "a timeout", TIMEOUT_S * 2**count)
+    connection.ack(lost.start, sack=[(held[0].start, held[-1].end)])
+    for count in range(row.after):
+        connection.discard(0.5)
+        what, patience = "a timeout after the report", TIMEOUT_S * 2 ** (row.before + count)
+        await_again(connection, lost.start, what, patience)
+    connection.reception.delivered = held[0].start
+    connection.ack(sack=[])
+    again = await_again(connection, held[0].start, "what was held", 2 * TIMEOUT_S)
+    connection.take(again)
+    connection.receive(connection.highest // connection.segment + 4)
+
+
+each(globals(), RENEGING, _renege)

@@ -141,6 +141,50 @@ def test_repeated_timeouts_ambiguous_acknowledgment(connection: Connection) -> N
     connection.receive(outstanding // connection.segment + 4)
 
 
+@case("SNR-RTO-013")
+def test_lone_segments_lost_one_after_another(peer: Peer) -> None:
+    """Lone segments are lost in turn, once or twice each: their repairs measure nothing.
+
+    Without SACK and timestamps, after no round trip that is a measurement, after one and after two.
+    """
+    for samples, timeouts in ((1, 1), (2, 2), (0, 1)):
+        connection = peer.connect("echo", sack=False)
+        for _ in range(samples):
+            _exchange(connection, 0.0)
+        _lose_echo(connection, timeouts)
+        connection.wait(0.8)
+        _lose_echo(connection, 1)
+        connection.abort()
+
+
+@case("SNR-RTO-013")
+def test_repeated_timeouts_repair_acknowledged(peer: Peer) -> None:
+    """Acknowledgments of all that timeouts and the slow start after them repeat measure nothing.
+
+    Without SACK and timestamps; on one connection each copy is acknowledged for itself, on another
+    those of a round trip together. Then the link fails once more.
+    """
+    for together, rounds in product((False, True), (1, 2)):
+        connection = peer.connect(sack=False)
+        connection.grow(12)
+        lost = connection.delivered
+        connection.discard(0)
+        connection.take(await_retransmissions(connection, lost, 2))
+        for _ in range(rounds):
+            connection.await_round()
+            if together:
+                connection.collect(0)
+                connection.ack()
+                continue
+            for item in [item for item in connection.inbox if item.has_data]:
+                connection.take(item)
+            connection.inbox.clear()
+        connection.await_round()
+        connection.discard(0)
+        await_retransmissions(connection, connection.delivered, 1)
+        connection.abort()
+
+
 @connected("SNR-RTO-014", "SNR-RTO-006", sack=False)
 def test_silence_of_two_minutes(connection: Connection) -> None:
     """The link fails for longer than a satellite's hand-over; then the connection goes on."""

@@ -72,7 +72,7 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     # What leaves after another arrival may be the answer to that.
     number = ack.packet.number
     next_in = next((item for item in flow.arriving if item.packet.number > number), None)
-    following = flow.last_time if next_in is None else next_in.time
+    following = flow.horizon if next_in is None else next_in.time
     until = float("inf") if next_in is None else next_in.packet.number
     limit = ack.time + ANSWER_S + context.timing_error
     left = [r for r in flow.replies if number < r.packet.number < until and r.time <= limit]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, URG, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
+    DAYTIME_PORT,
     LONGEST_DELAY_S,
     acknowledging,
     answer_within,
@@ -30,9 +32,6 @@ from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 ECHO_PORT = 7
 """RFC 862."""
 
-DAYTIME_PORT = 13
-"""RFC 867; what the service does is in the statement's item ``daytime``."""
-
 
 @checker("SNR-CON-010")
 def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
@@ -43,7 +42,7 @@ def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
     if reset is None or lifetime.established is None:
         return
     number = reset.packet.number
-    if _closed(lifetime, number):
+    if _closed(flow, lifetime, number):
         return
     earlier = any(item.outgoing and item.number < number for item in flow.resets)
     if number < lifetime.established.packet.number or earlier:
@@ -63,14 +62,23 @@ def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
         yield context.holds("a RST at the next expected octet reset the connection", reset)
 
 
-def _closed(lifetime: Lifetime, number: int) -> bool:
-    """Whether the IUT's FIN had been acknowledged when a packet came.
+def _last(flow: Flow, lifetime: Lifetime) -> float:
+    """Number of the packet until which every state has the rules of ESTABLISHED.
 
-    Until then every state has the rules of ESTABLISHED; afterwards the IUT has no connection any
-    more, or lingers, where stacks keep less of it.
+    When its FIN is acknowledged the IUT has no connection any more, or lingers, where stacks keep
+    less of it; but the daytime service reads on in FIN-WAIT-2, until the tester's FIN.
     """
-    acked = lifetime.own_fin_acked
-    return acked is not None and acked.packet.number < number
+    acked, fin = lifetime.own_fin_acked, lifetime.fin
+    if acked is None:
+        return math.inf
+    if flow.iut[1] != DAYTIME_PORT or not lifetime.iut_closed_first:
+        return acked.packet.number
+    return math.inf if fin is None else max(acked.packet.number, fin.packet.number)
+
+
+def _closed(flow: Flow, lifetime: Lifetime, number: int) -> bool:
+    """Whether a packet came when not every rule of ESTABLISHED held any more, see :func:`_last`."""
+    return _last(flow, lifetime) < number
 
 
 def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Reply]]:
@@ -83,7 +91,7 @@ def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Repl
     if offer is None or not replies:
         return
     for packet in flow.resets:
-        if packet.outgoing or _closed(lifetime, packet.number):
+        if packet.outgoing or _closed(flow, lifetime, packet.number):
             return
         reset = Segment(packet)
         latest = latest_before(flow, packet.number)
@@ -159,6 +167,24 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
             return
 
 
+@checker("SNR-CON-044")
+def edge_is_outside_the_window(flow: Flow, context: Context) -> Findings:
+    """A RST at the right edge is outside the window (RFC 9293 section 3.10.7.4)."""
+    # Exercised by the first such RST on a connection without scaling.
+    if flow.handshake.window_scale:
+        return
+    for reset, offset, reply in _resets(flow, context.prepared.lifetime):
+        if offset != reply.window_edge or offset == reply.ack:
+            continue
+        answer = leaving_after(flow, reset, flow.reaction, lambda s: not s.tcp.length)
+        if answer is not None:
+            sentence = "a RST at the right edge of the window was answered"
+            actual = f"a segment with flags {answer.tcp.flag_names}"
+            yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
+        yield from _survives(flow, context, reset, "a RST at the right edge of the window")
+        return
+
+
 def _challenged(
     flow: Flow, context: Context, odd: Segment, known: Reply | None, what: str
 ) -> Findings:
@@ -216,10 +242,8 @@ def syn_is_challenged(flow: Flow, context: Context) -> Findings:
     if flow.handshake.iut_opens or lifetime.established is None or not flow.replies:
         return
     begin = lifetime.established.packet.number
-    ends = [
-        item.packet.number for item in (lifetime.own_fin_acked, lifetime.reset) if item is not None
-    ]
-    until = min(ends, default=float("inf"))
+    reset = lifetime.reset
+    until = min(_last(flow, lifetime), math.inf if reset is None else reset.packet.number)
     for item in flow.arriving:
         if begin < item.packet.number < until and item.tcp.flags & SYN:
             yield from _challenged(flow, context, item, None, "a SYN on an open connection")

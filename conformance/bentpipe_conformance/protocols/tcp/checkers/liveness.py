@@ -5,8 +5,9 @@ from __future__ import annotations
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.tcp.checkers.closing import DAYTIME_PORT, ECHO_PORT
+from bentpipe_conformance.protocols.tcp.checkers.closing import ECHO_PORT
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, SYN
+from bentpipe_conformance.protocols.tcp.replay.answers import DAYTIME_PORT
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset

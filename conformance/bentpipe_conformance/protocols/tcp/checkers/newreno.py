@@ -75,7 +75,7 @@ def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Findings:
         delay = answer.time - ack.time
         sentence = f"offset {ack.ack} was retransmitted {delay:.3f} s later"
         yield context.unclear(sentence, answer, ack)
-    elif ack.responses or flow.last_time >= ack.time + REACTION_S:
+    elif ack.responses or flow.horizon >= ack.time + REACTION_S:
         yield _unanswered(context, ack, answer, "at once")
 
 

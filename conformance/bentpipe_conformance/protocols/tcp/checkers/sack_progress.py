@@ -183,7 +183,7 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
     if not board.rtt:
         return
     allowed = context.permitted("react_rtts") * board.rtt + 2 * context.timing_error
-    last = flow.last_time
+    last = flow.horizon
     recover = -1
     waiting = iter(context.prepared.episodes)
     episode = next(waiting, None)

@@ -12,7 +12,9 @@ from itertools import accumulate
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
+from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
+from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -259,8 +261,10 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
 @checker("SNR-SS-004")
 def restart_after_idleness(flow: Flow, context: Context) -> Findings:
     """After idleness the initial window applies again (RFC 5681 section 4.1)."""
-    # Exercised by a burst after idleness of a sender whose flight had outgrown the window.
+    # Exercised by a burst after idleness of a sender whose flight had outgrown the window, or whose
+    # window a loss had made smaller.
     allowed = largest_initial_window(flow, context)
+    yield from exceeded(flow, context, Phase.RESTART)
     trips = RoundTrips(flow)
     largest = 0
     restart: Sent | None = None
@@ -344,6 +348,7 @@ def _segments(flow: Flow, last: Sent) -> int:
 def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Findings:
     """After recovery the window grows as in congestion avoidance (RFC 5681 section 3.1)."""
     # Exercised by three round trips without loss after a recovery phase.
+    yield from exceeded(flow, context, Phase.AVOIDANCE)
     share, factor = _algorithm(context)
     segment = largest_segment(flow)
     for episode in context.prepared.episodes:
@@ -382,6 +387,7 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
 def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
     """Slow start after a timeout ends at ssthresh (RFC 5681 section 3.1, equation 4)."""
     # Exercised by two round trips after slow start should have ended.
+    yield from exceeded(flow, context, Phase.REPAIRED)
     share, factor = _algorithm(context)
     segment = largest_segment(flow)
     # Round trips may be shorter after the timeout than all before it: the queue has drained.

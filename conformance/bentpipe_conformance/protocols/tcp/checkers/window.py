@@ -210,7 +210,9 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
 
 def _restarted(closure: Closure, first: Reply, second: Reply) -> bool:
     """Whether more than the answer to a probe came before the next, which may be timed from it."""
-    return sum(first.time <= ack.time <= second.time for ack in closure.answered) > 1
+    between = [ack.time for ack in closure.answered if first.time <= ack.time <= second.time]
+    answer = first.time + 1.5 * closure.longest_rtt
+    return len(between) > 1 or any(time > answer for time in between)
 
 
 def _reset_by_sender(flow: Flow, after: float, before: float) -> Segment | None:

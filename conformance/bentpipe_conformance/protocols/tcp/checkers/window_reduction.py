@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
+from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded
+from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import (
     DUPLICATE_THRESHOLD,
     Ack,
@@ -148,6 +150,7 @@ class _Window:
 def loss_reduces_the_window(flow: Flow, context: Context) -> Findings:
     """A fast recovery reduces the window (RFC 5681 section 3.2 step 2 and equation 4)."""
     # Exercised by every complete fast recovery of a window-limited sender.
+    yield from exceeded(flow, context, Phase.RECOVERED)
     share = _share(context)
     if share is None:
         return
@@ -220,7 +223,7 @@ def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
 
 def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: float) -> bool:
     """Whether only the congestion window can have held the sender down."""
-    if next_loss <= deadline or flow.last_time < deadline:
+    if next_loss <= deadline or flow.horizon < deadline:
         return False
     return never_short_of_data(flow, after) and all(
         sent.payload >= largest_segment(flow)

@@ -30,8 +30,8 @@ Ends = tuple[tuple[str, int], tuple[str, int]]
 """(address, port) of the tester and of the implementation."""
 
 GIVEN_UP_S = 10.0
-"""A SYN-ACK with another number this long after the last belongs to another connection: the first
-was given up in SYN-RECEIVED."""
+"""A SYN-ACK with another number this long after the first belongs to another connection: the one
+before was given up in SYN-RECEIVED, perhaps soon after a copy of the SYN had been answered."""
 
 REACTION_S = 0.02
 """A segment that leaves within this time of an arrival counts as caused by it; later, as timed.
@@ -242,7 +242,7 @@ class _Replay:
             packet, tcp, start, rejected=rejected, may_heed=bool(heeds), may_refuse=may_refuse
         )
         if not (ack.ancient or ack.beyond):
-            news = ack.duplicate or ack.newly_sacked > 0
+            news = ack.duplicate or ack.newly_sacked > 0 or _would_report(ack)
             matters = ack.ack > ack.una or ack.window_edge > edge or news
             doubts |= heeds | refuses if matters else set()
             doubts |= {Freedom.KEEPS_WINDOW} if old and not rejected else set()
@@ -263,7 +263,8 @@ class _Replay:
             flow.events.append(sent)
 
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
-        flow, unsent, sure = self.flow, False, True
+        # What has no ACK is dropped, perhaps before its timestamp counts.
+        flow, unsent, sure = self.flow, False, False
         if tcp.flags & ACK:
             ack = self._acknowledged(packet, tcp)
             # RFC 5961 section 5.2 drops what acknowledges too little, or too much.
@@ -279,6 +280,12 @@ class _Replay:
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)
+
+
+def _would_report(ack: Ack) -> bool:
+    """Whether a segment to be dropped would be a duplicate, or report something newly held."""
+    again = ack.ack == ack.una < ack.max and not ack.tcp.length
+    return ack.rejected and (again or bool(set(ack.blocks).difference(ack.sacked)))
 
 
 def replayed(flow: Flow, packets: list[Packet]) -> Flow:
@@ -307,10 +314,10 @@ def _begins_anew(packets: list[Packet], packet: Packet) -> bool:
         return False
     if not all(item.content is not None and item.content.flags & SYN for item in packets):
         return False
-    last = next((item for item in reversed(packets) if item.outgoing), None)
-    if last is None or last.content is None or packet.time - last.time < GIVEN_UP_S:
+    first = next((item for item in packets if item.outgoing), None)
+    if first is None or first.content is None or packet.time - first.time < GIVEN_UP_S:
         return False
-    return last.content.seq != tcp.seq
+    return first.content.seq != tcp.seq
 
 
 def read_flows(trace: Trace) -> list[Flow]:

@@ -83,7 +83,11 @@ class Sender:
         self._max = tcp.size
 
     def answered(self, tcp: Tcp) -> None:
-        """A SYN-ACK answered the IUT's SYN: data of the SYN that it leaves out counts as unsent."""
+        """A SYN-ACK answered the IUT's SYN: data of the SYN that it leaves out counts as unsent.
+
+        It is the first acknowledgment whose window another can repeat (RFC 5681 section 2).
+        """
+        self._last_window = tcp.window
         self._una = self._max = min(self._max, max(0, self.offset(tcp.ack)))
 
     def offset(self, sequence: int) -> int:
