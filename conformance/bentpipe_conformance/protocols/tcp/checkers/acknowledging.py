@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from bentpipe_reference.common.ranges import RangeSet
+from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -193,7 +193,9 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
         return
     seen, twice, fresh = RangeSet(), RangeSet(), RangeSet()
     reporting: Reply | None = None
+    told: tuple[Range, ...] = ()
     for event in flow.events:
+        same, told = told, event.blocks if isinstance(event, Reply) else told
         if isinstance(event, Arrival):
             reporting = None
             left = event.start
@@ -214,7 +216,7 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
                 return
             second = event.blocks[1:2]
             if right > event.ack and not any(a <= left and right <= b for a, b in second):
-                if (left, right) in event.held:
+                if (left, right) in event.held or event.blocks == same:
                     continue  # without D-SACK, the latest segment's block comes first as well
                 sentence = f"the D-SACK block {left}-{right} is not followed by the block around it"
                 expected = "the block that holds it as the second"
@@ -224,15 +226,15 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
             if reporting is not None and _cut_from_one(reporting, event):
                 continue
             reporting = event
-            told = not fresh.overlap(left, right)
+            again = not fresh.overlap(left, right)
             sentence = f"the D-SACK block {left}-{right} " + (
-                "was sent again" if told else "reports a duplicate"
+                "was sent again" if again else "reports a duplicate"
             )
             yield judged(
-                context, not told, sentence, event,
+                context, not again, sentence, event,
                 expected="one report of each duplicate", actual="a second one",
             )  # fmt: skip
-            if told:
+            if again:
                 return
             fresh = _without(fresh, left, right)
 

@@ -147,6 +147,7 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
     """A RST outside the window has no effect (RFC 9293 section 3.10.7.4)."""
     # Exercised by such a RST, once data follows it.
     fin = context.prepared.lifetime.fin
+    yield from _at_last_acknowledgment(flow, context)
     for reset, offset, reply in _resets(flow, context.prepared.lifetime):
         if fin is not None and offset == fin.end - 1 and fin.packet.number < reset.packet.number:
             continue
@@ -185,6 +186,27 @@ def edge_is_outside_the_window(flow: Flow, context: Context) -> Findings:
             yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
         yield from _survives(flow, context, reset, "a RST at the right edge of the window")
         return
+
+
+def _at_last_acknowledgment(flow: Flow, context: Context) -> Findings:
+    """A RST below data in sequence whose acknowledgment is delayed, at the last one sent.
+
+    Whether that RST was answered the delayed acknowledgment hides.
+    """
+    offer = flow.handshake.offer
+    for packet in flow.resets[:1]:
+        latest = latest_before(flow, packet.number)
+        known = next((r for r in flow.replies if latest and r.packet is latest.packet), None)
+        if packet.outgoing or known is None or offer is None:
+            return
+        reset = Segment(packet)
+        at = nearest(reset.tcp.seq - offer.seq - 1, known.ack)
+        first, last = known.packet.number, packet.number
+        since = [a for a in flow.arrivals if first < a.packet.number < last]
+        fits = all(a.in_order and a.end <= a.window_edge and not a.fin for a in since)
+        if since and fits and at == known.ack == since[0].start:
+            what = "a RST below the data that had just arrived"
+            yield from _survives(flow, context, reset, what)
 
 
 def _challenged(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, within_window
+from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rfc_5681
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
@@ -60,7 +61,7 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Findings
         ack = m.ack
         if not ack.advance or _repeated_before(ack, episode):
             continue
-        if context.permitted("every_partial"):
+        if context.permitted("every_partial") or follows_rfc_5681(context):
             yield from _answer_at_once(flow, context, m)
         elif _earned(m, episode):
             yield from _answer_in_time(flow, context, m)

@@ -355,6 +355,8 @@ def _within_shrunken_window(flow: Flow, context: Context) -> Findings:
                     yield context.holds(sentence, shrunk)
                 shrunk = None
             edge, since = event.window_edge, event.time
+        elif isinstance(event, Ack) and event.may_heed and event.window_edge > edge:
+            shrunk, edge = None, event.window_edge  # that of a segment whose text was refused
         elif isinstance(event, Sent) and shrunk is not None and not violated:
             late = event.time - since > CROSSING_S + context.timing_error or event.cause
             probe = event.payload <= 1 or event.timed
