@@ -295,6 +295,8 @@ STIMULI: Mapping[str, Stimulus] = {
     ),
     "a SYN below the window": _odd(SYN, lambda c: c.acked - 1),
     "a SYN in the window": _odd(SYN, lambda c: c.acked + 1),
+    "a SYN with FIN at the next expected octet": _odd(SYN | FIN | ACK, lambda c: c.acked),
+    "an acknowledgment of the octet after the last": lambda c: c.ack(c.highest + 1, sack=()),
     "a segment without flags": _odd(0, lambda c: c.acked, 20),
     "a RST at the next expected octet": _odd(RST, lambda c: c.acked),
     "a RST there with an old timestamp": lambda c: c.send_odd(

@@ -342,6 +342,35 @@ def test_acknowledgments_lost_one_report(connection: Connection) -> None:
     connection.receive(40)
 
 
+@connected("SNR-SAK-001", needs=SACK)
+def test_flight_of_segments_four_blocks_at_once(connection: Connection) -> None:
+    """The first report has four blocks, of every other segment; none is retransmitted.
+
+    It comes three times. The other segments of the flight are lost.
+    """
+    connection.grow(16)
+    batch = connection.discard(0)
+    for at in (3, 5, 7, 9):
+        connection.hold(batch[at])
+    for _ in range(3):
+        connection.ack()
+    connection.receive(connection.highest // connection.segment + 10)
+
+
+@connected("SNR-SAK-015", needs=(*SACK, "rack=no"), profiles=("rfc",))
+def test_flight_of_segments_three_blocks_at_once(connection: Connection) -> None:
+    """The first report has three blocks, together just enough to show a loss."""
+    connection.grow(16)
+    first, _, *rest = connection.collect(0)
+    connection.ack(first.end)
+    blocks = [(item.start, item.end) for item in (rest[4], rest[2], rest[0])]
+    connection.ack(first.end, sack=blocks)
+    connection.collect(1.2 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(6)
+
+
 @connected("SNR-SAK-011", needs=SACK, window=8 * SEGMENT, syn_window=8 * SEGMENT)
 def test_held_data_receiver_reneges(connection: Connection) -> None:
     """A receiver throws away what it had reported held; the sender still has it.
