@@ -15,7 +15,6 @@ from bentpipe_conformance.protocols.tcp.cases.steps import (
     show_silence,
     take_round,
 )
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -399,20 +398,6 @@ def test_held_data_receiver_reneges(connection: Connection) -> None:
     else:
         raise show_silence(connection, "the data was not retransmitted")
     connection.receive(36)
-
-
-@connected("SNR-SAK-018", needs=SACK, profiles=("rfc",), to="echo")
-def test_hole_before_a_short_end_of_the_stream(connection: Connection) -> None:
-    """The last segment of a stream, short and with the FIN, is held; the one before it is lost."""
-    for flags, octets in (*[(ACK | PSH, SEGMENT)] * 8, (ACK | PSH | FIN, 100)):
-        connection.send_data(octets, flags=flags)
-    first, second, *middle, before, last = (connection.expect() for _ in range(9))
-    for item in middle:
-        connection.ack(first.start, sack=[(second.start, item.end)])
-    connection.ack(first.start, sack=[(last.start, last.end), (second.start, before.start)])
-    for left, right in ((second.start, before.start), (last.start, last.end)):
-        connection.reception.take(left, right)
-    connection.serve(lambda: connection.delivered >= last.end)
 
 
 @connected("SNR-SAK-019", needs=SACK, profiles=("rfc",))
