@@ -112,6 +112,32 @@ def test_constant_window_tail_lost(connection: Connection) -> None:
     connection.receive(base + 60, losing=[base + at for at in (0, 12, 15, 40, 52, 55)])
 
 
+@connected(*PIPE[1:], needs=SACK, profiles=("rfc",), window=17 * SEGMENT, syn_window=17 * SEGMENT)
+def test_constant_window_last_lost(connection: Connection) -> None:
+    """No new data may be sent; the last segment is lost, and one that counts as lost by nothing.
+
+    NextSeg's rule 3 comes before its rule 4.
+    """
+    connection.grow(16)
+    base = connection.delivered // connection.segment
+    connection.receive(base + 60, losing=[base + at for at in (0, 14, 17, 40, 54, 57)])
+
+
+@connected("SNR-SAK-018", needs=(*SACK, "rack=no", "prr=no"), profiles=("rfc",))
+def test_flight_of_segments_reports_beside_copies(connection: Connection) -> None:
+    """In a recovery each report comes behind a D-SACK block, as if the network doubled segments."""
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    _report(connection, rest[:4], lost.start)
+    copy = (lost.start - connection.segment, lost.start)
+    for item in rest[4:]:
+        connection.send_odd(ack=lost.start, sack=[copy, (rest[0].start, item.end)])
+    connection.collect(1.2 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(20)
+
+
 @connected(*PIPE, "SNR-SAK-001", "SNR-SAK-003", needs=SACK, profiles=("rfc",), timestamps=True)
 def test_flight_of_segments_more_holes_than_blocks(connection: Connection) -> None:
     """Nine holes: with timestamps an acknowledgment has room for three blocks.
