@@ -272,9 +272,7 @@ class ExemptionSaved(Outgoing):
 
     def _repeat(self, entry: Any, now: float, put: Callable[[Any], None]) -> None:
         congestion = self.congestion
-        saved = congestion.first_retransmission and congestion.room(
-            self.sender.flight, entry.size
-        )
+        saved = congestion.first_retransmission and congestion.room(self.sender.flight, entry.size)
         super()._repeat(entry, now, put)
         congestion.first_retransmission = saved
 
@@ -486,9 +484,7 @@ class VbdcEnd(Actions):
         return super().wait_cc(v, transmissions)
 
 
-def _fault(
-    name: str, title: str, clause: str, part: type[Any], setting: str = ""
-) -> Fault:
+def _fault(name: str, title: str, clause: str, part: type[Any], setting: str = "") -> Fault:
     return Fault(
         f"stp-b6-{name}", title, clause, lambda setup: setup.with_part(part), setting=setting
     )
