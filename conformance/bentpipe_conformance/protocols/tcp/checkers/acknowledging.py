@@ -140,13 +140,17 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
     mss = flow.handshake.answer.mss or DEFAULT_MSS
     least = int(context.permitted("segments", 30))
     apart = float(context.permitted("apart_s", 0.1))
+    after_reading = bool(context.permitted("after_reading", False))
     run: list[Arrival] = []
     for arrival, following in pairwise(still_receiving(flow)):
         full = arrival.payload + len(option_octets(arrival.packet)) >= mss
         # One that is pushed may be acknowledged when it is read, as Linux does.
         full = full and not arrival.tcp.flags & PSH
         steady = arrival.in_order and not arrival.held and full
-        alone = any(_alone(reply, arrival, mss) for reply in arrival.replies)
+        alone = any(
+            _alone(reply, arrival, mss) and not (after_reading and _all_read(reply, arrival))
+            for reply in arrival.replies
+        )
         waits = not any(reply.ack >= arrival.end for reply in arrival.replies)
         if not steady or following.time - arrival.time > apart:
             run = []
@@ -163,6 +167,11 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
                 sentence, run[0], run[-1], expected=expected, actual="one for each segment"
             )
             return
+
+
+def _all_read(reply: Reply, arrival: Arrival) -> bool:
+    """Whether a reply offers as wide a window as the one before: the user has read everything."""
+    return reply.window >= arrival.window_edge - arrival.last_ack
 
 
 def _alone(reply: Reply, arrival: Arrival, mss: int) -> bool:

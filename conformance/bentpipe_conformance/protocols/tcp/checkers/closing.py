@@ -166,6 +166,8 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
                 yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
             yield from _survives(flow, context, reset, "a RST outside its window")
             return
+        if offset < reply.window_edge:
+            return  # what follows may be its effect
 
 
 @checker("SNR-CON-044")
@@ -212,6 +214,11 @@ def _challenged(
 ) -> Findings:
     longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
     answer = leaving_after(flow, odd, longest, lambda s: not s.tcp.flags & SYN)
+    number = odd.packet.number
+    others = (p for p in flow.resets if not p.outgoing and p.number > number)
+    another = next(others, None)
+    if another is not None and another.time <= (answer.time if answer else odd.time + longest):
+        return  # another RST came before an answer
     wanted = "an acknowledgment"
     if answer is not None:
         same = known is None or answer.tcp.ack == known.tcp.ack
