@@ -177,7 +177,10 @@ def _ended_the_wait(flow: Flow, context: Context, at: At) -> bool:
     due += flow.timing_error
     over = [time for time in (flow.ended, flow.established) if time is not None]
     others = flow.heard_of(*_ENDS_THE_WAIT[state])
-    excused = any(before[-1].time - flow.due_s <= other.time <= due for other in others)
+    excused = any(
+        other.frame != at.frame and before[-1].time - flow.due_s <= other.time <= due
+        for other in others
+    )
     over_before = any(before[-1].time <= time <= due for time in over)
     return flow.until > due and not excused and not over_before
 

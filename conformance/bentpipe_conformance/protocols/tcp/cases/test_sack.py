@@ -341,6 +341,35 @@ def test_acknowledgments_lost_one_report(connection: Connection) -> None:
     connection.receive(40)
 
 
+@connected("SNR-SAK-001", needs=SACK)
+def test_flight_of_segments_four_blocks_at_once(connection: Connection) -> None:
+    """The first report has four blocks, of every other segment; none is retransmitted.
+
+    It comes three times. The other segments of the flight are lost.
+    """
+    connection.grow(16)
+    batch = connection.discard(0)
+    for at in (3, 5, 7, 9):
+        connection.hold(batch[at])
+    for _ in range(3):
+        connection.ack()
+    connection.receive(connection.highest // connection.segment + 10)
+
+
+@connected("SNR-SAK-015", needs=(*SACK, "rack=no"), profiles=("rfc",))
+def test_flight_of_segments_three_blocks_at_once(connection: Connection) -> None:
+    """The first report has three blocks, together just enough to show a loss."""
+    connection.grow(16)
+    first, _, *rest = connection.collect(0)
+    connection.ack(first.end)
+    blocks = [(item.start, item.end) for item in (rest[4], rest[2], rest[0])]
+    connection.ack(first.end, sack=blocks)
+    connection.collect(1.2 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(6)
+
+
 @connected("SNR-SAK-011", needs=SACK, window=8 * SEGMENT, syn_window=8 * SEGMENT)
 def test_held_data_receiver_reneges(connection: Connection) -> None:
     """A receiver throws away what it had reported held; the sender still has it.
@@ -369,6 +398,24 @@ def test_held_data_receiver_reneges(connection: Connection) -> None:
     else:
         raise show_silence(connection, "the data was not retransmitted")
     connection.receive(36)
+
+
+@connected(
+    "SNR-SAK-019",
+    needs=SACK,
+    profiles=("rfc",),
+    window_scale=None,
+    window=8 * SEGMENT,
+    syn_window=8 * SEGMENT,
+)
+def test_hole_of_two_segments_and_an_octet(connection: Connection) -> None:
+    """What is missing of a flight ends with the first octet of a segment."""
+    connection.grow(8)
+    lost, _, third, *rest = connection.collect(0)
+    for segment in rest:
+        connection.ack(lost.start, sack=[(third.start + 1, segment.end)])
+    connection.reception.take(third.start + 1, rest[-1].end)
+    connection.receive(lost.start // connection.segment + 24)
 
 
 @connected("SNR-SAK-011", needs=SACK, window_scale=None, window=8 * SEGMENT, syn_window=8 * SEGMENT)

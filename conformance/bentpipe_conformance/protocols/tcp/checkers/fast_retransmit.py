@@ -74,7 +74,7 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
             # Whether the sender took it or not, what it takes for duplicates is unknown now.
             return
         reported = needs_sack and not context.ics.get("rack", True) and _third_report(m)
-        if not m.opened(plain=plain) or not ((m.third and m.pure) or reported):
+        if not m.opened(plain=plain) or not ((m.third and (m.pure or plain)) or reported):
             continue
         later = m.recover >= 0 and not plain
         if context.permitted("adaptive_threshold", False) and (m.reordered or later):
@@ -266,11 +266,13 @@ def _last_news(flow: Flow, ack: Ack) -> float:
 @checker("SNR-FR-004")
 def window_update_is_no_duplicate(flow: Flow, context: Context) -> Findings:
     """A window update is not counted as a duplicate (RFC 5681 section 2, condition e)."""
-    # Exercised by repeated acknowledgments, at least one of which raises the window.
+    # Exercised by repeated acknowledgments, at least one of which offers another window.
     windows: dict[Ack, bool] = {}
     last = -1
+    plain = follows_rfc_5681(context)
     for ack in flow.acks:
-        windows[ack] = not ack.tcp.length and 0 <= last < ack.window
+        other = last < ack.window or (plain and last > ack.window)
+        windows[ack] = not ack.tcp.length and last >= 0 and other
         if ack.acceptable:
             last = ack.window
     yield from _not_counted(flow, context, lambda ack: windows[ack], "window update")

@@ -63,7 +63,7 @@ class Moment:
             highest retransmitted so far, or snd_max when the last episode ended, for a sender can
             enter the next recovery at the end of one.
         disturbed: a timer may have expired in the running episode although no timeout is seen.
-        repaired: one past the highest offset retransmitted so far.
+        resent: one past the highest offset retransmitted so far.
     """
 
     ack: Ack
@@ -80,7 +80,7 @@ class Moment:
     window_edge: int
     shadow: int
     disturbed: bool
-    repaired: int
+    resent: int
 
     @property
     def open(self) -> bool:
@@ -90,7 +90,7 @@ class Moment:
 
     def opened(self, *, plain: bool) -> bool:
         """The same; ``plain`` says that no recovery goes on that retransmits nothing."""
-        over = self.episode is None and self.ack.ack > max(self.recover, self.repaired - 1)
+        over = self.episode is None and self.ack.ack > max(self.recover, self.resent - 1)
         return over if plain else self.open
 
     @property
@@ -186,8 +186,11 @@ def disturbed_at(episode: Episode) -> float:
 
 def _is_prompted(first: Sent) -> bool:
     """Whether three duplicates, or as much as they report, came right before a retransmission."""
-    if first.since_arrival > PROMPT_S:
-        return False
+    return first.since_arrival <= PROMPT_S and is_evidence(first)
+
+
+def is_evidence(first: Sent) -> bool:
+    """Whether three duplicates, or as much as they would report, preceded a retransmission."""
     if not first.sacked:
         return first.duplicates >= DUPLICATE_THRESHOLD
     enough = octets(first.sacked) > (DUPLICATE_THRESHOLD - 1) * first.length
@@ -216,7 +219,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     repeats = informative = 0
     reordered, pure, retransmitted = False, True, False
     first_repair: float | None = None
-    window_edge = shadow = repaired = 0
+    window_edge = shadow = resent = 0
     partially: set[Episode | None] = set()
     for event in flow.events:
         if event.packet.number > flow.first_reset:
@@ -226,7 +229,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 progress = event.time
             if event.retransmission:
                 retransmitted = True
-                repaired = max(repaired, event.end)
+                resent = max(resent, event.end)
                 shadow = max(shadow, event.end)
                 first_repair = event.time if first_repair is None else first_repair
             episode = triggered.get(event)
@@ -246,7 +249,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             yield Moment(
                 event, rtt, episode, fast_recover, recover, progress, last_advance,
                 repeats, reordered, pure, informative, window_edge, shadow,
-                episode is not None and event.time > disturbances[episode], repaired,
+                episode is not None and event.time > disturbances[episode], resent,
             )  # fmt: skip
             if episode is not None and event is episode.end:
                 shadow = max(shadow, event.max)

@@ -7,6 +7,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.story import (
     CLAIMS,
     FAIL,
+    NOTHING,
     PASS,
     RTT,
     Story,
@@ -63,4 +64,4 @@ def test_duplicates_right_after_recovery_begin_another() -> None:
     duplicates(story, 17, 3).ack(17, after=1.0)
     assert story.verdicts("SNR-FR-002", claims=PLAIN) == FAIL
     racked = {**PLAIN, "rack": True}
-    assert story.verdicts("SNR-FR-002", claims=racked) == PASS
+    assert story.verdicts("SNR-FR-002", claims=racked) == NOTHING
