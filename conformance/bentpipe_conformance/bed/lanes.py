@@ -229,6 +229,20 @@ class KernelLane(Closing):
             with (self.iut_namespace or self._satellite).entered():
                 run_opening(opening.command)
 
+    def abort(self) -> None:
+        """Have the implementation's user abort its calls; see :class:`lane.Lane`.
+
+        Raises:
+            BedError: the description does not say how.
+        """
+        if self._opening is None or not self._opening.abort:
+            raise BedError(
+                "The implementation's user cannot be made to abort; add 'abort' to [open] in its "
+                "TOML file, or declare user_aborts = false."
+            )
+        assert self._process is not None
+        self._process.tell(self._opening.abort)
+
     def end(self) -> list[Captured]:
         """Stop the case; see :class:`lane.Lane`.
 

@@ -94,6 +94,8 @@ class Opening:
             ``{service}`` and ``{octets}`` to be filled in; empty for a command.
         command: words of a command with the same placeholders; empty for a line. Neither: the
             lane asks the implementation itself.
+        abort: a line for its standard input that has its user abort every connection which it
+            has been made to open; empty when there is none.
         on_host: the command runs on the host, not in the bed's network namespace: it reaches the
             implementation through a port other than the one that is tested.
     """
@@ -101,11 +103,12 @@ class Opening:
     line: str = ""
     command: tuple[str, ...] = ()
     on_host: bool = False
+    abort: str = ""
 
     def filled(self, values: Mapping[str, object]) -> Opening:
         """With the placeholders filled in."""
         words = tuple(filled(word, values) for word in self.command)
-        return Opening(filled(self.line, values), words, self.on_host)
+        return Opening(filled(self.line, values), words, self.on_host, self.abort)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,13 @@ class Lane(Protocol):
 
     def open(self, request: OpenRequest) -> None:
         """Have the implementation open a connection to the tester; returns at once.
+
+        Raises:
+            LaneError: it cannot be asked to.
+        """
+
+    def abort(self) -> None:
+        """Have the implementation's user abort what it was made to open; returns at once.
 
         Raises:
             LaneError: it cannot be asked to.

@@ -114,6 +114,13 @@ class SimulatedLane:
             )
         )
 
+    def abort(self) -> None:
+        """Have the host's user abort what it was made to open."""
+        aborter = getattr(self._host, "abort", None)
+        if aborter is None:
+            raise LaneError("the user of this suite's reference cannot be made to abort")
+        self._station.step(aborter)
+
 
 class SimulatedPort:
     """The tester's port, the same one in all cases: waiting steps the event queue."""

@@ -68,7 +68,7 @@ def read_opening(table: Table, start: Start, kind: AttachKind, here: Path) -> Op
     """
     if not table.entries:
         return Opening() if kind == "in-process" else None
-    table.only("line", "command", "on_host")
+    table.only("line", "command", "on_host", "abort")
     if kind == "in-process":
         raise table.wrong("has no meaning for kind 'in-process'; leave it out")
     line, command = table.text("line", ""), table.words("command")
@@ -78,7 +78,10 @@ def read_opening(table: Table, start: Start, kind: AttachKind, here: Path) -> Op
         unread = "has a 'line' but [start] no 'command' that could read it"
         raise table.wrong(f"{unread}; use [open] command")
     table.placeholders((line, *command), OPEN_PLACEHOLDERS)
+    abort = table.text("abort", "")
+    if abort and not line:
+        raise table.wrong("has a meaning for 'abort' only with a 'line'")
     on_host = table.take("on_host", bool, "true or false", False)
     if on_host and (line or kind != "address"):
         raise table.wrong("has a meaning for 'on_host' only with a 'command' and kind 'address'")
-    return Opening(line, tuple(filled(word, {"here": here}) for word in command), on_host)
+    return Opening(line, tuple(filled(word, {"here": here}) for word in command), on_host, abort)

@@ -58,6 +58,7 @@ class StpHost:
             pseudo_header=self._pseudo_header if directly else None, trace=trace,
         )  # fmt: skip
         self._services = services
+        self._opened: list[Connection] = []
         for port in services:
             self.endpoint.listen(port)
 
@@ -147,7 +148,15 @@ class StpHost:
         if service not in NAMED:
             raise ValueError(f"there is no service {service!r}; there are {', '.join(NAMED)}")
         user = Chargen(octets) if service == "chargen" else NAMED[service]()
-        return self.connect(remote, port, user, udp_port=udp_port)
+        connection = self.connect(remote, port, user, udp_port=udp_port)
+        self._opened.append(connection)
+        return connection
+
+    def abort(self, now: float) -> None:
+        """Have the user abort every connection that :meth:`open` has made."""
+        opened, self._opened = self._opened, []
+        for connection in opened:
+            connection.abort(now)
 
     def _ignore(self) -> None:
         self.ignored += 1

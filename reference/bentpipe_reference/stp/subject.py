@@ -111,6 +111,7 @@ def _call(simulation: Simulation, station: Station, host: StpHost, remote: str, 
 SUBJECT = Subject(
     ics={
         "active_open": True,
+        "user_aborts": True,
         "fifo": True,
         "rate_limit": False,
         "rate_limit_bps": 0,

@@ -61,8 +61,8 @@ class Sender(CongestionRules):
     def sendable(self, seq: int, usable: int) -> int:
         """Sequence numbers of the segment to send from ``seq`` given a usable window.
 
-        A segment shorter than SMSS leaves only when it is all there is (and Nagle's rule allows
-        it) or when it is at least half the largest window ever offered.
+        A segment shorter than SMSS leaves only when it is all there is or at least half the largest
+        window ever offered, and Nagle's rule allows it.
         """
         limit = self.segment_limit(seq)
         end = self.sending_end
@@ -73,8 +73,8 @@ class Sender(CongestionRules):
         # Nagle's rule holds new data only, and nothing more is written that could join a FIN's.
         held = self.config.nagle and self.flight_size and seq >= self.snd_max
         held = held and not self.fin_queued
-        sends = octets >= self.smss or 2 * octets >= self.max_snd_wnd
-        return octets if sends or (octets == wanted and not held) else 0
+        fits = octets == wanted or 2 * octets >= self.max_snd_wnd
+        return octets if octets >= self.smss or (fits and not held) else 0
 
     def segment_limit(self, seq: int) -> int:
         """Most sequence numbers in one segment from ``seq``: SMSS, and one more for a FIN."""

@@ -340,6 +340,15 @@ def test_small_write_under_nagle_waits_for_the_ack(script: Any) -> None:
     assert peer.ack(10) == [10]
 
 
+def test_half_the_window_under_nagle_waits_for_the_ack(script: Any) -> None:
+    """RFC 9293 section 3.8.6.2.1, condition 3: the bracketed part is Nagle's."""
+    peer = script(nagle=True, octets=1600, window=1024)
+    peer.sender.max_snd_wnd = 1024
+    assert peer.first_flight == [0]
+    assert peer.ack(0.7) == []
+    assert peer.ack(1) == [1]
+
+
 @pytest.mark.parametrize(("peer_mss", "expected"), [(None, 536), (700, 700), (5000, 1000), (0, 48)])
 def test_segment_size_follows_the_smaller_mss(
     script: Any, peer_mss: int | None, expected: int

@@ -46,6 +46,7 @@ class Peer(BasePeer[Stp, Connection]):
         *,
         encapsulation: Encapsulation = IN_UDP,
         opener: Opener | None = None,
+        aborter: Callable[[], None] | None = None,
         **settings: Any,
     ) -> None:
         """See :class:`BasePeer` for ``settings``."""
@@ -53,6 +54,7 @@ class Peer(BasePeer[Stp, Connection]):
         self.udp_port = DEFAULT_UDP_PORT
         self._encapsulation = encapsulation
         self._opener = opener
+        self._aborter = aborter
         self.jar = Jar(self.random)
         self._csn = self.random.getrandbits(32)
 
@@ -216,6 +218,16 @@ class Peer(BasePeer[Stp, Connection]):
             connection.reject(CALL_ANEW)
             connection = self.await_anew(connection, within)
         return connection
+
+    def have_aborted(self) -> None:
+        """Have the IUT's user abort every call that it has made.
+
+        Raises:
+            NotReached: the lane cannot bring that about.
+        """
+        if self._aborter is None:
+            raise NotReached("this lane cannot make the implementation's user abort")
+        self._aborter()
 
     def await_call(self, port: int, within: float | None = None) -> Connection:
         """Wait for a BEGIN to a port of the tester from ports that have no connection.

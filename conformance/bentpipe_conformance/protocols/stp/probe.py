@@ -42,7 +42,7 @@ class _Interview:
 def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     return Peer(
         lane.port, address, lane.iut_address, rtt=settings.rtt, services=settings.services,
-        seed=seed, encapsulation=settings.encapsulation, opener=lane.open,
+        seed=seed, encapsulation=settings.encapsulation, opener=lane.open, aborter=lane.abort,
     )  # fmt: skip
 
 

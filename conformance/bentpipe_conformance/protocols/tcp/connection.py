@@ -60,6 +60,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         iut_window: octets the IUT last offered, scaled.
         next_offset: offset of the tester's next new data.
         highest: one past the highest offset of the IUT's data that has arrived, lost or not.
+        bearing: octets of new data that each acknowledgment carries; 0 for pure ones.
         syn: the tester's SYN.
         syn_ack: the IUT's SYN-ACK, or its SYN if it called.
     """
@@ -106,6 +107,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.iut_window = 0
         self.next_offset = 0
         self.highest = 0
+        self.bearing = 0
         self.syn_ack: Tcp | None = None
         self._segment_known = False
         self._iss = peer.random.getrandbits(32) if iss is None else iss % MODULUS
@@ -210,7 +212,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         sack: Sequence[Range] | None = None,
         window: int | None = None,
     ) -> None:
-        """Send a pure acknowledgment.
+        """Send an acknowledgment, pure unless it has to bear data.
 
         Args:
             ack: offset to acknowledge; everything delivered in sequence when omitted.
@@ -220,7 +222,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         """
         if window is not None:
             self.window = window
-        self.send(flags=ACK, ack=ack, sack=sack)
+        self.send(pattern(self.next_offset, self.bearing), ack=ack, sack=sack)
 
     def send(self, payload: bytes = b"", *, at: int | None = None, **fields: Any) -> None:
         """Send a well-formed segment of this connection, see :meth:`compose`."""

@@ -593,3 +593,12 @@ class ForgetsItsLastAck(Connection):
         if self.state is State.LAST_ACK and any(s.flags & Flags.FIN for s in outbox):
             self._end("the FIN has left", now)
         return outbox
+
+
+@mutant("snr-edge-inclusive", breaks="SNR-CON-044")
+class TakesTheEdgeIn(Receiver):
+    """An empty segment at the right edge of the window is acceptable."""
+
+    def is_acceptable(self, seq: int, length: int) -> bool:
+        at_edge = length == 0 and seq == self.edge > self.rcv_nxt
+        return at_edge or super().is_acceptable(seq, length)

@@ -314,3 +314,14 @@ class TakesDataBehindTheFin(Receiver):
             self._take(seq, payload, now)
         else:
             super().on_text(seq, payload, fin, now)
+
+
+@mutant("snr-empty-segments-unanswered", breaks="SNR-RCV-029", hk99=True)
+class SilentToEmptySegments(Connection):
+    """What is unacceptable and empty, as a keep-alive, is dropped without an answer."""
+
+    def _receive_unacceptable(
+        self, segment: Segment, seq: int, receiver: Receiver, now: float
+    ) -> None:
+        if segment.sequence_length:
+            super()._receive_unacceptable(segment, seq, receiver, now)

@@ -136,3 +136,15 @@ class EchoesInTheSyn(Altering):
     def alter(self, segment: Segment, now: float) -> None:
         if not segment.flags & Flags.ACK and segment.timestamps is not None:
             segment.timestamps = segment.timestamps[0], segment.timestamps[0]
+
+
+@mutant("snr-old-timestamps-of-pure-acks", breaks="SNR-TS-012")
+class HeedsOldAcknowledgments(Connection):
+    """A segment without data is exempt from the test of timestamps."""
+
+    def _receive_synchronized(self, segment: Segment, receiver: Receiver, now: float) -> None:
+        if segment.timestamps is not None and not segment.sequence_length:
+            tsval, tsecr = segment.timestamps
+            if receiver.is_stale_timestamp(tsval, now):
+                segment.timestamps = (receiver.ts_recent or 0, tsecr)
+        super()._receive_synchronized(segment, receiver, now)

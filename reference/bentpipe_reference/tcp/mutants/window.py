@@ -131,6 +131,16 @@ class FillsSmallOpenings(Sender):
         return octets or max(0, min(left, usable, self.smss))
 
 
+@mutant("snr-half-a-window-despite-nagle", breaks="SNR-WIN-011", hk99=True)
+class HalfAWindowDespiteNagle(Sender):
+    """Half of the largest window is sent at once, whatever is outstanding."""
+
+    def sendable(self, seq: int, usable: int) -> int:
+        end = self.sending_end
+        left = min(usable, self.smss, self.smss if end is None else end - seq)
+        return super().sendable(seq, usable) or (left if 2 * left >= self.max_snd_wnd else 0)
+
+
 @mutant("snr-small-window-waited-out", breaks="SNR-WIN-013", hk99=True)
 class WaitsOutSmallWindows(Sender):
     """Only a window of zero is probed; one too small to use is waited out."""

@@ -126,6 +126,10 @@ def begin_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
     answer = next((at for at in flow.heard if at.time == done), None)
     if answer is not None:
         yield from left_alone(flow, context, sent, answer)
+    over = next((at for at in flow.sent if at.stp.type == END and at.stp.csn == flow.iut_csn), None)
+    again = [at for at in sent if over is not None and at.frame > over.frame]
+    if over is not None and again:
+        yield context.violated("a BEGIN was sent after the END of its call", over, again[0])
     given_up = next(
         (at for at in flow.sent if at.stp.type == END and at.stp.reason == NO_ANSWER), None
     )

@@ -504,9 +504,11 @@ def long_list_is_cut(flow: Flow, context: Context) -> Findings:
             yield from _continued(context, before, report)
         before = report
     for said in context.prepared.statements:
-        # A part of a list that is all there is: what follows was due at once.
+        # A part of a list that is all there is: what follows was due at once. It may have been all
+        # before the packet arrived that made the list longer.
         last = said.parts[-1]
-        if said.certain and not said.complete and flow.over > last.time + flow.due_s:
+        part = said.certain and not (said.complete or said.true)
+        if part and flow.over > last.time + flow.due_s:
             yield context.violated(
                 f"a list of {len(said.elements)} elements ends before everything is said", last,
                 expected=f"another STAT that begins with {last.elements[-1]}", actual="none",

@@ -6,9 +6,11 @@ Sections 6.5 and 7.2.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import lru_cache
+from itertools import islice, pairwise
 from typing import Literal
 
 from bentpipe_conformance.engine.checking import checker
@@ -16,7 +18,16 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
-from bentpipe_conformance.protocols.stp.codec import BGAK, END, FIN, POLL
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    FIN,
+    POLL,
+    VERSION,
+)
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO, tag_of
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
 from bentpipe_conformance.protocols.stp.replay.events import (
@@ -166,12 +177,17 @@ class _Silences:
             self._current = _Silence(self._running)
 
 
+@lru_cache(maxsize=4)
+def _silences(flow: Flow, trips: RoundTrips) -> list[_Silence]:
+    return _Silences(flow, trips).found
+
+
 @checker("STP-PL-007")
 def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
     """In silence a sender polls again, each time after twice the time before (section 7.2)."""
     trips = context.prepared.round_trips(context.ics)
     cause = cause_of_silences(flow, context)
-    for silence in _Silences(flow, trips).found:
+    for silence in _silences(flow, trips):
         times = [poll.time for poll in silence.polls]
         before: tuple[float, float] | None = None
         if silence.started is not None:
@@ -260,7 +276,7 @@ def first_silences(flow: Flow, context: Context) -> list[FirstSilence]:
     trips = context.prepared.round_trips(context.ics)
     return [
         FirstSilence(silence.started, silence.polls[0])
-        for silence in _Silences(flow, trips).found
+        for silence in _silences(flow, trips)
         if silence.started is not None and silence.polls
     ]
 
@@ -276,7 +292,7 @@ def cause_of_silences(flow: Flow, context: Context) -> Cause:
     if all(item.fits(exact, MARGIN, SLACK_S + flow.timing_error) for item in silences):
         return "unknown"
     close = SURE_S + flow.timing_error
-    for rule in WRONG_RULES:
+    for rule in WRONG_RULES if len(silences) > 1 else ():  # some rule explains a single one
         other = replace(exact, rule=rule)
         if all(item.fits(other, SURE_MARGIN, close) for item in silences):
             return "rule"
@@ -502,8 +518,11 @@ def _unanswered(flow: Flow) -> Iterator[tuple[PollSent, PollSent, float]]:
         (item.frame, item.time) for item in flow.reports_heard
         if not item.fault and item.stp.type != BGAK and item.time < end
     ]  # fmt: skip
+    frames = [poll.frame for poll in flow.polls_sent]
     for (start, heard), (stop, until) in pairwise([(0, 0.0), *reports, (math.inf, end)]):
-        polls = [poll for poll in flow.polls_sent if start < poll.frame < stop and poll.time < end]
+        first = bisect_right(frames, start)
+        sent = islice(flow.polls_sent, first, bisect_left(frames, stop))
+        polls = [poll for poll in sent if poll.time < end]
         sure = next((poll for poll in polls if poll.time > heard + flow.due_s), None)
         if polls and sure is not None:
             yield polls[0], sure, until
@@ -514,14 +533,16 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
     """An idle endpoint polls when nothing has arrived for as long as declared (section 7.2)."""
     wait = float(context.ics.get("keep_alive_s", KEEP_ALIVE_S))
     error = LATE_S + flow.timing_error
+    heard = [at.time for at in flow.heard if _passes(flow, at)]
+    own = [at.time for at in flow.heard if _passes(flow, at) and _is_own(flow, at)]
     for start, end, polls in _idle_times(flow):
-        heard = [at for at in flow.heard if at.time < end and _passes(flow, at)]
         poll = polls[0] if polls else None
         until = end if poll is None else poll.time
-        since = max([start, *(at.time for at in heard if at.time <= until)])
+        known = bisect_left(heard, end) if poll is None else bisect_right(heard, until)
+        since = max(start, heard[known - 1]) if known else start
         # What has just arrived may not have been read; calls and ENDs of others may not count.
-        sure = (at.time for at in heard if at.stp.type in TAGGED and at.time <= until - flow.due_s)
-        read = max(sure, default=start)
+        sure = bisect_right(own, until - flow.due_s)
+        read = own[sure - 1] if sure else start
         if until - since > wait + error:
             yield context.violated(
                 f"an idle connection was silent for {until - since:.1f} s", *polls[:1],
@@ -535,6 +556,14 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
         elif poll is not None:
             yield context.holds(f"an idle connection was asked after {until - read:.1f} s", poll)
+
+
+def _is_own(flow: Flow, at: At) -> bool:
+    """Whether a packet that passes them is of this connection, by its tag or its CSNs."""
+    kind, stp = at.stp.type, at.stp
+    if kind == BEGIN:
+        return stp.csn == flow.tester_csn and stp.version == VERSION
+    return kind in TAGGED or (kind in (BGAK, BGREJ, ENDAK) and flow.is_recipient(stp))
 
 
 def _passes(flow: Flow, at: At) -> bool:

@@ -9,7 +9,12 @@ from itertools import pairwise, zip_longest
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
-from bentpipe_conformance.protocols.stp.checkers.poll_timer import cause_of_silences, first_silences, measured, smooths
+from bentpipe_conformance.protocols.stp.checkers.poll_timer import (
+    cause_of_silences,
+    first_silences,
+    measured,
+    smooths,
+)
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
@@ -72,9 +77,7 @@ def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-def _waits(
-    flow: Flow, context: Context
-) -> Iterator[tuple[SdSent, PollSent | None, float, float]]:
+def _waits(flow: Flow, context: Context) -> Iterator[tuple[SdSent, PollSent | None, float, float]]:
     """SDs that wait for a POLL: the POLL, until when they wait, and for how long they may."""
     if flow.established is None:
         return
@@ -104,7 +107,6 @@ def round_trip_time_is_smoothed(flow: Flow, context: Context) -> Findings:
     yield from measured(flow, context)
     if smooths(flow, context):
         return
-    trips = context.prepared.round_trips(context.ics)
     silences = first_silences(flow, context)
     if cause_of_silences(flow, context) == "rule":
         return

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import discarded
 from bentpipe_conformance.protocols.stp.checkers.opening import exceeds_max_sd
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, POLL, SDP
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, POLL, SDP, A, R
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, near, tag_of
-from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportSent, SdHeard
+from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At, ReportSent, SdHeard, runs
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
@@ -78,37 +80,57 @@ def _untrue(flow: Flow, ustat: ReportSent) -> str:
         return f"{first} had been delivered"
     if end > max(item.vr_h for item in ustat.possible):
         return f"{end - 1} is at or above VR(H)"
-    got = {sd.number for sd in flow.sds_heard if sd.time < early and not (sd.beyond or sd.misfit)}
-    arrived = next((number for number in range(first, end) if number in got), None)
-    if arrived is not None:
-        return f"{arrived} had arrived"
-    before = [item for item in flow.reports_sent if item.frame < ustat.frame]
-    reported = next((n for n in range(first, end) for item in before if item.misses(n)), None)
+    heard = _heard_by_number(flow)
+    for number in range(first, end):
+        copies = (sd for sd in heard.get(number, ()) if not (sd.beyond or sd.misfit))
+        if any(sd.time < early for sd in copies):
+            return f"{number} had arrived"
+    before = flow.reports_sent[: bisect_left(flow.reports_sent, ustat.frame, key=_frame)]
+    told = (run for item in before if item.elements for run in runs(item.elements, 0))
+    again = (max(left, first) for left, right in told if left < end and first < right)
+    reported = min(again, default=None)
     return "" if reported is None else f"{reported} had been reported before"
+
+
+@lru_cache(maxsize=4)
+def _heard_by_number(flow: Flow) -> dict[int, list[SdHeard]]:
+    heard: dict[int, list[SdHeard]] = {}
+    for sd in flow.sds_heard:
+        heard.setdefault(sd.number, []).append(sd)
+    return heard
+
+
+def _frame(at: At) -> int:
+    return at.frame
+
+
+def _time(at: At) -> float:
+    return at.time
 
 
 def _held_too_long(flow: Flow, context: Context) -> Findings:
     """Gaps of which nothing was reported long after a USTAT had to leave."""
     trips = context.prepared.round_trips(context.ics)
     rtt = max(trips.longest, trips.initial)
+    heard = _heard_by_number(flow)
     for sd in flow.sds_heard:
         if sd.gap is None or not sd.certain:
             continue
         due = sd.time + rtt * WAITING_SHARE
-        later = [
-            item.time for item in flow.sds_heard
-            if item.frame > sd.frame and not (item.duplicate or item.beyond or item.misfit)
-        ]  # fmt: skip
-        if len(later) >= WAITING_SDS:
-            due = min(due, later[WAITING_SDS - 1])
+        after = islice(flow.sds_heard, bisect_right(flow.sds_heard, sd.frame, key=_frame), None)
+        usable = (item for item in after if not (item.duplicate or item.beyond or item.misfit))
+        third = next(islice(usable, WAITING_SDS - 1, None), None)
+        if third is not None:
+            due = min(due, third.time)
         due += flow.due_s
         first, end = sd.gap
-        reports = [item for item in flow.reports_sent if sd.frame < item.frame]
-        said = [item for item in reports if item.time <= due]
-        came = {item.number for item in flow.sds_heard if item.time <= due}
+        since = bisect_right(flow.reports_sent, sd.frame, key=_frame)
+        until = bisect_right(flow.reports_sent, due, lo=since, key=_time)
+        said = flow.reports_sent[since:until]
         left = [
             number for number in range(first, end)
-            if number not in came and not any(report.misses(number) for report in said)
+            if not any(item.time <= due for item in heard.get(number, ()))
+            and not any(report.misses(number) for report in said)
         ]  # fmt: skip
         if left and flow.over > due:
             yield context.violated(
@@ -126,6 +148,15 @@ def _unprovoked(flow: Flow) -> list[ReportSent]:
         if not report.is_stat and report.certain and len(report.elements) == 2
         and (report.cause is None or report.cause.answers[0] is not report)
     ]  # fmt: skip
+
+
+def _held_back(flow: Flow, ustat: ReportSent) -> bool:
+    """Whether it is the first report of what is left of a gap that an SD had shown (STP-DT-031)."""
+    first, end = ustat.elements
+    gaps = (sd.gap for sd in flow.sds_heard if sd.gap and sd.frame < ustat.frame)
+    shown = any(gap[0] <= first and end <= gap[1] for gap in gaps)
+    before = (report for report in flow.reports_sent if report.frame < ustat.frame)
+    return shown and not any(report.misses(first) for report in before)
 
 
 def _latest(flow: Flow, ustat: ReportSent) -> list[SdHeard]:
@@ -231,21 +262,32 @@ def _discarded_polls(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-DT-017")
 def polls_are_answered(flow: Flow, context: Context) -> Findings:
-    """Every POLL is answered within 0.1 s by a STAT with its N(PS) (section 6.3)."""
+    """Every POLL is answered within 0.1 s by a STAT with its N(PS) (section 6.3).
+
+    One that is due leaves before the END of a connection that has become complete (section 5.4).
+    """
+    release = _release_on_completion(flow, context)
+    answers: dict[tuple[int | None, int | None], list[ReportSent]] = {}
+    for report in flow.reports_sent:
+        if report.is_stat:
+            answers.setdefault((report.stp.n_ps, report.stp.timestamp), []).append(report)
     for poll in flow.polls_heard:
         due = poll.time + DUE_S
-        if flow.ended is not None and flow.ended <= due + flow.timing_error:
-            continue
-        stats = (
-            report for report in flow.reports_sent
-            if report.is_stat and report.frame > poll.frame
-            and (report.stp.n_ps, report.stp.timestamp) == (poll.n_ps, poll.timestamp)
-        )  # fmt: skip
-        same = next(stats, None)
+        stats = answers.get((poll.n_ps, poll.timestamp), ())
+        same = next((report for report in stats if report.frame > poll.frame), None)
         what = f"the POLL with N(PS) {poll.n_ps}"
         wait = math.inf if same is None else same.time - poll.time
+        over = flow.ended is not None and flow.ended <= due + flow.timing_error
         if same is not None and wait <= DUE_S - flow.timing_error:
             yield context.holds(f"{what} was answered after {1000 * wait:.1f} ms", poll, same)
+        elif release is not None and same is None and over:
+            if poll.frame <= release[0]:
+                yield context.violated(
+                    f"{what} got no STAT before the END", poll, release[1],
+                    expected="a STAT, then the END", actual="the END only",
+                )  # fmt: skip
+        elif over:
+            continue
         elif same is not None and wait <= flow.due_s:
             yield context.unclear(f"{what} was answered after {1000 * wait:.0f} ms", poll, same)
         elif flow.over > due + flow.timing_error:
@@ -254,6 +296,25 @@ def polls_are_answered(flow: Flow, context: Context) -> Findings:
                 expected=f"one within {DUE_S:g} s",
                 actual="none" if same is None else f"one after {wait:.3f} s",
             )  # fmt: skip
+
+
+def _release_on_completion(flow: Flow, context: Context) -> tuple[int, At] | None:
+    """The frame of the packet that completed the connection, and the END sent for that."""
+    done = context.prepared.completion
+    if not done.certain or done.time is None or done.acknowledged is None:
+        return None
+    at_once: dict[int, int] = {}
+    for sd in flow.sds_heard:
+        if sd.time <= done.time:
+            at_once.setdefault(sd.number, sd.frame)
+    own = (
+        at for at in flow.sent
+        if at.stp.type == END and not at.stp.flags & (A | R) and not at.stp.fault
+    )  # fmt: skip
+    release = next(own, None)
+    if release is None or release.time < done.time:
+        return None
+    return max(done.acknowledged.frame, *at_once.values()), release
 
 
 @checker("STP-DT-018")
@@ -359,7 +420,7 @@ def _followed(
     evoked: dict[int, ReportSent] = {}
     for ustat in _unprovoked(flow):
         latest = _latest(flow, ustat)
-        if latest and latest[0].number == ustat.elements[1]:
+        if latest and latest[0].number == ustat.elements[1] and not _held_back(flow, ustat):
             evoked.setdefault(latest[0].frame, ustat)
     for sd in flow.sds_heard:
         if not wanted(sd):
@@ -408,7 +469,7 @@ def credit_is_never_taken_back(flow: Flow, context: Context) -> Findings:
 def held_data_is_kept(flow: Flow, context: Context) -> Findings:
     """An SD that a STAT has reported as arrived is kept and delivered (section 6.2)."""
     told: dict[int, Statement] = {}
-    heard = {sd.number for sd in flow.sds_heard}
+    heard = sorted({sd.number for sd in flow.sds_heard})
     below: Statement | None = None
     for said in context.prepared.statements:
         if below is not None and said.n_r < below.n_r:
@@ -422,6 +483,7 @@ def held_data_is_kept(flow: Flow, context: Context) -> Findings:
             yield context.holds(
                 f"SD {number}, held before, is acknowledged in order", told.pop(number), said
             )
-        held = (n for n in heard if n >= said.n_r and n not in told and said.holds(n))
-        told |= dict.fromkeys(held, said)
+        for left, right in runs(said.elements, 1):
+            first, last = (bisect_left(heard, bound) for bound in (max(left, said.n_r), right))
+            told |= {number: said for number in heard[first:last] if number not in told}
         below = said if below is None or said.n_r > below.n_r else below

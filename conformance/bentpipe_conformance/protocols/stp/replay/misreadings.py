@@ -24,7 +24,6 @@ from bentpipe_conformance.protocols.stp.replay.round_trip import (
     smoothed,
 )
 
-
 WRONG_RULES: tuple[Rule, ...] = (
     lambda srtt, _: srtt,
     lambda srtt, _: 2 * srtt,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
+from itertools import accumulate
 from typing import Any
 
 from bentpipe_conformance.protocols.stp.replay.completion import Completion, completion
@@ -69,8 +71,13 @@ class Prepared:
 
     def answer_after(self, at: At) -> Statement | None:
         """The first list that answers a POLL received with a packet or after it."""
-        asked = (said for said in self.statements if said.poll and said.poll.frame >= at.frame)
-        return next(asked, None)
+        place = bisect_left(self._latest_asked, at.frame)
+        return self.statements[place] if place < len(self.statements) else None
+
+    @cached_property
+    def _latest_asked(self) -> Sequence[int]:
+        """For each list the frame of the latest POLL that it or one before it answers."""
+        return list(accumulate((s.poll.frame if s.poll else 0 for s in self.statements), max))
 
     @cached_property
     def unsure(self) -> bool:

@@ -145,7 +145,8 @@ class _Walk:
             self.arrived.setdefault(number, report.time)
             self.under_way.discard(number)
             self.waiting.pop(number, None)
-        self.again |= {number: report for number in self.waiting if report.misses(number)}
+        if report.elements:
+            self.again |= {number: report for number in self.waiting if report.misses(number)}
         for number in report.wanted:
             self.under_way.discard(number)
             self.waiting[number] = report

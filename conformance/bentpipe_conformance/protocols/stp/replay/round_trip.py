@@ -76,7 +76,7 @@ def _smooth(before: Bounds, new: Bounds, gain: float) -> Bounds:
     return low, high
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RoundTrips:
     """The measurements of one connection, in order of time.
 

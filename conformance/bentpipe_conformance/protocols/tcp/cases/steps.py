@@ -16,6 +16,10 @@ SACK = ("sack_sender",)
 """What an implementation needs to use the tester's SACK blocks."""
 
 
+PLAIN = ("congestion_control=reno", "rack=no", "tlp=no", "prr=no", "frto=no")
+"""What an implementation has to answer so that its window is known from packets."""
+
+
 def take_round(connection: Connection, round_trips: float = 1.2, *, bare: bool = False) -> None:
     """Take in what arrives for a while and acknowledge it; ``bare`` without SACK blocks."""
     connection.collect(round_trips * connection.rtt)

@@ -31,9 +31,10 @@ def _talk(connection: Connection) -> None:
         connection.receive(12)
         return
     connection.wait(connection.rtt + PAUSE_S)
-    for _ in range(3):
-        connection.send_data(UNIT)
+    for unit in (0, 2, 2, 1, 0, 3):
+        connection.send_data(UNIT, at=unit * UNIT)
         connection.wait(PAUSE_S)
+    connection.next_offset = 4 * UNIT
     connection.send(flags=ACK | PSH | FIN)
     connection.wait(connection.rtt + PAUSE_S)
 

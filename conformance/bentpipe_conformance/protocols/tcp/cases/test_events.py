@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bentpipe_conformance.engine.scripts import Row, each
+from bentpipe_conformance.protocols.tcp.cases.steps import SACK
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -143,6 +144,37 @@ def _both(theirs: Iterable[int], ours: Iterable[int]) -> Callable[[Peer], None]:
     return happen
 
 
+def _busy_both_ways(
+    losing: Callable[[int], dict[int, int]], *, sack: bool = True, octets: int = 10
+) -> Callable[[Peer], None]:
+    """The same while the tester sends data, on which acknowledgments and blocks ride."""
+
+    def happen(peer: Peer) -> None:
+        connection = peer.connect("chargen", sack=sack)
+        connection.grow(FLIGHT)
+        connection.bearing = octets
+        first = connection.delivered // connection.segment
+        connection.receive(first + 70, losing=losing(first))
+
+    return happen
+
+
+def _one_segment(first: int) -> dict[int, int]:
+    return {first + 2: 1}
+
+
+def _four_segments(first: int) -> dict[int, int]:
+    return dict.fromkeys((first + 1, first + 4, first + 6, first + 9), 1)
+
+
+def _twice(first: int) -> dict[int, int]:
+    return {first + 1: 2, first + 5: 1}
+
+
+def _a_window(first: int) -> dict[int, int]:
+    return dict.fromkeys(range(first, first + 2 * FLIGHT), 1)
+
+
 RETRANSMITTED = ("SNR-FR-006", "SNR-WIN-002")
 CLOSED = ("SNR-CON-015", "SNR-CON-017")
 
@@ -171,6 +203,16 @@ ROWS = (
            RETRANSMITTED, happen=_lost(lambda first: {first + 1: 1, first + 14: 1, first + 15: 1})),
     Events("loss-with-rare-acknowledgments", "One is lost while every third is acknowledged.",
            RETRANSMITTED, happen=_lost(lambda first: {first + 3: 1}, ack_every=3)),
+    Events("loss-reported-on-data", "One is lost; every block is on a segment with data.",
+           ("SNR-FR-002",), (*SACK, "rack=no"), ("rfc",), happen=_busy_both_ways(_one_segment)),
+    Events("losses-reported-on-data", "Four are lost; every block is on a segment with data.",
+           ("SNR-WIN-002",), SACK, ("rfc",), happen=_busy_both_ways(_four_segments)),
+    Events("retransmission-lost-reported-on-data", "The same, and a retransmission is lost.",
+           ("SNR-WIN-002",), SACK, ("rfc",), happen=_busy_both_ways(_twice)),
+    Events("window-lost-acknowledged-on-data", "A window is lost while data comes.",
+           ("SNR-WIN-002",), happen=_busy_both_ways(_a_window)),
+    Events("losses-acknowledged-on-data", "Without SACK, four are lost while data comes.",
+           ("SNR-WIN-002",), happen=_busy_both_ways(_four_segments, sack=False)),
     Events("fin-above-a-hole", "A FIN arrives above a hole, which is then filled.",
            CLOSED, happen=_hole_and_fin(0, 2, 1)),
     Events("fin-above-two-holes", "A FIN arrives above two holes, filled from above.",

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import take_round
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import pattern
+from bentpipe_conformance.engine.scripts import Row, connected, each
+from bentpipe_conformance.protocols.tcp.cases.steps import PLAIN, take_round
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 # Scripts lose the 17th segment (index 16) where they want its followers to be of the same flight:
 # with initial windows of 1, 2, 3, 4 or 10 segments slow start sends it with the four that follow.
@@ -107,6 +111,31 @@ def test_established_reports_around_an_acknowledgment_with_data(connection: Conn
     connection.receive_more(6)
 
 
+@connected(
+    "SNR-FR-002", "SNR-SAK-001", "SNR-SAK-018", needs=("sack_sender", "rack=no"), profiles=("rfc",)
+)
+def test_established_reports_on_segments_with_data(connection: Connection) -> None:
+    """All that the tester reports is on segments that carry data of its own, with two holes.
+
+    A report counts for what it newly tells, whatever else its segment carries (RFC 6675).
+    """
+    connection.grow(16)
+    first, *batch = connection.collect(0)
+    connection.ack(first.end)
+    left = batch[1].start
+    for item in (*batch[1:5], *batch[6:10]):
+        right = item.end
+        blocks = [(left, right)]
+        if item.start > batch[5].start:
+            blocks = [(batch[6].start, right), (left, batch[4].end)]
+        connection.send(pattern(connection.next_offset, 8), ack=first.end, sack=blocks)
+        connection.collect(0.05 * connection.rtt)
+    connection.collect(1.2 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(6)
+
+
 @connected("SNR-FR-001", "SNR-FR-007", sack=False)
 def test_established_reordering_below_threshold(connection: Connection) -> None:
     """Segments that arrive one or two places late cause no retransmission.
@@ -143,19 +172,77 @@ def test_established_acknowledgments_duplicated_by_the_network(connection: Conne
         connection.ack(segment.end)
 
 
-@connected("SNR-FR-004", sack=False, window=30_000)
-def test_established_window_updates(connection: Connection) -> None:
-    """Acknowledgments that repeat a number but raise the window are no duplicates.
-
-    Without SACK, six such acknowledgments arrive while a window is outstanding.
-    """
+def _other_windows(peer: Peer, row: Windows) -> None:
+    connection = peer.connect(sack=False, window=WINDOW)
     connection.grow(8)
     first, *_ = connection.collect(0)
     connection.ack(first.end)
     for step in range(1, 7):
-        connection.ack(first.end, window=30_000 + step * 1_460)
+        connection.ack(first.end, window=WINDOW + step * row.by)
     take_round(connection)
     take_round(connection)
+
+
+WINDOW = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Windows(Row):
+    """Six repeated acknowledgments, each of which offers ``by`` octets more."""
+
+    by: int = 0
+
+
+each(
+    globals(),
+    (
+        Windows("established-window-updates",
+                "Acknowledgments that repeat a number but raise the window are no duplicates.",
+                ("SNR-FR-004",), (), None, 1_460),
+        Windows("established-window-updates-small",
+                "Acknowledgments that repeat a number but raise the window a little.",
+                ("SNR-FR-004",), (), None, 130),
+        Windows("established-window-narrowed",
+                "Acknowledgments that repeat a number but lower the window are no duplicates.",
+                ("SNR-FR-004",), PLAIN, None, -260),
+    ),
+    _other_windows,
+)  # fmt: skip
+
+
+def _echo_burst(connection: Connection, segments: int) -> int:
+    """Have segments echoed, which are lost for now; return where they begin."""
+    start, end = connection.delivered, connection.delivered + segments * connection.segment
+    for _ in range(segments):
+        connection.send_data(connection.segment)
+    connection.expect(lambda item: item.end >= end, what="the echo")
+    return start
+
+
+@case("SNR-FR-001", needs=PLAIN, profiles=("rfc",))
+def test_idle_duplicates_then_loss(peer: Peer) -> None:
+    """What repeats an acknowledgment while nothing is outstanding is no duplicate.
+
+    Without SACK, once, twice and three times before an echo whose first segment is lost.
+    """
+    for repeated in (1, 2, 3):
+        connection = peer.connect("echo", sack=False)
+        _echo_burst(connection, 4)
+        connection.reception.delivered = connection.highest
+        connection.ack()
+        connection.wait(0.6 * connection.rtt)
+        for _ in range(repeated):
+            connection.ack()
+        connection.wait(0.6 * connection.rtt)
+        lost = _echo_burst(connection, 6)
+        for _ in range(3):
+            connection.ack(lost)
+            connection.wait(0.2 * connection.rtt)
+        connection.discard(connection.rtt)
+        connection.reception.delivered = connection.highest
+        connection.ack()
+        connection.wait(connection.rtt)
+        connection.abort()
 
 
 @connected("SNR-FR-005", sack=False)

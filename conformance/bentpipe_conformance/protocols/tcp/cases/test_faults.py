@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bentpipe_reference.common.address import address_number
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import Row, connected, each
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, TIMEOUT_S
 from bentpipe_conformance.protocols.tcp.cases.test_closing import DAYTIME
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, URG
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.crafting import craft, layers, wrong_checksum
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -20,6 +22,12 @@ UNIT = 100
 
 REPEATED_S = 4.0
 """Seconds in which a SYN-ACK that is not acknowledged is repeated."""
+
+OLD_MS = 60_000
+"""How far behind the tester's clock an old timestamp lies."""
+
+APART_S = 1.2
+"""Seconds between unacceptable segments, whose answers may be limited in rate."""
 
 SHORT_S = 0.3
 """Seconds between stimuli to which the answer is immediate."""
@@ -80,6 +88,7 @@ def test_established_urgent_pointers(connection: Connection) -> None:
 
 BROKEN: tuple[dict[str, Any], ...] = (
     {"ihl": 4},
+    {"version": 6},
     {"proto": 253},
     {"len": 19},
     {"len": 1400},
@@ -94,7 +103,8 @@ BROKEN: tuple[dict[str, Any], ...] = (
 def test_established_data_in_broken_packets(connection: Connection) -> None:
     """Data in sequence comes in packets that are not whole, and in one too short for TCP's header.
 
-    After each comes old data, whose answer says what has been accepted, and then the data.
+    The checksum of that one is right. After each comes old data, whose answer says what has been
+    accepted, and then the data.
     """
     _say(connection)
     for number, fields in enumerate((*BROKEN, {}), 1):
@@ -103,7 +113,8 @@ def test_established_data_in_broken_packets(connection: Connection) -> None:
         packet.payload.chksum = int.from_bytes(bytes(packet)[36:38], "big")
         if not fields:
             packet.remove_payload()
-            packet.add_payload(layers().Raw(bytes(10)))
+            pseudo = address_number(packet.src) + address_number(packet.dst) + 6 + 10
+            packet.add_payload(layers().Raw((-pseudo % 0xFFFF).to_bytes(2, "big") + bytes(8)))
             packet.proto = 6
         for name, value in fields.items():
             setattr(packet, name, value)
@@ -229,7 +240,7 @@ def _established(peer: Peer) -> Connection:
 
 def _close_wait(peer: Peer) -> Connection:
     """The tester has closed, and its zero window keeps the echo of its data from leaving."""
-    connection = peer.connect("echo", window_scale=None, window=0)
+    connection = peer.connect("echo", window_scale=None, window=0, timestamps=True)
     connection.send_data(UNIT)
     connection.send(flags=ACK | FIN)
     peer.wait(peer.rtt + PAUSE_S)
@@ -246,8 +257,18 @@ def _last_ack(peer: Peer) -> Connection:
 
 def _fin_wait(peer: Peer) -> Connection:
     """The implementation has closed, and its FIN is not acknowledged."""
-    connection = peer.connect(DAYTIME)
+    connection = peer.connect(DAYTIME, timestamps=True)
     connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
+    _say(connection)
+    peer.wait(peer.rtt)
+    return connection
+
+
+def _fin_wait_2(peer: Peer) -> Connection:
+    """The implementation has closed, and its FIN is acknowledged."""
+    connection = peer.connect(DAYTIME)
+    fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
+    connection.reception.renege(fin.end)
     _say(connection)
     peer.wait(peer.rtt)
     return connection
@@ -274,8 +295,13 @@ STIMULI: Mapping[str, Stimulus] = {
     ),
     "a SYN below the window": _odd(SYN, lambda c: c.acked - 1),
     "a SYN in the window": _odd(SYN, lambda c: c.acked + 1),
+    "a SYN with FIN at the next expected octet": _odd(SYN | FIN | ACK, lambda c: c.acked),
+    "an acknowledgment of the octet after the last": lambda c: c.ack(c.highest + 1, sack=()),
     "a segment without flags": _odd(0, lambda c: c.acked, 20),
     "a RST at the next expected octet": _odd(RST, lambda c: c.acked),
+    "a RST there with an old timestamp": lambda c: c.send_odd(
+        flags=RST | ACK, at=c.acked, sack=(), tsval=(c.timestamp() - OLD_MS) % MODULUS
+    ),
 }
 """Each goes to a connection of its own, because challenges may be limited in rate."""
 
@@ -308,6 +334,49 @@ def _stimulate(peer: Peer, row: InState) -> None:
             connection.abort()
 
 
+UNACCEPTABLE: tuple[tuple[Callable[[Connection], int], int], ...] = (
+    (lambda c: c.acked - 1, 0),
+    (lambda c: c.acked - 1, 1),
+    (lambda c: c.acked - 1, 0),
+    (lambda c: c.acked - UNIT, 0),
+    (lambda c: c.acked + 3 * _edge(c) + 10000, 0),
+    (lambda c: c.acked + 3 * _edge(c) + 10000, 20),
+    (lambda c: c.acked + (1 << 30), 0),
+    (lambda c: c.acked - (1 << 30), 0),
+)
+"""Where a segment that the window does not admit begins, and its octets; the first is a
+keep-alive."""
+
+
+def _send_unacceptable(peer: Peer, row: InState) -> None:
+    connection = row.bring(peer)
+    connection.wait(PAUSE_S)
+    for where, octets in UNACCEPTABLE:
+        at = where(connection)
+        connection.send_odd(pattern(max(0, at), octets), at=at, sack=())
+        connection.wait(APART_S)
+    _show(connection, row.state)
+    connection.abort()
+
+
+@connected("SNR-CON-044", "SNR-RCV-016", needs=("exact_edge",), to="discard", window_scale=None)
+def test_established_edge_of_an_unscaled_window(connection: Connection) -> None:
+    """Data, nothing, and a RST arrive exactly at the right edge of the window, then ordinary data.
+
+    What lies below the data stays missing. Full segments came before, so that the window has moved.
+    """
+    for _ in range(4):
+        connection.send_data(SEGMENT)
+        connection.wait(SHORT_S)
+    connection.wait(connection.rtt + PAUSE_S)
+    edge = connection.acked + connection.iut_window
+    for flags, octets in ((ACK, 1), (ACK, 0), (RST, 0)):
+        connection.send_odd(pattern(edge, octets), flags=flags, at=edge)
+        connection.wait(APART_S)
+    _say(connection)
+    _say(connection)
+
+
 @case("SNR-RCV-028")
 def test_closed_data_beyond_the_fin(peer: Peer) -> None:
     """Data lies behind the tester's FIN, which has been acknowledged; then the FIN comes again."""
@@ -337,7 +406,27 @@ each(
             ("close-wait", _close_wait, ALIKE[:-1], ()),
             ("last-ack", _last_ack, ALIKE[:-1], ()),
             ("fin-wait-1", _fin_wait, ALIKE, ("daytime",)),
+            ("fin-wait-2", _fin_wait_2, ALIKE, ("daytime",)),
         )
     ),
     _stimulate,
+)  # fmt: skip
+
+each(
+    globals(),
+    (
+        InState(
+            f"{state}-every-unacceptable-segment",
+            f"Segments below and beyond the window, most of them empty, in {state.upper()}.",
+            ("SNR-RCV-029",), needs, None, state, bring,
+        )
+        for state, bring, needs in (
+            ("established", _established, ()),
+            ("close-wait", _close_wait, ()),
+            ("last-ack", _last_ack, ()),
+            ("fin-wait-1", _fin_wait, ("daytime",)),
+            ("fin-wait-2", _fin_wait_2, ("daytime",)),
+        )
+    ),
+    _send_unacceptable,
 )  # fmt: skip

@@ -6,6 +6,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import (
+    PLAIN,
     await_again,
     fill_window,
     show_silence,
@@ -263,3 +264,27 @@ def test_recovery_with_a_full_window(peer: Peer) -> None:
     await_again(connection, partial, "the next retransmission")
     connection.ack(window=size)
     take_round(connection)
+
+
+@connected("SNR-FR-002", needs=PLAIN, sack=False)
+def test_recovered_next_segment_lost(connection: Connection) -> None:
+    """The acknowledgment that ends recovery is itself repeated: what follows it is lost.
+
+    Without SACK. It covers more than recover, so that three duplicates show the next loss; the
+    duplicates of the recovery before do not count.
+    """
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    _repeat(connection, lost.start, len(rest))
+    await_again(connection, lost.start, "a fast retransmit")
+    recover, size = connection.highest, connection.segment
+    connection.discard(0.9 * connection.rtt)
+    if connection.highest < recover + 5 * size:
+        raise NotReached("the recovery sent less than five segments of new data")
+    _repeat(connection, recover + size, 1)
+    connection.discard(0.1 * connection.rtt)
+    _repeat(connection, recover + size, 3)
+    await_again(connection, recover + size, "a second fast retransmit", TIMEOUT_S)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(20)

@@ -18,7 +18,7 @@ FOUR_SEGMENTS = 45 << 7
 
 STRAYS = (
     (ACK, 0), (ACK | PSH, 60), (PSH, 60), (ACK | FIN, 0), (FIN, 20), (SYN | ACK, 0),
-    (RST, 0), (RST | ACK, 0), (URG | PSH, 10), (ACK, 1),
+    (RST, 0), (RST | ACK, 0), (URG | PSH, 10), (SYN, 20), (SYN | FIN, 0), (SYN | FIN, 7), (ACK, 1),
 )  # fmt: skip
 """Flags and octets of segments that belong to no connection; the last has an answer."""
 
@@ -91,10 +91,12 @@ def test_syn_received_wrong_acknowledgments(peer: Peer) -> None:
     peer.wait(PAUSE_S + peer.rtt)
 
 
-@case("SNR-CON-007")
+@case("SNR-CON-007", "SNR-RCV-029")
 def test_syn_received_old_acknowledgment(peer: Peer) -> None:
     """The SYN-ACK is acknowledged by a segment below the window, and later by a right one."""
     connection = _answered(peer, "chargen")
+    # Not when the SYN-ACK is about to be repeated anyway.
+    peer.wait(max(0.0, 1.3 - peer.rtt))
     connection.send_odd(flags=ACK, at=-1)
     peer.wait(peer.rtt + 2.0)
     connection.ack()
@@ -136,6 +138,16 @@ def test_syn_received_data(peer: Peer) -> None:
             peer.wait(PAUSE_S)
         connection.next_offset = 3 * UNIT
         connection.serve(lambda which=connection: which.delivered >= 3 * UNIT)  # type: ignore[misc]
+
+
+@case("SNR-CON-015", "SNR-CON-009", "SNR-CON-035")
+def test_syn_received_fin(peer: Peer) -> None:
+    """The segment that completes the handshake carries a FIN, alone or behind data."""
+    for octets in (0, UNIT):
+        connection = _answered(peer, "echo")
+        connection.send(pattern(0, octets), flags=ACK | PSH | FIN)
+        connection.serve(lambda which=connection, end=octets: which.delivered > end)  # type: ignore[misc]
+        peer.wait(peer.rtt + PAUSE_S)
 
 
 @case("SNR-CON-002", "SNR-CON-001", "SNR-WIN-001")

@@ -8,7 +8,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.tcp.codec import ACK, PSH
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -38,10 +38,18 @@ def test_syn_without_options_is_answered_without_options(connection: Connection)
 
 @connected("SNR-OPT-005", "SNR-RCV-001", to="discard", sack=False)
 def test_no_sack_offered_out_of_order_data(connection: Connection) -> None:
-    """Without SACK-permitted from the tester, duplicate acknowledgments carry no SACK blocks."""
-    for at in (0, 200, 400, 100):
+    """Without SACK-permitted from the tester, nothing is reported in SACK blocks.
+
+    Neither data above a gap is, nor what came twice below it or above it, nor after the FIN.
+    """
+    for at in (0, 200, 400, 400, 0, 100, 50, 100, 300):
         connection.send_data(100, at=at)
         connection.wait(0.1)
+    connection.next_offset = 500
+    connection.send(pattern(500, 100), flags=ACK | PSH | FIN)
+    for at in (400, 500):
+        connection.wait(PAUSE_S)
+        connection.send_data(100, at=at)
     connection.wait(PAUSE_S)
 
 

@@ -105,16 +105,23 @@ def test_established_single_small_segments(connection: Connection) -> None:
     _conclude(connection, 3)
 
 
-@connected(
-    "SNR-RCV-003", "SNR-RCV-004", "SNR-RCV-017", "SNR-RCV-023", to="discard", timestamps=True
-)
+@connected("SNR-RCV-003", "SNR-RCV-004", "SNR-RCV-017", "SNR-RCV-023", to="discard")
 def test_established_stream_of_full_segments(connection: Connection) -> None:
-    """Of a stream of full-sized segments every second or third is acknowledged at its arrival.
+    """Of a stream of full-sized segments every second is acknowledged at its arrival.
 
-    The timestamps take room in each, so that the third makes up for twice the MSS. First with
-    pauses shorter than a delayed acknowledgment between them, then twice three that nothing
-    follows, then many as the link goes.
+    First with pauses shorter than a delayed acknowledgment between them, then twice three that
+    nothing follows, then many as the link goes.
     """
+    _stream(connection)
+
+
+@connected("SNR-RCV-003", "SNR-RCV-004", to="discard", timestamps=True)
+def test_timestamps_negotiated_stream_of_full_segments(connection: Connection) -> None:
+    """The same with timestamps, which take room in each: the third makes up for twice the MSS."""
+    _stream(connection)
+
+
+def _stream(connection: Connection) -> None:
     assert connection.syn_ack is not None
     size = min(connection.syn_ack.mss or 536, 1460) - (12 if connection.timestamps else 0)
     for apart, segments in ((0.05, 10), (0.0, 3), (0.0, 3), (0.0, 40)):
@@ -231,6 +238,20 @@ def test_echo_of_tiny_segments(connection: Connection) -> None:
     connection.serve(lambda: connection.delivered >= at + 2803)
 
 
+@connected("SNR-WIN-011", to="echo", window=2560, syn_window=2560)
+def test_echo_of_half_a_small_window(connection: Connection) -> None:
+    """With 600 octets unacknowledged, more than half of the window and less than a segment waits.
+
+    The tester never offers more than 2560 octets; it acknowledges nothing before the end.
+    """
+    connection.send_data(1400)
+    connection.serve(lambda: connection.delivered >= 1400)
+    for octets in (600, 1300):
+        connection.send_data(octets)
+        connection.wait(0.05)
+    connection.serve(lambda: connection.delivered >= 3300)
+
+
 def close_window(connection: Connection) -> None:
     """Fill the window of an echo service that cannot write to the last octet."""
     connection.ack(window=0)
@@ -285,6 +306,19 @@ def test_echo_whose_user_cannot_write(connection: Connection) -> None:
     connection.wait(2.0)
     connection.send_data(100)
     connection.serve(lambda: connection.delivered >= total + 100)
+
+
+@connected("SNR-ACK-010", "SNR-RCV-025", to="echo")
+def test_echo_whose_window_is_opened_by_probes(connection: Connection) -> None:
+    """The windows of both sides are closed; data that is refused opens that of the tester."""
+    close_window(connection)
+    connection.window = 1 << 20
+    connection.send_data(1, at=connection.next_offset)
+    connection.wait(2 * connection.rtt + PAUSE_S)
+    connection.ack()
+    total = connection.next_offset
+    connection.serve(lambda: connection.delivered >= total, ack_every=2, within=120.0)
+    connection.ack()
 
 
 @connected("SNR-RCV-003", to="discard")

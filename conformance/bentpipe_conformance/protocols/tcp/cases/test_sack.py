@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.engine.scripts import Row, connected, each
 from bentpipe_conformance.protocols.tcp.cases.steps import (
     SACK,
     TIMEOUT_S,
@@ -15,6 +16,7 @@ from bentpipe_conformance.protocols.tcp.cases.steps import (
     take_round,
 )
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection, Segment
+from bentpipe_conformance.protocols.tcp.peer import Peer
 
 
 def _receive_flight(
@@ -339,6 +341,35 @@ def test_acknowledgments_lost_one_report(connection: Connection) -> None:
     connection.receive(40)
 
 
+@connected("SNR-SAK-001", needs=SACK)
+def test_flight_of_segments_four_blocks_at_once(connection: Connection) -> None:
+    """The first report has four blocks, of every other segment; none is retransmitted.
+
+    It comes three times. The other segments of the flight are lost.
+    """
+    connection.grow(16)
+    batch = connection.discard(0)
+    for at in (3, 5, 7, 9):
+        connection.hold(batch[at])
+    for _ in range(3):
+        connection.ack()
+    connection.receive(connection.highest // connection.segment + 10)
+
+
+@connected("SNR-SAK-015", needs=(*SACK, "rack=no"), profiles=("rfc",))
+def test_flight_of_segments_three_blocks_at_once(connection: Connection) -> None:
+    """The first report has three blocks, together just enough to show a loss."""
+    connection.grow(16)
+    first, _, *rest = connection.collect(0)
+    connection.ack(first.end)
+    blocks = [(item.start, item.end) for item in (rest[4], rest[2], rest[0])]
+    connection.ack(first.end, sack=blocks)
+    connection.collect(1.2 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(6)
+
+
 @connected("SNR-SAK-011", needs=SACK, window=8 * SEGMENT, syn_window=8 * SEGMENT)
 def test_held_data_receiver_reneges(connection: Connection) -> None:
     """A receiver throws away what it had reported held; the sender still has it.
@@ -367,3 +398,94 @@ def test_held_data_receiver_reneges(connection: Connection) -> None:
     else:
         raise show_silence(connection, "the data was not retransmitted")
     connection.receive(36)
+
+
+@connected(
+    "SNR-SAK-019",
+    needs=SACK,
+    profiles=("rfc",),
+    window_scale=None,
+    window=8 * SEGMENT,
+    syn_window=8 * SEGMENT,
+)
+def test_hole_of_two_segments_and_an_octet(connection: Connection) -> None:
+    """What is missing of a flight ends with the first octet of a segment."""
+    connection.grow(8)
+    lost, _, third, *rest = connection.collect(0)
+    for segment in rest:
+        connection.ack(lost.start, sack=[(third.start + 1, segment.end)])
+    connection.reception.take(third.start + 1, rest[-1].end)
+    connection.receive(lost.start // connection.segment + 24)
+
+
+@connected("SNR-SAK-011", needs=SACK, window_scale=None, window=8 * SEGMENT, syn_window=8 * SEGMENT)
+def test_all_held_data_receiver_reneges(connection: Connection) -> None:
+    """A receiver throws away everything above the hole, and repeats what is left to acknowledge.
+
+    The window is full, so that nothing is outstanding that was not reported held, and the hole is
+    filled before any timer expires.
+    """
+    connection.grow(8)
+    lost, second, *_, last = connection.collect(0)
+    connection.ack(lost.start, sack=[(second.start, last.end)])
+    connection.collect(0.2)
+    connection.reception.renege(lost.end)
+    connection.ack(sack=[], window=last.end - lost.end)
+    for _ in range(3):
+        connection.ack(sack=[])
+    for found in connection.arrivals(20.0 + 12 * connection.rtt):
+        if found.start == connection.delivered:
+            connection.take(found)
+            break
+    else:
+        raise show_silence(connection, "the data was not retransmitted")
+    connection.ack(window=8 * SEGMENT)
+    connection.receive(lost.start // connection.segment + 24)
+
+
+@dataclass(frozen=True, slots=True)
+class Reneging(Row):
+    """A flight of which the middle is reported held, and then thrown away.
+
+    Attributes:
+        before: timeouts before the report.
+        after: timeouts after it, before the data below it arrives.
+    """
+
+    before: int = 0
+    after: int = 1
+
+
+RENEGING = (
+    Reneging("report-timeout-renege", "The report comes before a timeout.",
+             ("SNR-SAK-011",), SACK, None, 0, 1),
+    Reneging("report-two-timeouts-renege", "The report comes before two timeouts in a row.",
+             ("SNR-SAK-011",), SACK, None, 0, 2),
+    Reneging("timeout-report-timeout-renege", "The report comes between two timeouts in a row.",
+             ("SNR-SAK-011",), SACK, None, 1, 1),
+    Reneging("two-timeouts-report-timeout-renege", "The report comes before a third timeout.",
+             ("SNR-SAK-011",), SACK, None, 2, 1),
+)  # fmt: skip
+"""A timeout makes the sender forget (RFC 2018 section 8), be it the first of a row or not."""
+
+
+def _renege(peer: Peer, row: Reneging) -> None:
+    connection = peer.connect()
+    connection.grow(12)
+    batch = connection.discard(0)
+    lost, held = batch[0], batch[4:8]
+    for count in range(row.before):
+        await_again(connection, lost.start, "a timeout", TIMEOUT_S * 2**count)
+    connection.ack(lost.start, sack=[(held[0].start, held[-1].end)])
+    for count in range(row.after):
+        connection.discard(0.5)
+        what, patience = "a timeout after the report", TIMEOUT_S * 2 ** (row.before + count)
+        await_again(connection, lost.start, what, patience)
+    connection.reception.delivered = held[0].start
+    connection.ack(sack=[])
+    again = await_again(connection, held[0].start, "what was held", 2 * TIMEOUT_S)
+    connection.take(again)
+    connection.receive(connection.highest // connection.segment + 4)
+
+
+each(globals(), RENEGING, _renege)

@@ -74,11 +74,11 @@ def test_tail_lost(connection: Connection) -> None:
     connection.take(again)
 
 
-LATE_RTTS = ((0.0,), (0.0,) * 6, (0.0, 0.65, 1.5, 2.3))
+LATE_RTTS = ((0.0,), (0.0,) * 6, (0.0, 0.65, 1.5, 2.3), (0.0, 1.3, 2.0, *(0.0,) * 20))
 """Round trips by which acknowledgments are late before one segment is lost; a connection each.
 
-The first two show RTTVAR's first value and how it falls, the third how both averages rise; none of
-them makes the timer expire.
+The first two show RTTVAR's first value and how it falls, the third how both averages rise, the last
+how both fall again; none of them makes the timer expire.
 """
 
 
@@ -114,15 +114,26 @@ def test_lone_segments_measured_then_lost(peer: Peer) -> None:
         connection.abort()
 
 
-@connected("SNR-RTO-016", "SNR-RTO-006", to="echo", sack=False, aborted=True)
-def test_lone_segments_back_off_then_measured(connection: Connection) -> None:
-    """Back-off over four timeouts collapses once two segments have been measured again."""
-    _exchange(connection, 0.0)
-    _lose_echo(connection, 4)
-    connection.wait(0.8)
-    for _ in range(2):
-        _exchange(connection, 0.0)
-    _lose_echo(connection, 1)
+BACKED_OFF = ((1, 4, 2), (10, 2, 1))
+"""Segments measured before back-off, timeouts in a row, and segments measured after it."""
+
+
+@case("SNR-RTO-016", "SNR-RTO-006")
+def test_lone_segments_back_off_then_measured(peer: Peer) -> None:
+    """Back-off over several timeouts collapses once a segment or two have been measured again.
+
+    After ten measurements the timeout is at its minimum.
+    """
+    for before, timeouts, after in BACKED_OFF:
+        connection = peer.connect("echo", sack=False)
+        for _ in range(before):
+            _exchange(connection, 0.0)
+        _lose_echo(connection, timeouts)
+        connection.wait(0.8)
+        for _ in range(after):
+            _exchange(connection, 0.0)
+        _lose_echo(connection, 1)
+        connection.abort()
 
 
 @connected("SNR-RTO-013", sack=False)
@@ -139,6 +150,50 @@ def test_repeated_timeouts_ambiguous_acknowledgment(connection: Connection) -> N
     connection.take(await_retransmissions(connection, lost, 2))
     connection.take(await_retransmissions(connection, connection.delivered, 1, seen=True))
     connection.receive(outstanding // connection.segment + 4)
+
+
+@case("SNR-RTO-013")
+def test_lone_segments_lost_one_after_another(peer: Peer) -> None:
+    """Lone segments are lost in turn, once or twice each: their repairs measure nothing.
+
+    Without SACK and timestamps, after no round trip that is a measurement, after one and after two.
+    """
+    for samples, timeouts in ((1, 1), (2, 2), (0, 1)):
+        connection = peer.connect("echo", sack=False)
+        for _ in range(samples):
+            _exchange(connection, 0.0)
+        _lose_echo(connection, timeouts)
+        connection.wait(0.8)
+        _lose_echo(connection, 1)
+        connection.abort()
+
+
+@case("SNR-RTO-013")
+def test_repeated_timeouts_repair_acknowledged(peer: Peer) -> None:
+    """Acknowledgments of all that timeouts and the slow start after them repeat measure nothing.
+
+    Without SACK and timestamps; on one connection each copy is acknowledged for itself, on another
+    those of a round trip together. Then the link fails once more.
+    """
+    for together, rounds in product((False, True), (1, 2)):
+        connection = peer.connect(sack=False)
+        connection.grow(12)
+        lost = connection.delivered
+        connection.discard(0)
+        connection.take(await_retransmissions(connection, lost, 2))
+        for _ in range(rounds):
+            connection.await_round()
+            if together:
+                connection.collect(0)
+                connection.ack()
+                continue
+            for item in [item for item in connection.inbox if item.has_data]:
+                connection.take(item)
+            connection.inbox.clear()
+        connection.await_round()
+        connection.discard(0)
+        await_retransmissions(connection, connection.delivered, 1)
+        connection.abort()
 
 
 @connected("SNR-RTO-014", "SNR-RTO-006", sack=False)

@@ -7,7 +7,7 @@ from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, await_retransmissions
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, RST
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
@@ -51,6 +51,18 @@ def test_gap_echoes_follow_the_left_edge(connection: Connection) -> None:
     connection.ack()
 
 
+@connected("SNR-TS-001", needs=("timestamps",), to="discard", timestamps=True)
+def test_bare_segment_a_tick_older(connection: Connection) -> None:
+    """A segment without data is stamped a tick before the latest; the echo does not go back."""
+    latest = connection.timestamp()
+    for unit, tsval in ((0, latest), (None, latest - 1), (2, latest), (1, latest)):
+        offset, octets = (UNIT, 0) if unit is None else (unit * UNIT, UNIT)
+        payload = pattern(offset, octets)
+        connection.send(payload, flags=ACK, at=offset, tsval=tsval % MODULUS)
+        connection.wait(PAUSE_S)
+    connection.next_offset = 3 * UNIT
+
+
 @connected("SNR-TS-002", "SNR-TS-003", needs=("timestamps",), timestamps=True)
 def test_clock_of_a_connection_that_lasts(connection: Connection) -> None:
     """TSval advances with the time, in the retransmissions of a silent peer's data too."""
@@ -82,6 +94,32 @@ def test_new_data_with_the_oldest_timestamps(connection: Connection) -> None:
         _send(connection, unit + 1)
 
 
+@connected(
+    "SNR-TS-012", needs=("timestamps",), timestamps=True, window_scale=None,
+    window=4 * SEGMENT, syn_window=4 * SEGMENT,
+)  # fmt: skip
+def test_acknowledgments_with_an_old_timestamp(connection: Connection) -> None:
+    """The window is full, and what acknowledges it or widens it has an old timestamp.
+
+    It comes without data, and then with data that is in sequence.
+    """
+    connection.grow(4)
+    before = connection.delivered
+    connection.collect(0)
+    for octets in (0, UNIT):
+        old = (connection.timestamp() - OLD_MS) % MODULUS
+        connection.window = 16 * SEGMENT
+        connection.send_odd(pattern(0, octets), at=0, tsval=old, sack=())
+        connection.wait(connection.rtt / 2 + 0.2)
+        connection.window = 4 * SEGMENT
+    connection.reception.renege(before)
+    connection.ack()
+    connection.collect(connection.rtt)
+    connection.reception.renege(connection.highest)
+    connection.ack()
+    connection.receive_more(6)
+
+
 @case("SNR-TS-006", needs=("timestamps",))
 def test_reset_with_an_old_timestamp_or_none(peer: Peer) -> None:
     """A RST resets the connection whatever its timestamp; data shows whether it did."""
@@ -101,9 +139,31 @@ def test_reset_with_an_old_timestamp_or_none(peer: Peer) -> None:
     to="discard", timestamps=True, tsval=MODULUS - 2500,
 )  # fmt: skip
 def test_timestamp_clock_wraps(connection: Connection) -> None:
-    """Data goes on being accepted when the tester's timestamps pass 2^32."""
-    _send(connection, *range(6))
+    """Data goes on being accepted when the tester's timestamps pass 2^32, and is echoed at zero."""
+    _send(connection, *range(3))
+    connection.wait(max(0.0, 2.6 - 3 * PAUSE_S))
+    for unit, tsval in ((3, 0), (4, 1)):
+        connection.send_odd(pattern(unit * UNIT, UNIT), at=unit * UNIT, tsval=tsval)
+        connection.wait(0.03)
+    connection.wait(PAUSE_S)
+    connection.next_offset = 5 * UNIT
+    _send(connection, 5)
     connection.ack()
+
+
+@connected(
+    "SNR-TS-007", needs=("timestamps",), to="discard", timestamps=True, tsval=MODULUS - OLD_MS
+)
+def test_timestamp_half_the_range_away(connection: Connection) -> None:
+    """New data is stamped exactly half the clock's range after the latest, which is not older."""
+    latest = connection.timestamp()
+    half = (latest + MODULUS // 2) % MODULUS
+    for unit, tsval in enumerate((latest, half)):
+        connection.send(pattern(unit * UNIT, UNIT), flags=ACK | PSH, at=unit * UNIT, tsval=tsval)
+        connection.wait(PAUSE_S)
+    connection.next_offset = 2 * UNIT
+    connection.send(tsval=half)
+    connection.wait(PAUSE_S)
 
 
 @connected(

@@ -95,7 +95,11 @@ def syn_backs_off(flow: Flow, context: Context) -> Findings:
         return
     low, high = context.permitted("ratio", [1.8, 2.5])
     linear, cap = int(context.permitted("linear", 4)), float(context.permitted("cap_s", 60.0))
-    fields = {(s.tcp.seq, s.tcp.flags, s.tcp.mss, s.tcp.window_scale) for s in syns}
+    fields = {
+        (s.tcp.seq, s.tcp.flags, s.tcp.mss, s.tcp.window_scale, s.tcp.sack_permitted,
+         s.tcp.tsval is not None)
+        for s in syns
+    }  # fmt: skip
     first = syns[1].time - syns[0].time
     in_time = lasted(context, first, 1.0) and first <= 3.0 + COARSE_TICK_S
     same = len(fields) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, URG, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
+    DAYTIME_PORT,
     LONGEST_DELAY_S,
     acknowledging,
     answer_within,
@@ -30,9 +32,6 @@ from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 ECHO_PORT = 7
 """RFC 862."""
 
-DAYTIME_PORT = 13
-"""RFC 867; what the service does is in the statement's item ``daytime``."""
-
 
 @checker("SNR-CON-010")
 def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
@@ -43,7 +42,7 @@ def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
     if reset is None or lifetime.established is None:
         return
     number = reset.packet.number
-    if _closed(lifetime, number):
+    if _closed(flow, lifetime, number):
         return
     earlier = any(item.outgoing and item.number < number for item in flow.resets)
     if number < lifetime.established.packet.number or earlier:
@@ -63,14 +62,23 @@ def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
         yield context.holds("a RST at the next expected octet reset the connection", reset)
 
 
-def _closed(lifetime: Lifetime, number: int) -> bool:
-    """Whether the IUT's FIN had been acknowledged when a packet came.
+def _last(flow: Flow, lifetime: Lifetime) -> float:
+    """Number of the packet until which every state has the rules of ESTABLISHED.
 
-    Until then every state has the rules of ESTABLISHED; afterwards the IUT has no connection any
-    more, or lingers, where stacks keep less of it.
+    When its FIN is acknowledged the IUT has no connection any more, or lingers, where stacks keep
+    less of it; but the daytime service reads on in FIN-WAIT-2, until the tester's FIN.
     """
-    acked = lifetime.own_fin_acked
-    return acked is not None and acked.packet.number < number
+    acked, fin = lifetime.own_fin_acked, lifetime.fin
+    if acked is None:
+        return math.inf
+    if flow.iut[1] != DAYTIME_PORT or not lifetime.iut_closed_first:
+        return acked.packet.number
+    return math.inf if fin is None else max(acked.packet.number, fin.packet.number)
+
+
+def _closed(flow: Flow, lifetime: Lifetime, number: int) -> bool:
+    """Whether a packet came when not every rule of ESTABLISHED held any more, see :func:`_last`."""
+    return _last(flow, lifetime) < number
 
 
 def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Reply]]:
@@ -83,7 +91,7 @@ def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Repl
     if offer is None or not replies:
         return
     for packet in flow.resets:
-        if packet.outgoing or _closed(lifetime, packet.number):
+        if packet.outgoing or _closed(flow, lifetime, packet.number):
             return
         reset = Segment(packet)
         latest = latest_before(flow, packet.number)
@@ -139,6 +147,7 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
     """A RST outside the window has no effect (RFC 9293 section 3.10.7.4)."""
     # Exercised by such a RST, once data follows it.
     fin = context.prepared.lifetime.fin
+    yield from _at_last_acknowledgment(flow, context)
     for reset, offset, reply in _resets(flow, context.prepared.lifetime):
         if fin is not None and offset == fin.end - 1 and fin.packet.number < reset.packet.number:
             continue
@@ -157,6 +166,47 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
                 yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
             yield from _survives(flow, context, reset, "a RST outside its window")
             return
+        if offset < reply.window_edge:
+            return  # what follows may be its effect
+
+
+@checker("SNR-CON-044")
+def edge_is_outside_the_window(flow: Flow, context: Context) -> Findings:
+    """A RST at the right edge is outside the window (RFC 9293 section 3.10.7.4)."""
+    # Exercised by the first such RST on a connection without scaling.
+    if flow.handshake.window_scale:
+        return
+    for reset, offset, reply in _resets(flow, context.prepared.lifetime):
+        if offset != reply.window_edge or offset == reply.ack:
+            continue
+        answer = leaving_after(flow, reset, flow.reaction, lambda s: not s.tcp.length)
+        if answer is not None:
+            sentence = "a RST at the right edge of the window was answered"
+            actual = f"a segment with flags {answer.tcp.flag_names}"
+            yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
+        yield from _survives(flow, context, reset, "a RST at the right edge of the window")
+        return
+
+
+def _at_last_acknowledgment(flow: Flow, context: Context) -> Findings:
+    """A RST below data in sequence whose acknowledgment is delayed, at the last one sent.
+
+    Whether that RST was answered the delayed acknowledgment hides.
+    """
+    offer = flow.handshake.offer
+    for packet in flow.resets[:1]:
+        latest = latest_before(flow, packet.number)
+        known = next((r for r in flow.replies if latest and r.packet is latest.packet), None)
+        if packet.outgoing or known is None or offer is None:
+            return
+        reset = Segment(packet)
+        at = nearest(reset.tcp.seq - offer.seq - 1, known.ack)
+        first, last = known.packet.number, packet.number
+        since = [a for a in flow.arrivals if first < a.packet.number < last]
+        fits = all(a.in_order and a.end <= a.window_edge and not a.fin for a in since)
+        if since and fits and at == known.ack == since[0].start:
+            what = "a RST below the data that had just arrived"
+            yield from _survives(flow, context, reset, what)
 
 
 def _challenged(
@@ -164,6 +214,11 @@ def _challenged(
 ) -> Findings:
     longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
     answer = leaving_after(flow, odd, longest, lambda s: not s.tcp.flags & SYN)
+    number = odd.packet.number
+    others = (p for p in flow.resets if not p.outgoing and p.number > number)
+    another = next(others, None)
+    if another is not None and another.time <= (answer.time if answer else odd.time + longest):
+        return  # another RST came before an answer
     wanted = "an acknowledgment"
     if answer is not None:
         same = known is None or answer.tcp.ack == known.tcp.ack
@@ -216,10 +271,8 @@ def syn_is_challenged(flow: Flow, context: Context) -> Findings:
     if flow.handshake.iut_opens or lifetime.established is None or not flow.replies:
         return
     begin = lifetime.established.packet.number
-    ends = [
-        item.packet.number for item in (lifetime.own_fin_acked, lifetime.reset) if item is not None
-    ]
-    until = min(ends, default=float("inf"))
+    reset = lifetime.reset
+    until = min(_last(flow, lifetime), math.inf if reset is None else reset.packet.number)
     for item in flow.arriving:
         if begin < item.packet.number < until and item.tcp.flags & SYN:
             yield from _challenged(flow, context, item, None, "a SYN on an open connection")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rfc_5681
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
@@ -66,15 +67,17 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
     """The third duplicate causes a fast retransmit (RFC 5681 section 3.2 steps 2 and 3)."""
     # Exercised by every third duplicate outside recovery and above recover.
     needs_sack = flow.handshake.sack and context.permitted("dupacks_need_sack", False)
+    plain = follows_rfc_5681(context) and not flow.handshake.sack
     for m in context.prepared.moments:
         ack = m.ack
         if ack.beyond:
             # Whether the sender took it or not, what it takes for duplicates is unknown now.
             return
         reported = needs_sack and not context.ics.get("rack", True) and _third_report(m)
-        if not m.open or not ((m.third and m.pure) or reported):
+        if not m.opened(plain=plain) or not ((m.third and (m.pure or plain)) or reported):
             continue
-        if context.permitted("adaptive_threshold", False) and (m.reordered or m.recover >= 0):
+        later = m.recover >= 0 and not plain
+        if context.permitted("adaptive_threshold", False) and (m.reordered or later):
             continue
         if ack.window < min(flow.segment, flow.mss):
             continue  # the window has closed, or moved back, over what would leave again
@@ -133,7 +136,7 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
         sentence = f"pacing or a busy bed could have kept the retransmission back for {waited}"
         yield context.unclear(sentence, first, ack)
     elif first is None or took == "late":
-        if flow.last_time < ack.time + REACTION_S and not ack.responses:
+        if flow.horizon < ack.time + REACTION_S and not ack.responses:
             return
         if first is None and _arrived_meanwhile(flow, context, m):
             return
@@ -263,11 +266,13 @@ def _last_news(flow: Flow, ack: Ack) -> float:
 @checker("SNR-FR-004")
 def window_update_is_no_duplicate(flow: Flow, context: Context) -> Findings:
     """A window update is not counted as a duplicate (RFC 5681 section 2, condition e)."""
-    # Exercised by repeated acknowledgments, at least one of which raises the window.
+    # Exercised by repeated acknowledgments, at least one of which offers another window.
     windows: dict[Ack, bool] = {}
     last = -1
+    plain = follows_rfc_5681(context)
     for ack in flow.acks:
-        windows[ack] = not ack.tcp.length and 0 <= last < ack.window
+        other = last < ack.window or (plain and last > ack.window)
+        windows[ack] = not ack.tcp.length and last >= 0 and other
         if ack.acceptable:
             last = ack.window
     yield from _not_counted(flow, context, lambda ack: windows[ack], "window update")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.tcp.checkers.closing import DAYTIME_PORT, ECHO_PORT
+from bentpipe_conformance.protocols.tcp.checkers.closing import ECHO_PORT
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, SYN
+from bentpipe_conformance.protocols.tcp.replay.answers import DAYTIME_PORT
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset
@@ -92,6 +93,9 @@ def service_closes(flow: Flow, context: Context) -> Findings:
     busy += [a.time for a in flow.acks if a.packet.number >= since and a.window_edge <= a.max]
     busy += [sent.time for sent in flow.sent if sent.packet.number > since]
     start = max([start, *busy])
+    last = next((a for a in reversed(flow.acks) if a.acceptable), None)
+    if last is not None and last.window_edge <= last.max:
+        return
     if flow.horizon - start > patience + flow.reaction:
         sentence = f"no FIN was sent in {flow.horizon - start:.1f} s"
         expected = f"a FIN within {patience:.0f} s, the service having ended its stream"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from bentpipe_reference.common.ranges import Range
+from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, timer_expiries
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
@@ -49,13 +50,20 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
 
 
 def _retransmission(context: Context, ack: Ack) -> Sent | None:
-    """A retransmission that ``ack`` caused and no timer explains."""
-    repeats = [context.prepared.scoreboard.repeat_of.get(sent) for sent in ack.responses]
-    sure = (
-        r.sent for r in repeats
-        if r and not r.forgiven and not (r.timer and r.sent.since_arrival > AT_ONCE_S)
-    )  # fmt: skip
-    return next(sure, None)
+    """A retransmission that ``ack`` caused and nothing else explains.
+
+    Something else may be a timer, a probe, or RACK's timer for what was sent before a segment that
+    has been delivered (RFC 8985 section 6.2 step 5).
+    """
+    rack = context.ics.get("rack", True)
+    for sent in ack.responses:
+        repeat = context.prepared.scoreboard.repeat_of.get(sent)
+        if repeat is None or repeat.forgiven or may_be_tail_probe(sent, context.ics):
+            continue
+        by_timer = repeat.timer or (rack and repeat.delivered_later)
+        if not (by_timer and sent.since_arrival > AT_ONCE_S):
+            return sent
+    return None
 
 
 def _reset(flow: Flow, ack: Ack) -> bool:
@@ -69,7 +77,7 @@ def _reset(flow: Flow, ack: Ack) -> bool:
 def _stalled(flow: Flow, context: Context, ack: Ack) -> bool:
     """Whether the sender said nothing more although data stayed outstanding for long."""
     patience = SILENCE_S + 12 * context.prepared.scoreboard.rtt
-    if not ack.flight or flow.last_time - ack.time < patience:
+    if ack.max <= max(ack.una, ack.ack) or flow.horizon - ack.time < patience:
         return False
     if any(later.advance and later.time > ack.time for later in flow.acks):
         return False
@@ -161,17 +169,53 @@ def blocks_not_negotiated_are_ignored(flow: Flow, context: Context) -> Findings:
         yield from _all_harmless(flow, context, named)
 
 
+def _forgotten_after_timeouts(flow: Flow, context: Context) -> Findings:
+    """A timeout makes the sender forget what was reported before it (RFC 2018 section 8).
+
+    Who keeps it has to find out that the receiver has reneged when the acknowledgment stops there
+    (RFC 6675 section 5.1): either way that leaves before anything else.
+    """
+    timeouts = {item.sent for item in timer_expiries(context) if item.certain}
+    timeout: Sent | None = None
+    earlier, since = RangeSet(), RangeSet()
+    for event in flow.events:
+        if isinstance(event, Sent):
+            if event in timeouts:
+                timeout, earlier, since = event, RangeSet(event.sacked), RangeSet()
+            if event.retransmission:
+                since.add(event.start, event.end)
+        elif isinstance(event, Ack) and timeout is not None and event.acceptable and event.advance:
+            una, first = event.ack, event.responses[:1]
+            if una >= timeout.max:
+                timeout = None
+            elif first and not event.blocks and earlier.overlap(una, una + 1):
+                if since.overlap(una, una + 1):
+                    continue
+                yield judged(
+                    context,
+                    first[0].start == una,
+                    f"the acknowledgment stopped at offset {una}, reported held before a timeout",
+                    first[0],
+                    event,
+                    timeout,
+                    expected=f"offset {una} first",
+                    actual=first[0].span,
+                )
+
+
 @checker("SNR-SAK-011")
 def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
     """Data reported held is kept until acknowledged (RFC 2018 sections 5 and 8)."""
     # Exercised when the cumulative acknowledgment stops at data that had been reported held.
     if not flow.handshake.sack:
         return
+    if acts_at_once(context.ics) and not context.ics.get("rack", True):
+        yield from _forgotten_after_timeouts(flow, context)
     round_trips = context.permitted("patience_rtts") * minimum_rtt(flow)
     patience = max(context.permitted("patience_s"), round_trips)
     original: dict[int, bytes] = {}
     timeouts = [e.first.time for e in context.prepared.episodes if not e.fast]
-    last = flow.last_time
+    last = flow.horizon
     for index, event in enumerate(flow.events):
         if isinstance(event, Sent) and not event.retransmission:
             original[event.start] = event.tcp.payload

@@ -6,7 +6,7 @@ import math
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
-from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
+from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT, scale_unit
 from bentpipe_conformance.protocols.tcp.codec import ACK
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
@@ -34,12 +34,6 @@ def _least(flow: Flow, widest: int) -> int:
     return min(mss - (_TIMESTAMPS if flow.handshake.timestamps else 0), widest // 2)
 
 
-def _unit(flow: Flow) -> int:
-    """Octets of one unit of the IUT's window field."""
-    answer = flow.handshake.answer
-    return 1 << (answer.window_scale or 0 if answer and flow.handshake.window_scale else 0)
-
-
 @checker("SNR-RCV-021")
 def no_silly_window(flow: Flow, context: Context) -> Findings:
     """No silly window is offered (RFC 9293 section 3.8.6.2.2, MUST-39)."""
@@ -55,8 +49,8 @@ def no_silly_window(flow: Flow, context: Context) -> Findings:
             return  # nothing can follow the peer's FIN, whatever is offered
         least = _least(flow, widest)
         offer = offer or reply
-        if reply.window_edge >= edge + _unit(flow):
-            if reply.window + _unit(flow) <= least:
+        if reply.window_edge >= edge + scale_unit(flow):
+            if reply.window + scale_unit(flow) <= least:
                 moved = reply.window_edge - edge
                 sentence = f"the window grew by {moved} octets to {reply.window}"
                 expected = f"a window that stays as it is until it can grow to {least}"

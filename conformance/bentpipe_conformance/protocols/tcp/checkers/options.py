@@ -90,8 +90,19 @@ def window_scale_only_if_offered(flow: Flow, context: Context) -> Findings:
 @checker("SNR-OPT-003")
 def timestamps_only_if_offered(flow: Flow, context: Context) -> Findings:
     """Timestamps are sent only if the SYN carries them (RFC 7323 section 3.2)."""
-    # Exercised by every SYN without Timestamps that is answered.
+    # Exercised by every SYN without Timestamps that is answered; the SYN-ACK's answer counts too.
     yield from _only_if_offered(flow, context, "tsval", "Timestamps", "them")
+    handshake, since = flow.handshake, flow.handshake.established
+    if not handshake.iut_opens or handshake.offered("tsval") or since is None:
+        return
+    later = [s for s in flow.leaving if s.time > since + flow.reaction and not s.tcp.flags & SYN]
+    wrong = next((s for s in later if s.tcp.tsval is not None), None)
+    if wrong is not None:
+        sentence = "a segment carries Timestamps though the SYN-ACK does not"
+        expected = "no Timestamps after the handshake"
+        yield context.violated(sentence, wrong, expected=expected, actual="Timestamps")
+    elif later:
+        yield context.holds("no segment carries Timestamps after a SYN-ACK without", later[0])
 
 
 @checker("SNR-OPT-004")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
+    DAYTIME_PORT,
     LONGEST_DELAY_S,
     Answer,
     acknowledging,
@@ -18,8 +20,10 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     refusals,
     still_receiving,
 )
-from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
+from bentpipe_conformance.protocols.tcp.replay.direction import older
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.stream import read_stream
 
@@ -193,9 +197,40 @@ def beyond_window_is_answered(flow: Flow, context: Context) -> Findings:
 @checker("SNR-RCV-016")
 def beyond_window_is_refused(flow: Flow, context: Context) -> Findings:
     """Data beyond the window is not accepted (RFC 9293 section 3.10.7.4)."""
-    # Exercised by every segment far beyond the offered window that is answered.
+    # Exercised by every segment that is answered and lies far beyond the offered window, or, where
+    # its edge is claimed to be exact, at the edge or behind it while the offer is up to date.
     expected = "nothing accepted beyond the offered window"
-    yield from never_accepted(flow, context, _beyond, "beyond the window", expected)
+    exact = _exactly_beyond(flow) if context.ics.get("exact_edge") else set()
+    yield from never_accepted(
+        flow, context, lambda a: _beyond(a) or a in exact, "beyond the window", expected
+    )
+
+
+def _exactly_beyond(flow: Flow) -> set[Arrival]:
+    """Segments beyond a window that is as wide as ever and whose latest offer is up to date.
+
+    Everything has been acknowledged, so that the receiver has learned nothing since. A scaled
+    window may be rounded.
+    """
+    found: set[Arrival] = set()
+    latest: Reply | None = None
+    unit = scale_unit(flow)
+    for event in flow.events:
+        if isinstance(event, Reply):
+            latest = event
+        elif isinstance(event, Arrival) and latest is not None:
+            fresh = latest.ack == event.expected and latest.last_arrival is not None
+            fresh = fresh and latest.window >= event.widest_window
+            sure = fresh and not event.may_be_stale and not event.lacks_timestamp
+            if sure and event.start >= event.window_edge + unit - 1:
+                found.add(event)
+    return found
+
+
+def scale_unit(flow: Flow) -> int:
+    """Octets of one unit of the IUT's window field."""
+    answer = flow.handshake.answer
+    return 1 << (answer.window_scale or 0 if answer and flow.handshake.window_scale else 0)
 
 
 @checker("SNR-RCV-017")
@@ -214,9 +249,12 @@ def right_edge_stays(flow: Flow, context: Context) -> Findings:
             actual = f"{again.tcp.window} octets"
             yield context.violated(sentence, again, first, expected=expected, actual=actual)
             return
-    edge, offer = 0, None
+    # What a SYN offers counts too; only its rounding may be lost.
+    edge: int = answer.window
+    offer: Segment | None = Segment(flow.handshake.iut) if flow.handshake.iut else None
     for event in flow.events:
-        if event.tcp.flags & FIN:
+        # Data is still received behind the own FIN, but not every user reads on.
+        if event.tcp.flags & FIN and (isinstance(event, Arrival) or flow.iut[1] != DAYTIME_PORT):
             return
         if not isinstance(event, Reply):
             continue
@@ -288,3 +326,67 @@ def data_beyond_the_fin_is_ignored(flow: Flow, context: Context) -> Findings:
             beyond = None
         elif isinstance(event, Arrival) and taken and event.start >= end and event.payload:
             beyond = event
+
+
+@checker("SNR-RCV-029")
+def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -> Findings:
+    """An unacceptable segment without data is acknowledged (RFC 9293 section 3.10.7.4)."""
+    # Exercised by every segment without data below the window or far beyond it, and by old data
+    # once the IUT has sent a FIN, a second after the one before; timestamps are right.
+    lifetime, offer, first = context.prepared.lifetime, flow.handshake.offer, flow.handshake.iut
+    if offer is None or first is None or flow.handshake.answer is None:
+        return
+    apart = float(context.permitted("apart_s", 1.0))
+    over = lifetime.over or math.inf
+    own_fin = lifetime.own_fin.packet.number if lifetime.own_fin else math.inf
+    arrivals = {item.packet.number: item for item in flow.arrivals}
+    replies = iter(flow.replies)
+    following = next(replies, None)
+    ack, edge = 0, flow.handshake.answer.window
+    begin: float = first.number
+    if flow.handshake.iut_opens:
+        begin = lifetime.established.packet.number if lifetime.established else math.inf
+    newest: int | None = None
+    before = -math.inf
+    for item in flow.arriving:
+        tcp, number = item.tcp, item.packet.number
+        while following is not None and following.packet.number < number:
+            ack = max(ack, following.ack)
+            edge = max(edge, following.window_edge)
+            following = next(replies, None)
+        stale = newest is not None and tcp.tsval is not None and older(tcp.tsval, newest)
+        newest = newest if stale else tcp.tsval
+        if number > min(over, flow.first_reset):
+            return
+        lingers = lifetime.time_wait is not None and item.time >= lifetime.time_wait
+        if lingers or number <= begin:
+            continue
+        at = nearest(tcp.seq - offer.seq - 1, ack)
+        arrival = arrivals.get(number)
+        old = arrival is not None and arrival.duplicate and number > own_fin
+        if (tcp.length and not old) or tcp.flags & (ACK | SYN | RST | FIN) != ACK:
+            continue
+        beyond = at > ack + _LONGEST_WINDOWS * max(edge - ack, widest_offer(flow))
+        below = at + tcp.length <= ack if tcp.length else at < ack
+        if not (below or beyond):
+            continue
+        waited, before = item.time - before, item.time
+        if stale or waited < apart or (flow.handshake.timestamps and tcp.tsval is None):
+            continue
+        answer = leaving_after(flow, item, LONGEST_DELAY_S + flow.reaction, lambda _: True)
+        where = "beyond" if beyond else "below"
+        what = f"a segment with {tcp.length} octets {where} the window"
+        if answer is not None and answer.tcp.flags & SYN:
+            continue  # that may have been due
+        if answer is not None:
+            yield context.holds(f"{what} was answered", answer, item)
+        elif flow.horizon - item.time > LONGEST_DELAY_S + flow.reaction:
+            sentence = f"{what} was not answered"
+            yield context.violated(sentence, item, expected="an acknowledgment", actual="none")
+            return
+
+
+def widest_offer(flow: Flow) -> int:
+    """The widest window that the IUT ever offered, octets."""
+    answer = flow.handshake.answer
+    return max([item.window for item in flow.replies] + [answer.window if answer else 0])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from bentpipe_reference.common.ranges import RangeSet
+
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.context import HasPacket
 from bentpipe_conformance.engine.finding import Finding
@@ -104,6 +106,8 @@ def timeout_of_at_least_a_second(_flow: Flow, context: Context) -> Findings:
         # The first of a row may have been a tail loss probe, which doubles nothing (RFC 8985 7.3).
         part, share = ("the interval", 1) if tlp else ("half the interval", 2)
         bound = expiry.since_progress if first else (expiry.interval or 0.0) / share
+        if first and context.permitted("from_transmission", False):
+            bound = max(bound, expiry.since_transmission)
         reason = "by the last progress" if first else f"by {part} between timeouts"
         what = f"the retransmission timeout, {reason}, is at most"
         yield _at_least(context, bound, minimum, what, expiry.sent)
@@ -199,6 +203,8 @@ def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Findings
         if sent.transmission > 2 or sent.sacked or sent.duplicates or progress.max <= sent.start:
             continue
         waited = expiry.since_progress
+        if context.permitted("from_transmission", False):
+            waited = max(waited, expiry.since_transmission)
         sentence = f"the timer expired {waited:.3f} s after an acknowledgment of new data"
         yield _no_sooner(context, waited, expiry.rtt, sentence, sent, progress)
 
@@ -266,21 +272,33 @@ def _silence(
     yield context.violated(sentence, *where, expected=expected, actual="silence")
 
 
+def _expired_after(expiry: Expiry) -> float | None:
+    """The timeout that has expired: of a lone segment the first shows it, of others the second."""
+    alone = min(expiry.since_transmission, expiry.since_progress)
+    return alone if expiry.head and expiry.tail else expiry.interval
+
+
 @checker("SNR-RTO-013")
 def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Findings:
     """Back-off lasts until a valid measurement (RFC 6298 sections 3 and 5)."""
-    # Exercised by a timeout after repeated timeouts and one acknowledgment of what they repeated.
+    # Exercised by a timeout after others and acknowledgments of nothing but what they repeated.
     # Twice the last interval is the timeout then in force.
     if flow.handshake.timestamps:
         return
     expiries = {item.sent: item for item in timer_expiries(context)}
     row: Expiry | None = None
     kept: tuple[Ack, float] | None = None
+    again = RangeSet()
     for event in flow.events:
+        if isinstance(event, Sent) and event.retransmission:
+            again.add(event.start, event.end)
         if isinstance(event, Ack) and event.acceptable:
             if event.advance:
-                ambiguous = row is not None and row.interval and event.ack <= row.sent.end
-                kept = (event, 2 * (row.interval or 0.0)) if row and ambiguous else None
+                ambiguous = again.covers(event.una, event.ack)
+                if row is not None and ambiguous and (before := _expired_after(row)):
+                    kept = event, 2 * before
+                elif kept is not None:
+                    kept = (event, kept[1]) if ambiguous else None
                 row = None
             if event.newly_sacked:
                 kept = None

@@ -12,8 +12,10 @@ from itertools import accumulate
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
+from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
@@ -27,7 +29,9 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     data_waited,
     largest_segment,
     last_before_reports,
+    latest,
     may_be_last,
+    may_have_been_full,
     more_waited,
     short_of_data,
 )
@@ -259,8 +263,10 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
 @checker("SNR-SS-004")
 def restart_after_idleness(flow: Flow, context: Context) -> Findings:
     """After idleness the initial window applies again (RFC 5681 section 4.1)."""
-    # Exercised by a burst after idleness of a sender whose flight had outgrown the window.
+    # Exercised by a burst after idleness of a sender whose flight had outgrown the window, or whose
+    # window a loss had made smaller.
     allowed = largest_initial_window(flow, context)
+    yield from exceeded(flow, context, Phase.RESTART)
     trips = RoundTrips(flow)
     largest = 0
     restart: Sent | None = None
@@ -270,6 +276,8 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
         if isinstance(event, Ack) and event.acceptable and event.advance:
             trips.acknowledged(event)
             answered, progressed = True, event.time
+        elif isinstance(event, Ack) and event.duplicates >= DUPLICATE_THRESHOLD:
+            answered = True
         elif isinstance(event, Sent):
             progressed = progressed if event.flight else event.time
             trips.sent(event)
@@ -279,7 +287,9 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
                 idle_for = f"{event.since_sent:.1f} s"
             if _may_be_probe(flow, event, progressed, trips.smallest):
                 continue
-            if restart is not None and not answered and event.end - restart.start > allowed:
+            # Each of two duplicates may send a segment (RFC 3042 section 2).
+            octets = event.end - event.duplicates * largest_segment(flow)
+            if restart is not None and not answered and octets - restart.start > allowed:
                 octets = event.end - restart.start
                 sentence = f"{octets} octets left at once after a silence of {idle_for}"
                 yield at_most(context, octets, allowed, sentence, event, restart)
@@ -344,6 +354,7 @@ def _segments(flow: Flow, last: Sent) -> int:
 def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Findings:
     """After recovery the window grows as in congestion avoidance (RFC 5681 section 3.1)."""
     # Exercised by three round trips without loss after a recovery phase.
+    yield from exceeded(flow, context, Phase.AVOIDANCE)
     share, factor = _algorithm(context)
     segment = largest_segment(flow)
     for episode in context.prepared.episodes:
@@ -382,14 +393,20 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
 def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
     """Slow start after a timeout ends at ssthresh (RFC 5681 section 3.1, equation 4)."""
     # Exercised by two round trips after slow start should have ended.
+    yield from exceeded(flow, context, Phase.REPAIRED)
     share, factor = _algorithm(context)
     segment = largest_segment(flow)
     # Round trips may be shorter after the timeout than all before it: the queue has drained.
     rtt = minimum_rtt(flow)
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
-        if short_of_data(flow, aftermath.expiry.sent):
+        before = aftermath.expiry.sent
+        if short_of_data(flow, before) or may_have_been_full(flow, before):
             continue
-        threshold = max(share * aftermath.expiry.flight, 2 * segment)
+        flight = aftermath.expiry.flight
+        if context.permitted("halves_window", False):
+            earlier = (s.outstanding for s in flow.sent if s.time < before.time)
+            flight = max(earlier, default=flight)
+        threshold = max(share * flight, 2 * segment)
         crossed: float | None = None
         exercised = False
         for step in aftermath.steps:
@@ -432,6 +449,9 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Findings:
             continue
         if needed > reached.ack.max and not data_waited(flow, reached.ack):
             continue
+        last = latest(flow, reached.ack)
+        if last is not None and may_be_last(flow, last):
+            continue  # a full buffer, not the window, may have ended the flight
         yield judged(
             context,
             reached.pipe >= 0.75 * target * segment,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, timer_expiries
+from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded
+from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
@@ -86,6 +88,7 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
 def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
     """Slow start follows a timeout (RFC 5681 section 3.1)."""
     # Exercised by data that an acknowledgment clocks out after a timeout.
+    yield from exceeded(flow, context, Phase.REPAIR)
     segment = largest_segment(flow)
     unlimited = context.ics.get("byte_counting", "unlimited") == "unlimited"
     counted = context.permitted("counts", "octets") == "octets"

@@ -264,3 +264,36 @@ def echo_without_acknowledgment_is_zero(flow: Flow, context: Context) -> Finding
             continue
         sentence = f"TSecr is {echoed} in a segment with flags {item.tcp.flag_names}"
         yield judged(context, echoed == 0, sentence, item, expected="zero", actual=str(echoed))
+
+
+@checker("SNR-TS-012")
+def acknowledgment_with_an_old_timestamp_is_ignored(flow: Flow, context: Context) -> Findings:
+    """An old timestamp keeps an acknowledgment from counting (RFC 7323 section 5.3 rule R1)."""
+    # Exercised by such a segment that would let out more than the window does, or acknowledges new
+    # data; what had been offered before is used up.
+    if not flow.handshake.timestamps:
+        return
+    for ack in flow.acks:
+        number, tsval = ack.packet.number, ack.tcp.tsval
+        known = next((r for r in reversed(flow.replies) if r.packet.number < number), None)
+        if not ack.rejected or ack.beyond or tsval is None or known is None:
+            continue
+        if not all(older(tsval, echo) for echo in known.echoes):
+            continue
+        again = next((s for s in flow.arriving if s.packet.number > number), None)
+        until = flow.horizon if again is None else again.time
+        sent = next((s for s in flow.sent if s.packet.number > number), None)
+        used = ack.max + min(flow.segment, flow.mss) > max(
+            (a.window_edge for a in flow.acks if a.packet.number < number and a.acceptable),
+            default=0,
+        )
+        if not used or ack.window_edge <= ack.max:
+            continue
+        early = sent is not None and sent.time <= until and sent.end > sent.window_edge + 1
+        if early and sent is not None:
+            sentence = f"an acknowledgment with an old timestamp let out {sent.span}"
+            expected = f"nothing beyond offset {sent.window_edge}"
+            yield context.violated(sentence, sent, ack, expected=expected, actual=sent.span)
+            return
+        if until > ack.time + flow.reaction:
+            yield context.holds("an acknowledgment with an old timestamp let nothing out", ack)

@@ -113,10 +113,10 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         if aftermath.expiry.sent in interrupting:
             continue  # ssthresh is "no more than" half of the flight: the recovery has lowered it
-        target = aftermath.expiry.flight // 2 // segment
+        target = max(aftermath.expiry.flight // 2 // segment, 2) * segment
         for reaction in aftermath.reactions:
             ack = reaction.ack
-            wanted = (min(1 + reaction.acks, max(target, 2)) - slack) * segment
+            wanted = min(segment + reaction.growth, target) - slack * segment
             waiting = aftermath.recover - ack.ack >= wanted
             if wanted <= 0 or not waiting or ack.window_edge - ack.ack < wanted or ack.may_refuse:
                 continue

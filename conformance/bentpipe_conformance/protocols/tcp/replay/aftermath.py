@@ -53,12 +53,15 @@ class Reaction:
         reach: octets from the acknowledgment to the next to be sent. A sender without SetPipe
             counts them all, held or not (RFC 5681 section 2, FlightSize).
         acks: acknowledgments of new data since the timeout, this one included.
+        growth: octets by which they let slow start open the window: what each acknowledges, a
+            segment at most (RFC 5681 section 3.1).
     """
 
     ack: Ack
     pipe: int
     reach: int
     acks: int
+    growth: int
 
 
 @dataclass(slots=True, eq=False)
@@ -88,7 +91,7 @@ class _Account:
         self._log = [sent]
         self._late = RangeSet(((sent.start, sent.end),))
         self._held = RangeSet(sent.sacked)
-        self._delivered = self._acks = self._duplicates = 0
+        self._delivered = self._acks = self._growth = self._duplicates = 0
         self._open: Ack | None = None
         self._spurious = False
 
@@ -128,8 +131,8 @@ class _Account:
     def settle(self) -> None:
         """Everything the last acknowledgment clocked out has left."""
         if self._open is not None:
-            reaction = Reaction(self._open, self._pipe(self._since), self._reach(), self._acks)
-            self.aftermath.reactions.append(reaction)
+            what = self._pipe(self._since), self._reach(), self._acks, self._growth
+            self.aftermath.reactions.append(Reaction(self._open, *what))
             self._open = None
 
     def acknowledged(self, ack: Ack) -> bool:
@@ -164,6 +167,7 @@ class _Account:
             self._held.remove_below(ack.ack)
             self._duplicates = 0
             self._acks += 1
+            self._growth += min(ack.advance, self._segment)
             self._open = ack
         elif ack.duplicate and not ack.newly_sacked:
             # Without blocks a duplicate reports one more segment received.

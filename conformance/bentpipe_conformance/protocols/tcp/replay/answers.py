@@ -14,6 +14,9 @@ from bentpipe_conformance.protocols.tcp.replay.order import count_through
 LONGEST_DELAY_S = 0.5
 """RFC 9293 section 3.8.6.3: an acknowledgment is never delayed longer."""
 
+DAYTIME_PORT = 13
+"""RFC 867; what the service does is in the statement's item ``daytime``."""
+
 _TIMED_S = 0.03
 """A delay above this was timed: the shortest delayed-ACK timer in use is 40 ms (Linux)."""
 
@@ -88,9 +91,12 @@ def still_receiving(flow: Flow, *, fins: bool = False) -> list[Arrival]:
     With ``fins`` also those that carry a FIN alone.
 
     Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
-    receiver is in the state ESTABLISHED or CLOSE-WAIT.
+    receiver is in the state ESTABLISHED or CLOSE-WAIT. The daytime service reads on in FIN-WAIT,
+    until the tester's FIN.
     """
     closing = [sent.packet for sent in flow.sent if sent.fin]
+    if flow.iut[1] == DAYTIME_PORT and closing:
+        closing = [item.packet for item in flow.arrivals if item.fin]
     end = min((packet.number for packet in (*closing[:1], *flow.resets[:1])), default=math.inf)
     return [item for item in flow.arrivals if (item.payload or fins) and item.packet.number < end]
 

@@ -22,5 +22,8 @@ class Direction:
 
 
 def older(value: int, other: int) -> bool:
-    """Whether a 32-bit timestamp lies before another (RFC 7323 section 5.2, modular)."""
-    return (value - other) % MODULUS >= MODULUS >> 1
+    """Whether a 32-bit timestamp lies before another (RFC 7323 section 5.2, modular).
+
+    Neither is before the other when they are half the range apart.
+    """
+    return 0 < (other - value) % MODULUS < MODULUS >> 1

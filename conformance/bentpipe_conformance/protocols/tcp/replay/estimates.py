@@ -92,6 +92,11 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
     opened = [item for item in flow.leaving if item.tcp.flags & SYN]
     if len(opened) == 1 and flow.handshake.established is not None:
         variants.sample(flow.handshake.established - opened[0].time, handshake=True)
+    elif flow.handshake.established is not None and flow.handshake.timestamps:
+        answer = next(item for item in flow.arriving if item.time == flow.handshake.established)
+        for item in opened:
+            if item.tcp.tsval == answer.tcp.tsecr:
+                variants.sample(answer.time - item.time, handshake=True, again=True)
     found: dict[Sent, Estimate] = {}
     sent_at: dict[int, float] = {}
     stamped: dict[int, float] = {}

@@ -30,8 +30,8 @@ Ends = tuple[tuple[str, int], tuple[str, int]]
 """(address, port) of the tester and of the implementation."""
 
 GIVEN_UP_S = 10.0
-"""A SYN-ACK with another number this long after the last belongs to another connection: the first
-was given up in SYN-RECEIVED."""
+"""A SYN-ACK with another number this long after the first belongs to another connection: the one
+before was given up in SYN-RECEIVED, perhaps soon after a copy of the SYN had been answered."""
 
 REACTION_S = 0.02
 """A segment that leaves within this time of an arrival counts as caused by it; later, as timed.
@@ -69,6 +69,16 @@ class Freedom(Enum):
     RUNS_SHORT = "has less than a segment waiting, which Nagle's rule holds (section 3.7.4)"
 
 
+class Habit(Enum):
+    """What an implementation is known to do against the text: a reading of known deviations."""
+
+    KEEPS_WIDER_WINDOWS = "keeps-wider-windows"
+    """A window counts with a new acknowledgment, a newer segment, or when it is wider or zero;
+    everything else that repeats an acknowledgment is a duplicate (Linux, tcp_may_update_window)."""
+    COUNTS_OLD_TIMESTAMPS = "counts-old-timestamps"
+    """A bare duplicate is one whatever its timestamp (Linux, tcp_disordered_ack)."""
+
+
 @dataclass(slots=True, eq=False)
 class Flow:
     """One connection: its handshake and its annotated events in time order.
@@ -88,7 +98,7 @@ class Flow:
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
         listening: whether the IUT answered any SYN to this port with a SYN-ACK in the trace.
         whole: (source, sequence number, octets) of large segments that reached the tester uncut.
-        reading: the freedoms its implementation is supposed to use.
+        reading: the freedoms, and the habits, that its implementation is supposed to use.
         doubts: the freedoms that would change what some packet of it means.
         source: its packets, damaged ones included.
     """
@@ -112,7 +122,7 @@ class Flow:
     segment: int = DEFAULT_MSS
     listening: bool = False
     whole: frozenset[tuple[str, int, int]] = frozenset()
-    reading: frozenset[Freedom] = frozenset()
+    reading: frozenset[Freedom | Habit] = frozenset()
     doubts: set[Freedom] = field(default_factory=set)
     source: list[Packet] = field(default_factory=list)
 
@@ -152,7 +162,11 @@ class _Replay:
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
-        self.sender = Sender(flow.reaction, strict=Freedom.KEEPS_WINDOW in flow.reading)
+        self.sender = Sender(
+            flow.reaction,
+            strict=Freedom.KEEPS_WINDOW in flow.reading,
+            widest=Habit.KEEPS_WIDER_WINDOWS in flow.reading,
+        )
         self.receiver = Receiver(flow.reaction)
         self.following: Iterable[Packet] = ()
 
@@ -237,12 +251,14 @@ class _Replay:
             rejected = False
         elif reading & refuses:
             rejected = True
+        if Habit.COUNTS_OLD_TIMESTAMPS in reading and self.receiver.only_its_timestamp(tcp):
+            rejected = rejected and not self.sender.repeats(tcp)
         old, edge = self.sender.is_old(start, tcp), self.sender.edge
         ack = self.sender.acknowledged(
             packet, tcp, start, rejected=rejected, may_heed=bool(heeds), may_refuse=may_refuse
         )
         if not (ack.ancient or ack.beyond):
-            news = ack.duplicate or ack.newly_sacked > 0
+            news = ack.duplicate or ack.newly_sacked > 0 or _would_report(ack)
             matters = ack.ack > ack.una or ack.window_edge > edge or news
             doubts |= heeds | refuses if matters else set()
             doubts |= {Freedom.KEEPS_WINDOW} if old and not rejected else set()
@@ -263,7 +279,8 @@ class _Replay:
             flow.events.append(sent)
 
     def _arriving(self, packet: Packet, tcp: Tcp) -> None:
-        flow, unsent, sure = self.flow, False, True
+        # What has no ACK is dropped, perhaps before its timestamp counts.
+        flow, unsent, sure = self.flow, False, False
         if tcp.flags & ACK:
             ack = self._acknowledged(packet, tcp)
             # RFC 5961 section 5.2 drops what acknowledges too little, or too much.
@@ -279,6 +296,12 @@ class _Replay:
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)
+
+
+def _would_report(ack: Ack) -> bool:
+    """Whether a segment to be dropped would be a duplicate, or report something newly held."""
+    again = ack.ack == ack.una < ack.max and not ack.tcp.length
+    return ack.rejected and (again or bool(set(ack.blocks).difference(ack.sacked)))
 
 
 def replayed(flow: Flow, packets: list[Packet]) -> Flow:
@@ -307,10 +330,10 @@ def _begins_anew(packets: list[Packet], packet: Packet) -> bool:
         return False
     if not all(item.content is not None and item.content.flags & SYN for item in packets):
         return False
-    last = next((item for item in reversed(packets) if item.outgoing), None)
-    if last is None or last.content is None or packet.time - last.time < GIVEN_UP_S:
+    first = next((item for item in packets if item.outgoing), None)
+    if first is None or first.content is None or packet.time - first.time < GIVEN_UP_S:
         return False
-    return last.content.seq != tcp.seq
+    return first.content.seq != tcp.seq
 
 
 def read_flows(trace: Trace) -> list[Flow]:

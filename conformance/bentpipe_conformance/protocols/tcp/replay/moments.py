@@ -63,6 +63,7 @@ class Moment:
             highest retransmitted so far, or snd_max when the last episode ended, for a sender can
             enter the next recovery at the end of one.
         disturbed: a timer may have expired in the running episode although no timeout is seen.
+        resent: one past the highest offset retransmitted so far.
     """
 
     ack: Ack
@@ -79,12 +80,18 @@ class Moment:
     window_edge: int
     shadow: int
     disturbed: bool
+    resent: int
 
     @property
     def open(self) -> bool:
         """Whether the sender was outside recovery and above every earlier recover."""
         above = self.ack.ack > self.recover and self.ack.ack >= self.shadow
         return self.episode is None and above
+
+    def opened(self, *, plain: bool) -> bool:
+        """The same; ``plain`` says that no recovery goes on that retransmits nothing."""
+        over = self.episode is None and self.ack.ack > max(self.recover, self.resent - 1)
+        return over if plain else self.open
 
     @property
     def third(self) -> bool:
@@ -164,12 +171,12 @@ def disturbed_at(episode: Episode) -> float:
     retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
     new data continues an earlier one whose end a timeout hid, and one that begins with
     another duplicate than the third, or with what reports nothing, or late with less than three
-    segments reported, may have begun with a timeout: minus infinity.
+    segments reported or not right after a report, may have begun with a timeout: minus infinity.
     """
     trigger = episode.trigger
     if trigger is not None and (
         trigger.advance
-        or (episode.late and not _is_evidence(episode.first))
+        or (episode.late and not _is_prompted(episode.first))
         or (trigger.duplicates != DUPLICATE_THRESHOLD and not trigger.sacked)
         or not (trigger.duplicate or trigger.newly_sacked)
     ):
@@ -177,7 +184,12 @@ def disturbed_at(episode: Episode) -> float:
     return timer_within(episode)
 
 
-def _is_evidence(first: Sent) -> bool:
+def _is_prompted(first: Sent) -> bool:
+    """Whether three duplicates, or as much as they report, came right before a retransmission."""
+    return first.since_arrival <= PROMPT_S and is_evidence(first)
+
+
+def is_evidence(first: Sent) -> bool:
     """Whether three duplicates, or as much as they would report, preceded a retransmission."""
     if not first.sacked:
         return first.duplicates >= DUPLICATE_THRESHOLD
@@ -207,7 +219,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     repeats = informative = 0
     reordered, pure, retransmitted = False, True, False
     first_repair: float | None = None
-    window_edge = shadow = 0
+    window_edge = shadow = resent = 0
     partially: set[Episode | None] = set()
     for event in flow.events:
         if event.packet.number > flow.first_reset:
@@ -217,6 +229,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 progress = event.time
             if event.retransmission:
                 retransmitted = True
+                resent = max(resent, event.end)
                 shadow = max(shadow, event.end)
                 first_repair = event.time if first_repair is None else first_repair
             episode = triggered.get(event)
@@ -236,7 +249,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             yield Moment(
                 event, rtt, episode, fast_recover, recover, progress, last_advance,
                 repeats, reordered, pure, informative, window_edge, shadow,
-                episode is not None and event.time > disturbances[episode],
+                episode is not None and event.time > disturbances[episode], resent,
             )  # fmt: skip
             if episode is not None and event is episode.end:
                 shadow = max(shadow, event.max)
@@ -244,8 +257,8 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 reordered = True
             if advances:
                 late = repeats > 0 and not retransmitted
-                repaired = event.time if first_repair is None else first_repair
-                early = first_repair is not None and event.time - repaired < ROUND_TRIP_SHARE * rtt
+                mended_at = event.time if first_repair is None else first_repair
+                early = first_repair is not None and event.time - mended_at < ROUND_TRIP_SHARE * rtt
                 reordered = reordered or late or early
                 last_advance = event
                 further = episode is not None and episode.fast and episode in partially

@@ -18,6 +18,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import always_sends, largest_segment
 
 
@@ -143,27 +144,34 @@ class _Tracker:
         repeated = sum(again.overlap(left, right) for left, right in gaps)
         return repeated + sum(max(0, right - max(left, later)) for left, right in gaps)
 
-    def _first_gap(self, end: int) -> Range | None:
-        gap = RangeSet(self._held).first_gap(max(self._high_rxt, self._una), end)
+    def _first_gap(self, held: RangeSet, end: int) -> Range | None:
+        gap = held.first_gap(max(self._high_rxt, self._una), end)
         return None if gap is None else (gap[0], min(gap[1], gap[0] + self._smss))
 
     def choice(self) -> Choice:
         """The situation now."""
         edge = loss_edge(self._held, self._una, self._smss)
         highest = self._held[-1][1] if self._held else self._una
-        gaps = RangeSet(self._held).gaps(self._una, self._max)
+        held = RangeSet(self._held)
+        gaps = held.gaps(self._una, self._max)
         again = sum(max(0, min(right, self._high_rxt) - left) for left, right in gaps)
         above = sum(max(0, right - max(left, edge)) for left, right in gaps)
         tail = gaps[-1] if gaps and gaps[-1][1] > self._high_rxt and not self._rescued else None
         return Choice(
-            above + again, self._least(gaps), self._high_rxt, highest, self._first_gap(edge),
-            self._first_gap(highest), tail, self._rescued,
+            above + again, self._least(gaps), self._high_rxt, highest, self._first_gap(held, edge),
+            self._first_gap(held, highest), tail, self._rescued,
         )  # fmt: skip
 
-    def may_be_timed(self, sent: Sent, rtt: float) -> bool:
-        """Whether a timer may have sent a segment: no timer repeats one within a round trip."""
+    def may_be_timed(self, sent: Sent, rtt: float, progress: float) -> bool:
+        """Whether a timer may have sent a segment.
+
+        That of RFC 6298 runs since ``progress`` for a round trip or more, whatever has been
+        retransmitted meanwhile; any other waits for a round trip after a transmission.
+        """
         before = self._repeated.get(sent.start, math.inf)
-        return sent.timed or sent.time - before >= ROUND_TRIP_SHARE * rtt
+        chance = sent.start == sent.una and sent.since_arrival > AT_ONCE_S
+        since = min(before, progress) if chance else before
+        return sent.timed or sent.time - since >= ROUND_TRIP_SHARE * rtt
 
     def sent(self, sent: Sent) -> None:
         """A segment left."""
@@ -226,6 +234,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
     originals: list[Sent] = []
     tracker: _Tracker | None = None
     extra = edge = 0
+    progress = 0.0
     last: Ack | None = None
     for event in flow.events:
         if event.packet.number > flow.first_reset:
@@ -239,17 +248,23 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
             if event.acceptable:
                 edge = event.window_edge
                 extra = 0 if event.advance else extra
+            if event.advance:
+                progress = event.time
             if tracker is not None:
                 tracker.acknowledged(event)
                 last = event
         elif isinstance(event, Sent):
+            if not event.flight:
+                progress = event.time
             if not event.retransmission:
                 originals.append(event)
             if event in begun:
                 tracker = _Tracker(begun[event], event.flight - extra, smss, originals)
                 found.append(tracker.recovery)
                 last = event.cause
-            elif tracker is not None and (event in others or tracker.may_be_timed(event, rtt)):
+            elif tracker is not None and (
+                event in others or tracker.may_be_timed(event, rtt, progress)
+            ):
                 tracker = None
             if tracker is not None:
                 tracker.sent(event)

@@ -122,7 +122,6 @@ def read_episodes(flow: Flow) -> list[Episode]:
     episodes: list[Episode] = []
     current: Episode | None = None
     progress = news = 0.0
-    last_sent: dict[int, float] = {}
     for event in flow.events:
         if isinstance(event, Ack):
             if event.advance:
@@ -135,24 +134,28 @@ def read_episodes(flow: Flow) -> list[Episode]:
                     current.end = event
                     current = None
         elif isinstance(event, Sent):
+            if not event.flight:
+                progress = event.time
             if event.retransmission:
-                sent_before = last_sent.get(event.start, progress)
-                cause = _cause(event, rtt, progress, news, sent_before)
-                waited = event.time - max(progress, sent_before)
+                cause = _cause(event, rtt, event.time - progress, news)
                 if cause is Cause.ACK and event.probed:
                     cause = None
                 timeout = cause in (Cause.TIMEOUT, Cause.PROBE_OR_TIMEOUT)
                 if cause is not None and (current is None or timeout):
-                    late = waited >= SOONEST_TIMEOUT_RTTS * rtt
+                    late = event.time - progress >= SOONEST_TIMEOUT_RTTS * rtt
                     episode = Episode(cause, event, current is not None, late)
                     if current is not None:
                         current.interrupted = episode
                     episodes.append(episode)
                     current = episode
-            last_sent[event.start] = event.time
             if current is not None:
                 current.sent.append(event)
     return episodes
+
+
+def reports_something(ack: Ack | None) -> bool:
+    """Whether an arrival tells a sender that something arrived, so that it may retransmit."""
+    return ack is not None and bool(ack.advance or ack.newly_sacked or ack.duplicate)
 
 
 def _may_have_met_an_arrival(sent: Sent) -> bool:
@@ -160,23 +163,20 @@ def _may_have_met_an_arrival(sent: Sent) -> bool:
 
     On a busy connection something has always just arrived.
     """
-    ack = sent.cause
-    if ack is None or sent.start != sent.una or sent.since_arrival <= PROMPT_S:
+    if sent.cause is None or sent.start != sent.una or sent.since_arrival <= PROMPT_S:
         return False
-    return not (ack.advance or ack.newly_sacked or ack.duplicate)
+    return not reports_something(sent.cause)
 
 
-def _cause(
-    sent: Sent, rtt: float, progress: float, news: float, sent_before: float
-) -> Cause | None:
-    expired = _may_have_met_an_arrival(sent) and sent.time - max(progress, sent_before) >= rtt > 0
-    if not sent.timed and not expired:
+def _cause(sent: Sent, rtt: float, waited: float, news: float) -> Cause | None:
+    """Why a retransmission left ``waited`` seconds after the last progress."""
+    # A retransmission timeout is never shorter than a round trip from the last progress; what has
+    # been retransmitted since does not restart the timer (RFC 6298 rules 5.1 to 5.3).
+    if not sent.timed and not (_may_have_met_an_arrival(sent) and waited >= rtt > 0):
         return Cause.ACK
     if sent.start != sent.una:
         return None
-    # A retransmission timeout is never shorter than a round trip from the last transmission and
-    # from the last progress; RACK's timer is at most a round trip after the report that set it.
-    waited = sent.time - max(progress, sent_before)
+    # RACK's timer is at most a round trip after the report that set it.
     if sent.sacked and (waited < rtt or sent.time - news <= rtt / 4 + 0.01):
         return Cause.REORDER_TIMER
     if sent.end >= sent.max:

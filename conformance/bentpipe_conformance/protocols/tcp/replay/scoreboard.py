@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     SOONEST_TIMEOUT_RTTS,
     Cause,
     Episode,
+    reports_something,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -233,7 +234,8 @@ class _Replay:
         if waited >= 2 * self.rtt + 0.5:
             return True
         unprompted = sent.timed or sent.transmission > 2 or not evidence
-        if not unprompted and sent.since_arrival <= AT_ONCE_S:
+        # What reports nothing causes no retransmission, however soon that follows.
+        if not unprompted and sent.since_arrival <= AT_ONCE_S and reports_something(sent.cause):
             return False
         round_trips = ROUND_TRIP_SHARE if unprompted else SOONEST_TIMEOUT_RTTS
         return waited >= round_trips * min(self.rtt, INITIAL_TIMEOUT_S)
@@ -273,7 +275,7 @@ class _Replay:
             self._report(ack)
             return
         fresh = 0
-        for block in ack.blocks:
+        for block in sorted(ack.blocks):  # what comes in one report shows no reordering
             for left, right in self.evidence.gaps(*block):
                 fresh += right - left
                 self._delivered(left, right, ack.time)
@@ -330,16 +332,16 @@ class _Replay:
         if self.evidence and lowest is not None:
             highest = self.evidence.snapshot()[-1][1]
             reach = DUPLICATE_THRESHOLD * largest_segment(self.flow)
-            for start in self.starts:
-                segment = self.segments[start]
-                if start >= highest:
-                    break
-                if self.evidence.overlap(segment.start, segment.end):
-                    continue
-                holes += 1
-                repeated = segment.repeats if segment.epoch == self.epoch else 0
-                if not repeated and highest > start + reach:
-                    eligible.append(start)
+            for left, right in self.evidence.gaps(lowest.start, highest):
+                first, last = (bisect_left(self.starts, bound) for bound in (left, right))
+                for start in self.starts[first:last]:
+                    segment = self.segments[start]
+                    if segment.end > right:
+                        continue
+                    holes += 1
+                    repeated = segment.repeats if segment.epoch == self.epoch else 0
+                    if not repeated and highest > start + reach:
+                        eligible.append(start)
             above = self.evidence.above(lowest.end)
         total = lowest.total if lowest else 0
         forgiven = self.una < self.forgive_until

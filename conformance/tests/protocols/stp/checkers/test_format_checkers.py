@@ -264,6 +264,18 @@ def test_long_list_cut_otherwise_is_a_violation(lists: tuple[tuple[int, ...], ..
     assert parts(*lists).verdicts("STP-PF-012") == FAIL
 
 
+def test_list_that_was_all_there_was_until_something_arrived_meanwhile() -> None:
+    def answered(n_s: int) -> StpStory:
+        story = StpStory().opened().tester(SD, 0).tester(SD, 2)
+        story.tester(POLL, n_s, n_ps=1, after=0.01)
+        story.tester(POLL, 4, n_ps=2).iut(STAT, 1, n_ps=1, elements=(1, 2, 3))
+        story.iut(STAT, 1, n_ps=2, elements=(1, 2, 3)).iut(STAT, 1, n_ps=2, elements=(3, 4))
+        return story.iut(POLL, 0, after=5.0)
+
+    assert Verdict.FAIL not in answered(3).verdicts("STP-PF-012")
+    assert Verdict.FAIL in answered(4).verdicts("STP-PF-012")
+
+
 def test_same_stat_again_or_a_later_one_is_no_part() -> None:
     assert parts((0, 3, 4), (0, 3, 4)).verdicts("STP-PF-012") == NOTHING
     story = parts((0, 3)).iut(STAT, 8, n_ps=1, timestamp=3, elements=(8, 12), after=1.0)

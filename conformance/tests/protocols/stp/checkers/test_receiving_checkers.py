@@ -221,6 +221,13 @@ def test_late_ustat_of_the_gap_that_the_first_copy_showed_is_no_answer_to_the_se
     assert asked(story, 3, 1, (1, 2, 3)).verdicts("STP-DT-019") == PASS
 
 
+def test_late_ustat_of_the_rest_of_a_gap_is_no_answer_to_a_copy_of_what_has_filled_it() -> None:
+    story = given(0, 4, 3, 3).iut(USTAT, 1, elements=(1, 3), after=0.05)
+    assert asked(story, 5, 1, (1, 3, 5)).verdicts("STP-DT-019") == PASS
+    story.tester(SD, 3, after=0.1).iut(USTAT, 1, elements=(1, 3), after=0.001)
+    assert Verdict.FAIL in asked(story, 5, 1, (1, 3, 5), n_ps=2).verdicts("STP-DT-019")
+
+
 def test_sd_beyond_the_credit_discarded_or_taken() -> None:
     story = given(0, 1, credit=8).tester(SD, 8, after=0.1)
     assert asked(story, 2, 2).verdicts("STP-DT-020") == PASS

@@ -58,3 +58,26 @@ def test_block_without_negotiation_answered_by_a_retransmission_fails() -> None:
 def test_odd_block_followed_by_long_silence_fails() -> None:
     story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (6, 5), after=0.05).ack(2, after=60.0)
     assert Verdict.FAIL in story.verdicts("SNR-SAK-012")
+
+
+def test_silence_of_a_sender_whose_data_the_odd_acknowledgment_takes_passes() -> None:
+    def silent(segment: int) -> Story:
+        story = Story(calls=True).send(0, push=True).ack(segment, (0, 1), after=RTT)
+        return story.ack(segment, after=60.0)
+
+    assert silent(1).verdicts("SNR-SAK-014") == PASS
+
+
+def test_reset_before_a_silence_is_long_passes() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (0, 1), after=0.05)
+    story.reset(after=1.0, outgoing=False).ack(2, after=60.0)
+    assert story.verdicts("SNR-SAK-014") == PASS
+
+
+def test_silence_after_an_old_acknowledgment_with_nothing_outstanding_passes() -> None:
+    def silent(segments: int) -> Story:
+        story = Story(calls=True).send(*range(4), push=True).ack(1, after=RTT)
+        return story.ack(segments, after=0.01).ack(1, after=0.05).ack(segments, after=60.0)
+
+    assert silent(4).verdicts("SNR-ACK-001") == PASS
+    assert silent(3).verdicts("SNR-ACK-001") == FAIL

@@ -60,6 +60,16 @@ def test_segment_without_ack_dropped_or_taken() -> None:
     assert taken.reply(200).later().verdicts("SNR-CON-014") == FAIL
 
 
+def test_syn_ack_with_another_number_once_a_handshake_was_given_up() -> None:
+    def third(after: float) -> Receipt:
+        receipt = Receipt(_port=4001).open(answer=None).reply(0, flags=SYN | ACK, seq=-1)
+        copied = receipt.syn(after=after / 2).reply(0, flags=SYN | ACK, seq=-1)
+        return copied.syn(after=after / 2).reply(0, flags=SYN | ACK, seq=499).later()
+
+    assert third(6.0).verdicts("SNR-CON-006") == PASS | FAIL
+    assert third(16.0).verdicts("SNR-CON-006") == PASS
+
+
 def test_syn_ack_with_another_number() -> None:
     assert Receipt().later().verdicts("SNR-CON-006") == PASS
     wrong = Receipt().reply(1, flags=SYN | ACK, seq=-1)

@@ -6,9 +6,9 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Freedom, read_flows
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
 
 
-def closed(service: int = 7) -> Story:
+def closed(service: int = 7, *, sack: bool = False) -> Story:
     """Two segments are outstanding when the tester has filled the window, which is not read."""
-    story = Story(sack=False, service=service).send(0, 1)
+    story = Story(sack=sack, service=service).send(0, 1)
     story.ack(0, after=0.3, data=bytes(60000), window=60000)
     story.window = 0
     return story
@@ -24,6 +24,13 @@ def test_probe_of_a_closed_window_may_have_acknowledged() -> None:
     assert probed.ack(2, after=40.0, window=60000).verdicts("SNR-REC-008") == NOTHING
     ignored = closed().send(0, after=1.5).ack(0, after=40.0, window=60000)
     assert ignored.verdicts("SNR-REC-008") == FAIL
+
+
+def test_probe_of_a_closed_window_may_have_reported() -> None:
+    probed = closed(sack=True).ack(0, (1, 2), after=0.4, data=b"?", window=60000)
+    assert doubts(probed) == {Freedom.HEEDS}
+    told = closed(sack=True).ack(0, after=0.4, data=b"?", window=60000)
+    assert doubts(told) == set()
 
 
 def test_retransmission_above_what_a_probe_may_have_acknowledged() -> None:

@@ -11,9 +11,9 @@ from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS
 
 
 def test_round_trip_of_a_caller_ends_with_the_syn_ack() -> None:
-    called = Story(calls=True).send(0).ack(0, after=0.8).send(0, after=0.2)
+    called = Story(calls=True).send(0).ack(0, after=0.8, window=50000).send(0, after=0.2)
     assert called.verdicts("SNR-RTO-001") == PASS
-    called = Story(calls=True).send(0).ack(0, after=0.2).send(0, after=0.2)
+    called = Story(calls=True).send(0).ack(0, after=0.2, window=50000).send(0, after=0.2)
     assert called.verdicts("SNR-RTO-001") == FAIL
 
 

@@ -51,3 +51,9 @@ def test_single_report_on_a_reordering_path_is_not_judged() -> None:
     story = Story().send(*range(10)).ack(1, after=RTT).ack(1, (2, 3), after=0.01).ack(3, after=0.01)
     story.ack(3, (4, 9), after=0.05).ack(3, (4, 9), after=2.0)
     assert story.verdicts("SNR-SAK-015") == NOTHING
+
+
+def test_single_report_unanswered_before_a_reset_is_not_judged() -> None:
+    story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05)
+    story.reset(after=0.001).ack(2, (3, 9), after=2.0)
+    assert story.verdicts("SNR-SAK-015") == NOTHING

@@ -61,6 +61,15 @@ def test_timeout_before_the_first_round_trip_that_meets_an_arrival() -> None:
     assert story.ack(1, after=2.0).verdicts("SNR-SAK-005", "hk99") == NOTHING
 
 
+def test_timeout_that_meets_what_reports_nothing() -> None:
+    def met(data: bytes) -> Story:
+        story = Story().send(*range(8)).ack(4, (5, 6), after=RTT).ack(4, (5, 6), after=0.01)
+        return story.ack(4, (5, 6), after=1.4 * RTT, data=data).send(4).ack(8, after=RTT)
+
+    assert met(b"x").verdicts("SNR-SAK-005", "hk99") == NOTHING
+    assert met(b"").verdicts("SNR-SAK-005", "hk99") == FAIL
+
+
 def test_higher_hole_first_fails() -> None:
     story = Story().send(*range(12)).ack(1, after=RTT)
     story.ack(1, (2, 4), (5, 7), after=0.01).ack(1, (2, 4), (5, 9), after=0.01)

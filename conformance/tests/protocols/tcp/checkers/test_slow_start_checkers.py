@@ -17,6 +17,12 @@ def test_firstflight(segments: int, rfc: set[Verdict], hk99: set[Verdict]) -> No
     assert story.verdicts("SNR-SS-001", "hk99") == hk99
 
 
+@pytest.mark.parametrize(("window", "expected"), [(60000, PASS), (59000, FAIL)])
+def test_first_flight_and_a_duplicate_of_the_syn_ack(window: int, expected: set[Verdict]) -> None:
+    story = Story(calls=True).send(*range(10)).ack(0, after=0.1, window=window).send(10)
+    assert story.verdicts("SNR-SS-001") == expected
+
+
 def test_first_flight_and_a_tail_loss_probe() -> None:
     assert Story().send(*range(10)).send(10, after=1.2).verdicts("SNR-SS-001") == PASS
     without = Story(sack=False).send(*range(10)).send(10, after=1.2)

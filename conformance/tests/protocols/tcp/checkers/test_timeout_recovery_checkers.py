@@ -62,3 +62,14 @@ def test_acknowledgment_after_a_timeout_answered_or_not() -> None:
     assert story.send(2, 3).verdicts("SNR-RTO-012") == PASS
     story = flight().send(1, after=2).ack(2, after=RTT)
     assert story.send(2, after=4).verdicts("SNR-RTO-012") == FAIL
+
+
+@pytest.mark.parametrize(("octets", "expected"), [(300, PASS), (1000, FAIL)])
+def test_acknowledgment_of_less_than_a_segment_opens_the_window_by_as_much(
+    octets: int, expected: set[Verdict]
+) -> None:
+    story = Story(sack=False).send_octets(0, octets)
+    for start in range(octets, 5 * octets, octets):
+        story.send_octets(start, octets, after=0.01)
+    story.send_octets(0, 1000, after=2.0).ack(octets / 1000, after=RTT).ack(5, after=RTT)
+    assert story.verdicts("SNR-RTO-017") == expected

@@ -119,6 +119,17 @@ def test_data_after_the_wrap_taken_or_dropped() -> None:
         assert receipt.later().verdicts("SNR-TS-007") == expected
 
 
+def test_data_half_the_range_away_taken_or_dropped() -> None:
+    for answer, expected in ((True, PASS), (False, FAIL)):
+        receipt = Receipt(timestamps=True).data(0, 100, tsval=1 << 31)
+        receipt.reply(100, tsecr=1 << 31).data(100, 200, after=0.1, tsval=MODULUS - 5)
+        receipt.reply(200, tsecr=MODULUS - 5).data(200, 300, after=0.1, tsval=(1 << 31) - 5)
+        if answer:
+            receipt.reply(300, tsecr=(1 << 31) - 5)
+        assert receipt.later().verdicts("SNR-TS-007") == expected
+        assert receipt.verdicts("SNR-TS-004") == NOTHING
+
+
 def test_bare_segment_taken_dropped_or_fatal() -> None:
     receipt = _stamped().data(100, 200, after=0.1, tsval=None)
     receipt.reply(200, tsval=7300, tsecr=1100, after=0.1)

@@ -83,6 +83,14 @@ def test_intervals_between_probes(intervals: tuple[float, ...], expected: set[Ve
     assert _probed(*intervals).verdicts("SNR-WIN-005") == expected
 
 
+def test_probe_timed_from_what_arrived_after_the_last() -> None:
+    story = _closed().send_octets(4 * SIZE, 1, after=1.0).ack(4, after=2 * RTT, window=0)
+    story.send_octets(4 * SIZE, 1, after=2.0)
+    for interval in (2.1 + 2 * RTT, 4.2 + 4 * RTT):
+        story.send_octets(4 * SIZE, 1, after=interval)
+    assert story.verdicts("SNR-WIN-005") == PASS
+
+
 def test_reset_while_probes_are_answered() -> None:
     assert _probed(2, 4, 8).reset(after=16).verdicts("SNR-WIN-006") == FAIL
     assert _probed(2, 4, 8).reset(after=16, outgoing=False).verdicts("SNR-WIN-006") == NOTHING
