@@ -26,7 +26,7 @@ from bentpipe_conformance.bed.check import profile_from_json
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.two_hosts import ADDRESSES, TwoHosts
 
-FRAMES = 4096
+FRAMES = 16_384
 """Packets a capture holds between two looks of the only process, which looks at every event."""
 LONGEST_WAIT_S = 0.5
 """Between two looks at the captures."""

@@ -101,7 +101,7 @@ def judge(
     ]
     findings: list[Finding] = []
     for flow in interpreter.read_flows(trace):
-        readings = _Readings(flow, interpreter)
+        readings = Readings(flow, interpreter)
         for requirement in applicable:
             context = Context(requirement, profile, ics, trace.timing_error, readings.prepared)
             refused = interpreter.refused(flow, context)
@@ -128,7 +128,7 @@ def judge_flow(
     not judged.
     """
     checkers = load_checkers(suite)
-    readings = _Readings(flow, suite.interpreter)
+    readings = Readings(flow, suite.interpreter)
     for requirement in suite.requirements().values():
         if requirement.testability != "wire" or profile not in requirement.profiles:
             continue
@@ -141,7 +141,7 @@ def judge_flow(
             yield requirement, readings.judged(checkers[requirement.id], context)
 
 
-class _Readings:
+class Readings:
     """One flow in every way in which its packets can be read.
 
     What a specification leaves to an implementation can be invisible and yet change what its later

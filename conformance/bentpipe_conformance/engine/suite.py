@@ -21,7 +21,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
@@ -81,6 +81,8 @@ class Interpreter:
         refused: a finding when the handshake contradicts the conformance statement, else None.
         otherwise: the same flow as an implementation may have seen it that uses a freedom which its
             packets do not show; each is asked for only where a checker finds a violation.
+        with_habits: the same flow as an implementation saw it that is known to deviate, by the
+            names of its habits.
     """
 
     dissect: Callable[[bytes], Any]
@@ -89,6 +91,7 @@ class Interpreter:
     prepare: Callable[[Any], Any] = _nothing
     refused: Callable[[Any, Context[Any]], Finding | None] = _nothing
     otherwise: Callable[[Any], Iterator[Any]] = lambda _: iter(())
+    with_habits: Callable[[Any, Iterable[str]], Any] = _nothing
 
 
 @dataclass(frozen=True, slots=True)

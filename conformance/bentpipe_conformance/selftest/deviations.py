@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -16,13 +16,15 @@ class Deviation:
 
     Attributes:
         stack: the implementation.
-        requirement: the requirement.
+        requirement: the requirement; with ``habits``, ``*`` for all.
         clause: what its source says.
         reason: why the implementation does otherwise.
         seen: the packets in which it was seen.
         settings: under which it shows; empty for all.
         instead: permitted alternatives of the checker that say what the implementation does; only
             what they permit is this deviation. Empty where the checker has none.
+        habits: names of ways to take segments against the text; only what is no violation of an
+            implementation with them is this deviation.
     """
 
     stack: str
@@ -32,10 +34,11 @@ class Deviation:
     seen: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     instead: Mapping[str, Any] = field(default_factory=dict)
+    habits: Sequence[str] = ()
 
     def explains(self, requirement: str, settings: Mapping[str, Any]) -> bool:
         """Whether an accusation under these settings may be this deviation (see ``instead``)."""
-        return requirement == self.requirement and all(
+        return self.requirement in (requirement, "*") and all(
             settings.get(name) == value for name, value in self.settings.items()
         )
 

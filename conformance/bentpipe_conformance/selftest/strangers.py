@@ -11,7 +11,7 @@ import math
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from bentpipe_conformance.bed.errors import BedError, last_line
 from bentpipe_conformance.bed.kernel import find_virtual
 from bentpipe_conformance.bed.place import NO_VIRTUAL_KERNEL
 from bentpipe_conformance.bed.uml import run
-from bentpipe_conformance.engine.checking import judge, load_checkers
+from bentpipe_conformance.engine.checking import Readings, judge, load_checkers
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Captured
@@ -108,22 +108,40 @@ def _own_fin(captured: Sequence[Captured]) -> float:
     return next(ends, math.inf)
 
 
-def _permits(deviation: Deviation, found: Finding, trace: Trace[Any], ics: Ics) -> bool:
-    """Whether what a deviation permits instead of the requirement makes a finding go away."""
-    if not deviation.instead:
+def _explains(deviations: Sequence[Deviation], found: Finding, trace: Trace[Any], ics: Ics) -> bool:
+    """Whether deviations that show under the settings at hand explain a finding.
+
+    One does that says nothing of what the implementation does instead. Of the others, one with its
+    permitted alternatives does, together with all habits, if nothing is violated then.
+    """
+    if any(not item.instead and not item.habits for item in deviations):
         return True
+    habits = {habit for item in deviations for habit in item.habits}
+    return any(
+        not _violated_with(item.instead, used, found, trace, ics)
+        for item in deviations
+        for used in (set(item.habits), habits)
+        if item.instead or used
+    )
+
+
+def _violated_with(
+    instead: Mapping[str, Any], habits: Iterable[str], found: Finding, trace: Trace[Any], ics: Ics
+) -> bool:
+    """Whether a finding is one of an implementation with other alternatives and habits as well."""
     suite = suite_named(SUITE)
     check = load_checkers(suite)[found.requirement]
     requirement = suite.requirements()[found.requirement]
-    permitted = {**requirement.alternatives.get(PROFILE, {}), **deviation.instead}
+    permitted = {**requirement.alternatives.get(PROFILE, {}), **instead}
     altered = replace(requirement, alternatives={PROFILE: permitted})
     for flow in suite.interpreter.read_flows(trace):
-        prepared = suite.interpreter.prepare(flow)
-        context = Context(altered, PROFILE, ics, trace.timing_error, prepared)
-        for again in check(flow, context):
-            if again.verdict is found.verdict and again.packets == found.packets:
-                return False
-    return True
+        other = suite.interpreter.with_habits(flow, habits) if habits else flow
+        readings = Readings(other, suite.interpreter)
+        context = Context(altered, PROFILE, ics, trace.timing_error, readings.prepared)
+        for again in readings.judged(check, context):
+            if again.verdict is found.verdict and (habits or again.packets == found.packets):
+                return True
+    return False
 
 
 def hear(encounter: Encounter, evidence: Evidence) -> Hearing:
@@ -145,10 +163,8 @@ def hear(encounter: Encounter, evidence: Evidence) -> Hearing:
                 passed.add(found.requirement)
             elif found.verdict in (Verdict.FAIL, Verdict.ERROR):
                 facts["closing"] = bool(found.packets) and max(found.packets) >= own_fin
-                known = any(
-                    item.explains(found.requirement, facts) and _permits(item, found, trace, ics)
-                    for item in deviations
-                )
+                these = [item for item in deviations if item.explains(found.requirement, facts)]
+                known = _explains(these, found, trace, ics)
                 what = found.requirement, found.sentence, found.packets
                 subtracted += known
                 if not known:

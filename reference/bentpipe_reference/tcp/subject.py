@@ -129,8 +129,10 @@ def _configured(
 _WITHOUT_SACK = dict.fromkeys(("sack", "sack_sender", "sack_receiver", "dsack"), False)
 
 SETTINGS = {
-    "mss-256": _configured({}, ("SNR-LT-003", "SNR-REC-009", "SNR-SS-004", "SNR-WIN-002"), mss=256),
-    "mss-536": _configured({}, ("SNR-SS-004",), mss=536),
+    "mss-256": _configured(
+        {}, ("SNR-LT-003", "SNR-REC-009", "SNR-SS-004", "SNR-TS-012", "SNR-WIN-002"), mss=256
+    ),
+    "mss-536": _configured({}, ("SNR-SS-004", "SNR-TS-012"), mss=536),
     # No segment of the tester's 1460 octets is full.
     "mss-9000": _configured({}, ("SNR-OPT-016", "SNR-RCV-004", "SNR-RCV-023"), mss=9000),
     "one-segment": _configured(

@@ -12,7 +12,7 @@ from bentpipe_conformance.protocols.tcp.codec import dissect
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
-from bentpipe_conformance.protocols.tcp.replay.readings import read_otherwise
+from bentpipe_conformance.protocols.tcp.replay.readings import read_otherwise, read_with_habits
 
 SMALLEST_MSS = 28
 """Payload of the smallest datagram every link carries unfragmented (68 octets, RFC 791)."""
@@ -42,4 +42,5 @@ INTERPRETER = Interpreter(
     prepare=Prepared,
     refused=_refused,
     otherwise=read_otherwise,
+    with_habits=read_with_habits,
 )

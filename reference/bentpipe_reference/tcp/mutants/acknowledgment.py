@@ -11,7 +11,7 @@ from bentpipe_reference.tcp.recovery import SackNewRenoRfcSender
 from bentpipe_reference.tcp.sender import Sender
 from bentpipe_reference.tcp.sending.variables import Ack
 from bentpipe_reference.tcp.states import State
-from bentpipe_reference.tcp.wire.segment import Segment
+from bentpipe_reference.tcp.wire.segment import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import unwrap
 
 
@@ -138,3 +138,15 @@ class DropsDataWithOldAcknowledgments(Connection):
         una = self.sender.snd_una
         old = self.state is not State.SYN_RECEIVED and unwrap(segment.ack, una) < una
         return not old and super()._take_ack(segment, seq, now)
+
+
+@mutant("snr-closed-window-keeps-acknowledgments-out", breaks="SNR-ACK-010")
+class DropsRefusedAcknowledgments(Connection):
+    """The acknowledgment of a segment that a closed window refuses is not processed."""
+
+    def _receive_unacceptable(
+        self, segment: Segment, seq: int, receiver: Receiver, now: float
+    ) -> None:
+        if not segment.flags & Flags.SYN:
+            segment = replace(segment, flags=segment.flags & ~Flags.ACK)
+        super()._receive_unacceptable(segment, seq, receiver, now)

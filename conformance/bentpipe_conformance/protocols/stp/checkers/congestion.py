@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -54,6 +56,7 @@ def rate_gap(flow: Flow, context: Context) -> float:
     return (DEPTH + 1) * 8 * _largest_packet(flow) / rate if rate > 0 else 0.0
 
 
+@lru_cache(maxsize=4)
 def _largest_packet(flow: Flow) -> int:
     """Octets of the IP packet of an SD of SMSS octets; 0 when there was no SD."""
     headers = [len(sd.packet.data) - len(sd.stp.data) for sd in flow.sds_sent]
@@ -238,13 +241,11 @@ def _least_window(context: Context, report: ReportHeard, size: int) -> float:
     One of the lost transmissions was made after the reduction before; what was in flight since the
     last of them fitted into the window that has been halved.
     """
-    before = [
-        item for item in context.prepared.bounded(context.ics) if item.sd.frame < report.frame
-    ]
-    lost = max(
-        (place for place, item in enumerate(before) if item.sd.number in report.wanted),
-        default=len(before),
-    )
+    bounds = context.prepared.bounded(context.ics)
+    before = bounds[: bisect_left(bounds, report.frame, key=lambda item: item.sd.frame)]
+    wanted = set(report.wanted)
+    places = reversed(range(len(before)))
+    lost = next((at for at in places if before[at].sd.number in wanted), len(before))
     flight = max((item.sd.flight_with for item in before[lost:] if not item.exempt), default=0)
     return max(flight / 2, 2 * size)
 

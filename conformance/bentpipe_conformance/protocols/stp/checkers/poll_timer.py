@@ -16,7 +16,16 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
-from bentpipe_conformance.protocols.stp.codec import BGAK, END, FIN, POLL
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    FIN,
+    POLL,
+    VERSION,
+)
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO, tag_of
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
 from bentpipe_conformance.protocols.stp.replay.events import (
@@ -459,15 +468,15 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
     wait = float(context.ics.get("keep_alive_s", KEEP_ALIVE_S))
     error = LATE_S + flow.timing_error
     heard = [at.time for at in flow.heard if _passes(flow, at)]
-    tagged = [at.time for at in flow.heard if _passes(flow, at) and at.stp.type in TAGGED]
+    own = [at.time for at in flow.heard if _passes(flow, at) and _is_own(flow, at)]
     for start, end, polls in _idle_times(flow):
         poll = polls[0] if polls else None
         until = end if poll is None else poll.time
         known = bisect_left(heard, end) if poll is None else bisect_right(heard, until)
         since = max(start, heard[known - 1]) if known else start
         # What has just arrived may not have been read; calls and ENDs of others may not count.
-        sure = bisect_right(tagged, until - flow.due_s)
-        read = tagged[sure - 1] if sure else start
+        sure = bisect_right(own, until - flow.due_s)
+        read = own[sure - 1] if sure else start
         if until - since > wait + error:
             yield context.violated(
                 f"an idle connection was silent for {until - since:.1f} s", *polls[:1],
@@ -481,6 +490,14 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
         elif poll is not None:
             yield context.holds(f"an idle connection was asked after {until - read:.1f} s", poll)
+
+
+def _is_own(flow: Flow, at: At) -> bool:
+    """Whether a packet that passes them is of this connection, by its tag or its CSNs."""
+    kind, stp = at.stp.type, at.stp
+    if kind == BEGIN:
+        return stp.csn == flow.tester_csn and stp.version == VERSION
+    return kind in TAGGED or (kind in (BGAK, BGREJ, ENDAK) and flow.is_recipient(stp))
 
 
 def _passes(flow: Flow, at: At) -> bool:

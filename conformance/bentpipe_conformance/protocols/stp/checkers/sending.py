@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import lru_cache
+from itertools import islice
 
 from bentpipe_reference.common.ranges import RangeSet
 
@@ -14,7 +16,13 @@ from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN
-from bentpipe_conformance.protocols.stp.replay.events import DUE_S, PollSent, ReportHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import (
+    DUE_S,
+    PollSent,
+    ReportHeard,
+    SdSent,
+    runs,
+)
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
 from bentpipe_conformance.protocols.stp.replay.window import smss
@@ -345,7 +353,8 @@ def _use_of_credit(flow: Flow, context: Context, mine: Callable[[ReportHeard], b
             continue
         # Pacing may hold it back, at one SMSS by 1.1 round trips.
         due = report.time + OPENED_S + PACED_RTTS * trips.longest + flow.timing_error
-        sd = next((sd for sd in flow.sds_sent if sd.frame > report.frame and sd.new), None)
+        first = bisect_right(flow.sds_sent, report.frame, key=lambda item: item.frame)
+        sd = next((sd for sd in islice(flow.sds_sent, first, None) if sd.new), None)
         if sd is not None and sd.time <= due:
             if report.vt_ms <= report.vt_s or report.n_mr < report.vt_ms:
                 yield context.holds(f"the credit that {report.name} left was used", report, sd)
@@ -407,13 +416,19 @@ def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> 
     return None
 
 
+@lru_cache(maxsize=4)
+def _numbers_sent(flow: Flow) -> list[int]:
+    return sorted({sd.number for sd in flow.sds_sent})
+
+
 def _goes_on(flow: Flow, report: ReportHeard) -> SdSent | PollSent | None:
     """What the IUT sent once it must have read the report, which could have shown a change."""
-    moved = report.n_r > report.vt_a or any(report.misses(sd.number) for sd in flow.sds_sent)
+    sent = _numbers_sent(flow)
+    missing = runs(report.elements, 0)
+    named = any(bisect_left(sent, left) < bisect_left(sent, right) for left, right in missing)
+    moved = report.n_r > report.vt_a or named
     if not moved and report.n_mr <= report.vt_ms and not report.fault.startswith("N(R)"):
         return None
-    later = (
-        event for event in flow.events
-        if isinstance(event, SdSent | PollSent) and event.time > report.time + DUE_S
-    )  # fmt: skip
-    return next(later, None)
+    first = bisect_right(flow.events, report.time + DUE_S, key=lambda event: event.time)
+    later = islice(flow.events, first, None)
+    return next((event for event in later if isinstance(event, SdSent | PollSent)), None)

@@ -34,14 +34,10 @@ class At:
 
     packet: Packet
     time: float = field(init=False)
+    frame: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.time = self.packet.time
-
-    @property
-    def frame(self) -> int:
-        """Its frame number."""
-        return self.packet.number
+        self.time, self.frame = self.packet.time, self.packet.number
 
     @property
     def outgoing(self) -> bool:

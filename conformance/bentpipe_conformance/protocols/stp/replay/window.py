@@ -13,6 +13,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import accumulate
 from typing import Literal
 
@@ -39,6 +40,7 @@ Phase = Literal["initial", "slow start", "reduced", "avoidance", "silence"]
 since, growth from ssthresh on, or two silences."""
 
 
+@lru_cache(maxsize=4)
 def smss(flow: Flow) -> int:
     """The peer's MaxSD: SMSS is no larger, though a stream of small writes may never show it."""
     # A BEGIN and early SDs are cut before the peer's MaxSD is known.

@@ -307,6 +307,39 @@ def test_reset_while_an_acknowledgment_is_delayed(peer: Peer) -> None:
         _say(connection, 2)
 
 
+@connected("SNR-CON-011", to="discard")
+def test_reset_below_data_just_received(connection: Connection) -> None:
+    """A RST follows data whose acknowledgment may be delayed, and lies where that data begins."""
+    _say(connection)
+    connection.wait(connection.rtt)
+    at = connection.next_offset
+    connection.send_data(UNIT)
+    connection.wait(0.03)
+    connection.send_odd(flags=RST, at=at)
+    connection.wait(PAUSE_S)
+    _say(connection, 2)
+
+
+RESETS = (
+    (RST, UNIT), (RST | ACK, UNIT), (RST | FIN, 0), (RST | SYN, 0), (RST | PSH | URG, 1),
+    (RST | FIN | ACK, UNIT),
+)  # fmt: skip
+"""Flags and octets of RSTs at the next expected octet."""
+
+
+@case("SNR-CON-010")
+def test_resets_that_carry_something(peer: Peer) -> None:
+    """RSTs carry data, other flags, and an acknowledgment of what was never sent (SHLD-2)."""
+    for flags, octets in RESETS:
+        connection = peer.connect("discard")
+        _say(connection)
+        connection.wait(connection.rtt)
+        at = connection.next_offset
+        connection.send_odd(pattern(at, octets), flags=flags, at=at, ack=5000)
+        peer.wait(PAUSE_S)
+        _say(connection, 2)
+
+
 @connected("SNR-CON-010", to="echo")
 def test_reset_while_the_window_is_closed(connection: Connection) -> None:
     """A RST arrives at the next expected octet, for which there is no room; probes follow."""
@@ -316,6 +349,25 @@ def test_reset_while_the_window_is_closed(connection: Connection) -> None:
         connection.wait(PAUSE_S)
         connection.send_data(1, at=connection.next_offset)
     connection.wait(connection.rtt)
+
+
+FINS = ((-UNIT, 2 * UNIT), (-UNIT // 2, UNIT), (-UNIT, UNIT), (-1, 1), (-2 * UNIT, 2 * UNIT))
+"""Where the segment with the FIN begins, from the next expected octet on, and its octets."""
+
+
+@case("SNR-CON-015", "SNR-CON-017", "SNR-CON-035")
+def test_tester_closes_with_old_data(peer: Peer) -> None:
+    """The FIN is behind data that has arrived before, in whole or in part; once it is urgent."""
+    for urgent in (0, URG):
+        for where, octets in FINS[: 2 if urgent else None]:
+            connection = peer.connect("discard")
+            _say(connection, 2)
+            at = connection.next_offset + where
+            connection.send_odd(pattern(at, octets), flags=ACK | PSH | FIN | urgent, at=at)
+            connection.next_offset = at + octets + 1
+            peer.wait(peer.rtt + PAUSE_S)
+            connection.ack()
+            connection.abort()
 
 
 @connected("SNR-CON-015", "SNR-CON-017", to="discard")

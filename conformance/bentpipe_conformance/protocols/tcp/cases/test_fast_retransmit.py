@@ -111,7 +111,9 @@ def test_established_reports_around_an_acknowledgment_with_data(connection: Conn
     connection.receive_more(6)
 
 
-@connected("SNR-FR-002", "SNR-SAK-001", "SNR-SAK-018", needs=("sack_sender", "rack=no"))
+@connected(
+    "SNR-FR-002", "SNR-SAK-001", "SNR-SAK-018", needs=("sack_sender", "rack=no"), profiles=("rfc",)
+)
 def test_established_reports_on_segments_with_data(connection: Connection) -> None:
     """All that the tester reports is on segments that carry data of its own, with two holes.
 
@@ -225,10 +227,14 @@ def test_small_flights_below_threshold(peer: Peer) -> None:
     """
     for flight in (2, 3, 4):
         connection = peer.connect("echo", sack=False)
+        _echo_burst(connection, 1)
+        connection.reception.delivered = connection.highest
+        connection.ack()
+        connection.wait(0.6 * connection.rtt)
         start = _echo_burst(connection, flight)
         for _ in range(min(flight - 1, 2)):
             connection.ack(start)
-            connection.discard(0.3 * connection.rtt)
+            connection.discard(0.1 * connection.rtt)
         connection.reception.delivered = connection.highest
         connection.ack()
         connection.wait(connection.rtt)

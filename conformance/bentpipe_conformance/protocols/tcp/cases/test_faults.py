@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bentpipe_reference.common.address import address_number
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import Row, connected, each
@@ -86,6 +88,7 @@ def test_established_urgent_pointers(connection: Connection) -> None:
 
 BROKEN: tuple[dict[str, Any], ...] = (
     {"ihl": 4},
+    {"version": 6},
     {"proto": 253},
     {"len": 19},
     {"len": 1400},
@@ -100,7 +103,8 @@ BROKEN: tuple[dict[str, Any], ...] = (
 def test_established_data_in_broken_packets(connection: Connection) -> None:
     """Data in sequence comes in packets that are not whole, and in one too short for TCP's header.
 
-    After each comes old data, whose answer says what has been accepted, and then the data.
+    The checksum of that one is right. After each comes old data, whose answer says what has been
+    accepted, and then the data.
     """
     _say(connection)
     for number, fields in enumerate((*BROKEN, {}), 1):
@@ -109,7 +113,8 @@ def test_established_data_in_broken_packets(connection: Connection) -> None:
         packet.payload.chksum = int.from_bytes(bytes(packet)[36:38], "big")
         if not fields:
             packet.remove_payload()
-            packet.add_payload(layers().Raw(bytes(10)))
+            pseudo = address_number(packet.src) + address_number(packet.dst) + 6 + 10
+            packet.add_payload(layers().Raw((-pseudo % 0xFFFF).to_bytes(2, "big") + bytes(8)))
             packet.proto = 6
         for name, value in fields.items():
             setattr(packet, name, value)
@@ -290,6 +295,8 @@ STIMULI: Mapping[str, Stimulus] = {
     ),
     "a SYN below the window": _odd(SYN, lambda c: c.acked - 1),
     "a SYN in the window": _odd(SYN, lambda c: c.acked + 1),
+    "a SYN with FIN at the next expected octet": _odd(SYN | FIN | ACK, lambda c: c.acked),
+    "an acknowledgment of the octet after the last": lambda c: c.ack(c.highest + 1, sack=()),
     "a segment without flags": _odd(0, lambda c: c.acked, 20),
     "a RST at the next expected octet": _odd(RST, lambda c: c.acked),
     "a RST there with an old timestamp": lambda c: c.send_odd(

@@ -308,6 +308,19 @@ def test_echo_whose_user_cannot_write(connection: Connection) -> None:
     connection.serve(lambda: connection.delivered >= total + 100)
 
 
+@connected("SNR-ACK-010", "SNR-RCV-025", to="echo")
+def test_echo_whose_window_is_opened_by_probes(connection: Connection) -> None:
+    """The windows of both sides are closed; data that is refused opens that of the tester."""
+    close_window(connection)
+    connection.window = 1 << 20
+    connection.send_data(1, at=connection.next_offset)
+    connection.wait(2 * connection.rtt + PAUSE_S)
+    connection.ack()
+    total = connection.next_offset
+    connection.serve(lambda: connection.delivered >= total, ack_every=2, within=120.0)
+    connection.ack()
+
+
 @connected("SNR-RCV-003", to="discard")
 def test_established_small_segments_close_together(connection: Connection) -> None:
     """Small segments follow each other sooner than a delayed acknowledgment leaves.

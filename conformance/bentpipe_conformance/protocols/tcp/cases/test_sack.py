@@ -426,6 +426,24 @@ def test_held_data_receiver_reneges(connection: Connection) -> None:
     connection.receive(36)
 
 
+@connected(
+    "SNR-SAK-019",
+    needs=SACK,
+    profiles=("rfc",),
+    window_scale=None,
+    window=8 * SEGMENT,
+    syn_window=8 * SEGMENT,
+)
+def test_hole_of_two_segments_and_an_octet(connection: Connection) -> None:
+    """What is missing of a flight ends with the first octet of a segment."""
+    connection.grow(8)
+    lost, _, third, *rest = connection.collect(0)
+    for segment in rest:
+        connection.ack(lost.start, sack=[(third.start + 1, segment.end)])
+    connection.reception.take(third.start + 1, rest[-1].end)
+    connection.receive(lost.start // connection.segment + 24)
+
+
 @connected("SNR-SAK-011", needs=SACK, window_scale=None, window=8 * SEGMENT, syn_window=8 * SEGMENT)
 def test_all_held_data_receiver_reneges(connection: Connection) -> None:
     """A receiver throws away everything above the hole, and repeats what is left to acknowledge.

@@ -51,6 +51,18 @@ def test_gap_echoes_follow_the_left_edge(connection: Connection) -> None:
     connection.ack()
 
 
+@connected("SNR-TS-001", needs=("timestamps",), to="discard", timestamps=True)
+def test_bare_segment_a_tick_older(connection: Connection) -> None:
+    """A segment without data is stamped a tick before the latest; the echo does not go back."""
+    latest = connection.timestamp()
+    for unit, tsval in ((0, latest), (None, latest - 1), (2, latest), (1, latest)):
+        offset, octets = (UNIT, 0) if unit is None else (unit * UNIT, UNIT)
+        payload = pattern(offset, octets)
+        connection.send(payload, flags=ACK, at=offset, tsval=tsval % MODULUS)
+        connection.wait(PAUSE_S)
+    connection.next_offset = 3 * UNIT
+
+
 @connected("SNR-TS-002", "SNR-TS-003", needs=("timestamps",), timestamps=True)
 def test_clock_of_a_connection_that_lasts(connection: Connection) -> None:
     """TSval advances with the time, in the retransmissions of a silent peer's data too."""

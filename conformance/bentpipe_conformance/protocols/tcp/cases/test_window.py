@@ -158,6 +158,29 @@ def test_window_closed_then_repetitions(peer: Peer) -> None:
     connection.receive_more(30)
 
 
+@case("SNR-WIN-007", "SNR-CON-034")
+def test_window_opened_by_segments_with_data(peer: Peer) -> None:
+    """All that tells of windows is on segments that carry data: it closes, it opens, it closes.
+
+    On one connection nothing else is told, on the other a bare acknowledgment came between.
+    """
+    for bare in (False, True):
+        connection = _close_window(peer)
+        for window in (16 * SEGMENT, 4 * SEGMENT):
+            for offer in (0, window):
+                connection.next(PATIENCE_S)
+                connection.window = offer
+                connection.send_data(20)
+                if bare and not offer:
+                    connection.ack()
+            connection.wait(connection.rtt + PAUSE_S)
+            connection.collect(0)
+            connection.window = 0
+            connection.send_data(20)
+            connection.wait(connection.rtt)
+        connection.abort()
+
+
 @case("SNR-WIN-007")
 def test_window_reopened_and_a_loss(peer: Peer) -> None:
     """What first follows a closure is lost; without SACK, duplicates tell."""
@@ -217,14 +240,21 @@ def test_window_shrinks_below_what_was_sent(connection: Connection) -> None:
     _shrink(connection, 60000)
 
 
-def _shrink(connection: Connection, wide: int) -> None:
+@connected("SNR-WIN-008", "SNR-WIN-009", window_scale=None, window=60000)
+def test_window_shrinks_in_segments_with_data(connection: Connection) -> None:
+    """The same, the narrow window being told by segments that carry data."""
+    _shrink(connection, 60000, octets=20)
+
+
+def _shrink(connection: Connection, wide: int, octets: int = 0) -> None:
     connection.grow(8)
     sent = connection.highest
     narrow = 2 * connection.segment
     for _ in range(2):
         for _ in range(2):
             connection.hold(connection.expect())
-        connection.ack(window=narrow)
+        connection.window = narrow
+        connection.send(pattern(connection.next_offset, octets), flags=ACK)
     connection.discard(0)
     connection.serve(lambda: connection.delivered >= sent)
     connection.ack(window=wide)

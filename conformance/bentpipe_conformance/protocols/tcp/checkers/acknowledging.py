@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from bentpipe_reference.common.ranges import RangeSet
+from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -140,13 +140,17 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
     mss = flow.handshake.answer.mss or DEFAULT_MSS
     least = int(context.permitted("segments", 30))
     apart = float(context.permitted("apart_s", 0.1))
+    after_reading = bool(context.permitted("after_reading", False))
     run: list[Arrival] = []
     for arrival, following in pairwise(still_receiving(flow)):
         full = arrival.payload + len(option_octets(arrival.packet)) >= mss
         # One that is pushed may be acknowledged when it is read, as Linux does.
         full = full and not arrival.tcp.flags & PSH
         steady = arrival.in_order and not arrival.held and full
-        alone = any(_alone(reply, arrival, mss) for reply in arrival.replies)
+        alone = any(
+            _alone(reply, arrival, mss) and not (after_reading and _all_read(reply, arrival))
+            for reply in arrival.replies
+        )
         waits = not any(reply.ack >= arrival.end for reply in arrival.replies)
         if not steady or following.time - arrival.time > apart:
             run = []
@@ -163,6 +167,11 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
                 sentence, run[0], run[-1], expected=expected, actual="one for each segment"
             )
             return
+
+
+def _all_read(reply: Reply, arrival: Arrival) -> bool:
+    """Whether a reply offers as wide a window as the one before: the user has read everything."""
+    return reply.window >= arrival.window_edge - arrival.last_ack
 
 
 def _alone(reply: Reply, arrival: Arrival, mss: int) -> bool:
@@ -184,7 +193,9 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
         return
     seen, twice, fresh = RangeSet(), RangeSet(), RangeSet()
     reporting: Reply | None = None
+    told: tuple[Range, ...] = ()
     for event in flow.events:
+        same, told = told, event.blocks if isinstance(event, Reply) else told
         if isinstance(event, Arrival):
             reporting = None
             left = event.start
@@ -205,7 +216,7 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
                 return
             second = event.blocks[1:2]
             if right > event.ack and not any(a <= left and right <= b for a, b in second):
-                if (left, right) in event.held:
+                if (left, right) in event.held or event.blocks == same:
                     continue  # without D-SACK, the latest segment's block comes first as well
                 sentence = f"the D-SACK block {left}-{right} is not followed by the block around it"
                 expected = "the block that holds it as the second"
@@ -215,15 +226,15 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
             if reporting is not None and _cut_from_one(reporting, event):
                 continue
             reporting = event
-            told = not fresh.overlap(left, right)
+            again = not fresh.overlap(left, right)
             sentence = f"the D-SACK block {left}-{right} " + (
-                "was sent again" if told else "reports a duplicate"
+                "was sent again" if again else "reports a duplicate"
             )
             yield judged(
-                context, not told, sentence, event,
+                context, not again, sentence, event,
                 expected="one report of each duplicate", actual="a second one",
             )  # fmt: skip
-            if told:
+            if again:
                 return
             fresh = _without(fresh, left, right)
 

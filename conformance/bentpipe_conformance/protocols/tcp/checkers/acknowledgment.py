@@ -11,12 +11,15 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import harmless, in_calm
 from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.order import count_before
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
+
+ECHO_PORT = 7
+"""RFC 862."""
 
 ANSWER_S = 0.2
 """An acknowledgment that answers an unacceptable segment is not delayed; this is ample."""
@@ -259,6 +262,48 @@ def _beyond_receive_window(flow: Flow) -> Iterator[tuple[Ack, int]]:
         start = nearest(ack.tcp.seq - first, reference)
         if ack.rejected and not ack.beyond and start > edge:
             yield ack, start - edge
+
+
+@checker("SNR-ACK-010")
+def closed_window_keeps_no_acknowledgment_out(flow: Flow, context: Context) -> Findings:
+    """A closed receive window admits acknowledgments (RFC 9293 section 3.10.7.4)."""
+    # Exercised by data that a closed window refuses and that opens the tester's window, once the
+    # echo service has something to send.
+    offer = flow.handshake.offer
+    if flow.iut[1] != ECHO_PORT or offer is None:
+        return
+    trips = RoundTrips(flow)
+    reply: Reply | None = None
+    edge = 0
+    for event in flow.events:
+        if isinstance(event, Reply):
+            reply = event
+        elif isinstance(event, Sent):
+            trips.sent(event)
+        if not isinstance(event, Ack):
+            continue
+        trips.acknowledged(event)
+        ack, before, edge = event, edge, event.window_edge
+        if reply is None or reply.window or reply.ack != reply.expected or not ack.tcp.length:
+            continue
+        at = nearest(ack.tcp.seq - offer.seq - 1, reply.ack)
+        waits = reply.ack > ack.max and before <= ack.max
+        opens = ack.window_edge - ack.max >= 2 * min(flow.segment, flow.mss)
+        if at != reply.ack or ack.ancient or ack.beyond or not (waits and opens):
+            continue
+        prompt = max(trips.largest, 0.25) + context.timing_error
+        number = ack.packet.number
+        following = (s for s in flow.sent if s.packet.number > number and s.end > ack.max + 1)
+        again = (s.time for s in flow.arriving if s.packet.number > number)
+        used, until = next(following, None), min(next(again, flow.horizon), flow.horizon)
+        if used is not None and used.time <= min(until, ack.time + prompt):
+            sentence = "data that a closed window refused opened the window all the same"
+            yield context.holds(sentence, used, ack)
+        elif until > ack.time + prompt:
+            sentence = f"the window opened by {ack.window} octets, which were not used"
+            expected = f"data within {prompt:.2f} s, although its own window is closed"
+            yield context.violated(sentence, ack, expected=expected, actual="none")
+            return
 
 
 UNDER_WAY_S = 0.05

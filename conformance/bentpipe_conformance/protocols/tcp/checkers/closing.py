@@ -147,6 +147,7 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
     """A RST outside the window has no effect (RFC 9293 section 3.10.7.4)."""
     # Exercised by such a RST, once data follows it.
     fin = context.prepared.lifetime.fin
+    yield from _at_last_acknowledgment(flow, context)
     for reset, offset, reply in _resets(flow, context.prepared.lifetime):
         if fin is not None and offset == fin.end - 1 and fin.packet.number < reset.packet.number:
             continue
@@ -165,6 +166,8 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
                 yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
             yield from _survives(flow, context, reset, "a RST outside its window")
             return
+        if offset < reply.window_edge:
+            return  # what follows may be its effect
 
 
 @checker("SNR-CON-044")
@@ -185,11 +188,37 @@ def edge_is_outside_the_window(flow: Flow, context: Context) -> Findings:
         return
 
 
+def _at_last_acknowledgment(flow: Flow, context: Context) -> Findings:
+    """A RST below data in sequence whose acknowledgment is delayed, at the last one sent.
+
+    Whether that RST was answered the delayed acknowledgment hides.
+    """
+    offer = flow.handshake.offer
+    for packet in flow.resets[:1]:
+        latest = latest_before(flow, packet.number)
+        known = next((r for r in flow.replies if latest and r.packet is latest.packet), None)
+        if packet.outgoing or known is None or offer is None:
+            return
+        reset = Segment(packet)
+        at = nearest(reset.tcp.seq - offer.seq - 1, known.ack)
+        first, last = known.packet.number, packet.number
+        since = [a for a in flow.arrivals if first < a.packet.number < last]
+        fits = all(a.in_order and a.end <= a.window_edge and not a.fin for a in since)
+        if since and fits and at == known.ack == since[0].start:
+            what = "a RST below the data that had just arrived"
+            yield from _survives(flow, context, reset, what)
+
+
 def _challenged(
     flow: Flow, context: Context, odd: Segment, known: Reply | None, what: str
 ) -> Findings:
     longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
     answer = leaving_after(flow, odd, longest, lambda s: not s.tcp.flags & SYN)
+    number = odd.packet.number
+    others = (p for p in flow.resets if not p.outgoing and p.number > number)
+    another = next(others, None)
+    if another is not None and another.time <= (answer.time if answer else odd.time + longest):
+        return  # another RST came before an answer
     wanted = "an acknowledgment"
     if answer is not None:
         same = known is None or answer.tcp.ack == known.tcp.ack

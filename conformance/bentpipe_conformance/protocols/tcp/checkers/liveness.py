@@ -93,6 +93,9 @@ def service_closes(flow: Flow, context: Context) -> Findings:
     busy += [a.time for a in flow.acks if a.packet.number >= since and a.window_edge <= a.max]
     busy += [sent.time for sent in flow.sent if sent.packet.number > since]
     start = max([start, *busy])
+    last = next((a for a in reversed(flow.acks) if a.acceptable), None)
+    if last is not None and last.window_edge <= last.max:
+        return
     if flow.horizon - start > patience + flow.reaction:
         sentence = f"no FIN was sent in {flow.horizon - start:.1f} s"
         expected = f"a FIN within {patience:.0f} s, the service having ended its stream"

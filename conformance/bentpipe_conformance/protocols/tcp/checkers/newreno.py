@@ -21,12 +21,19 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     reaction,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
-from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode, outlives_inflation
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    PROMPT_S,
+    Cause,
+    Episode,
+    may_be_undone,
+    outlives_inflation,
+)
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     data_waited,
     largest_segment,
+    may_have_been_full,
     stopped_at,
 )
 
@@ -139,6 +146,8 @@ def full_acknowledgment_ends_recovery(flow: Flow, context: Context) -> Findings:
         end = episode.end
         if not episode.fast or end is None or end.sacked or disturbed_at(episode) < math.inf:
             continue
+        if any(may_be_undone(episode.first, ack) for ack in episode.acks):
+            continue  # then a later retransmission may have begun another recovery
         again = [sent for sent in end.responses if sent.retransmission]
         if again and _lost_by_time(flow, context, episode, again[0]):
             continue
@@ -303,7 +312,7 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
             both = both and not m.ack.advance
             broken = len(repeats) > per_ack or both
             expected = "one retransmission" + (", or new data instead" if sack else "")
-        elif sack or not m.ack.duplicate:
+        elif sack or not m.ack.duplicate or _just_written(flow, new):
             continue
         else:
             most = max(per_duplicate * largest_segment(flow), _inflation(flow, m, episode))
@@ -320,6 +329,11 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
             )
         else:
             yield context.holds(f"one acknowledgment caused {what}", m.ack, *repeats, *new)
+
+
+def _just_written(flow: Flow, new: list[Sent]) -> bool:
+    """Whether what left late may have found room in the send buffer only then."""
+    return bool(new) and new[0].since_arrival > PROMPT_S and may_have_been_full(flow, new[0])
 
 
 def _inflation(flow: Flow, m: Moment, episode: Episode) -> int:

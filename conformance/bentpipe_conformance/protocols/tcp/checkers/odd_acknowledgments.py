@@ -15,7 +15,7 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, timer_expiries
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
@@ -50,13 +50,20 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
 
 
 def _retransmission(context: Context, ack: Ack) -> Sent | None:
-    """A retransmission that ``ack`` caused and no timer explains."""
-    repeats = [context.prepared.scoreboard.repeat_of.get(sent) for sent in ack.responses]
-    sure = (
-        r.sent for r in repeats
-        if r and not r.forgiven and not (r.timer and r.sent.since_arrival > AT_ONCE_S)
-    )  # fmt: skip
-    return next(sure, None)
+    """A retransmission that ``ack`` caused and nothing else explains.
+
+    Something else may be a timer, a probe, or RACK's timer for what was sent before a segment that
+    has been delivered (RFC 8985 section 6.2 step 5).
+    """
+    rack = context.ics.get("rack", True)
+    for sent in ack.responses:
+        repeat = context.prepared.scoreboard.repeat_of.get(sent)
+        if repeat is None or repeat.forgiven or may_be_tail_probe(sent, context.ics):
+            continue
+        by_timer = repeat.timer or (rack and repeat.delivered_later)
+        if not (by_timer and sent.since_arrival > AT_ONCE_S):
+            return sent
+    return None
 
 
 def _reset(flow: Flow, ack: Ack) -> bool:

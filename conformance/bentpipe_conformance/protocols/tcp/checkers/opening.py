@@ -27,6 +27,10 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     strays,
 )
 
+THROTTLED_S = 0.5
+"""A segment that begins too early need not be answered this soon after the last answer (RFC 5961
+section 7); Linux waits so long."""
+
 HALF_OPEN_S = 20.0
 """Seconds for which no implementation gives a handshake up that is not completed."""
 
@@ -325,6 +329,8 @@ def syn_is_answered(flow: Flow, context: Context) -> Findings:
             return
         if item.tcp.seq != syns[0].tcp.seq:
             continue  # another attempt
+        if any(0.0 < item.time - s.time < THROTTLED_S for s in flow.leaving):
+            continue
         answer = leaving_after(flow, item, longest, lambda s: bool(s.tcp.flags & (SYN | RST | ACK)))
         if answer is not None and not is_reset(answer):
             yield context.holds("the SYN was answered", answer, item)

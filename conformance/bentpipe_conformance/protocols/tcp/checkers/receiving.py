@@ -10,6 +10,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
+    DAYTIME_PORT,
     LONGEST_DELAY_S,
     Answer,
     acknowledging,
@@ -252,7 +253,8 @@ def right_edge_stays(flow: Flow, context: Context) -> Findings:
     edge: int = answer.window
     offer: Segment | None = Segment(flow.handshake.iut) if flow.handshake.iut else None
     for event in flow.events:
-        if event.tcp.flags & FIN:
+        # Data is still received behind the own FIN, but not every user reads on.
+        if event.tcp.flags & FIN and (isinstance(event, Arrival) or flow.iut[1] != DAYTIME_PORT):
             return
         if not isinstance(event, Reply):
             continue

@@ -107,6 +107,8 @@ def timeout_of_at_least_a_second(_flow: Flow, context: Context) -> Findings:
         # The first of a row may have been a tail loss probe, which doubles nothing (RFC 8985 7.3).
         part, share = ("the interval", 1) if tlp else ("half the interval", 2)
         bound = expiry.since_progress if first else (expiry.interval or 0.0) / share
+        if first and context.permitted("from_transmission", False):
+            bound = max(bound, expiry.since_transmission)
         reason = "by the last progress" if first else f"by {part} between timeouts"
         what = f"the retransmission timeout, {reason}, is at most"
         yield _at_least(context, bound, minimum, what, expiry.sent)
@@ -207,6 +209,8 @@ def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Findings
         if sent.sacked and not (plain and progress not in recovering):
             continue
         waited = expiry.since_progress
+        if context.permitted("from_transmission", False):
+            waited = max(waited, expiry.since_transmission)
         sentence = f"the timer expired {waited:.3f} s after an acknowledgment of new data"
         yield _no_sooner(context, waited, expiry.rtt, sentence, sent, progress)
 

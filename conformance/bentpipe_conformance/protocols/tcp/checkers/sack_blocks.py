@@ -18,6 +18,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
 
 OPTION_OCTETS = 40
 """Room for options in a TCP header (RFC 9293 section 3.1)."""
@@ -79,7 +80,7 @@ def _moments(flow: Flow) -> Iterator[_Moment]:
 
 
 def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
-    """Whether a later reply, before anything else arrived, at once holds the segment.
+    """Whether the next reply, before anything else arrived or at once, holds the segment.
 
     A RST of the user's may have come before it could leave.
     """
@@ -87,8 +88,10 @@ def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
     if any(arrival.time <= reset.time <= until for reset in flow.resets[:1]):
         return True
     block = arrival.start, arrival.start + arrival.payload
-    soon = (later for later in arrival.replies if later.time <= until)
     number = reply.packet.number
+    after = count_through(flow.replies, number)
+    soon = [later for later in arrival.replies if later.time <= until]
+    soon += [later for later in flow.replies[after : after + 1] if later.time <= until]
     return any(_inside(block, r.sack[:1]) for r in soon if r.packet.number > number)
 
 

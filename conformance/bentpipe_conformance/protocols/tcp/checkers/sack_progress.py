@@ -9,7 +9,8 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.sack_retransmission import negotiated_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.moments import is_evidence
+from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import (
     data_waited,
@@ -54,7 +55,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
             continue
         first = episode.first
         repaired = next((ack for ack in episode.acks if ack.ack >= first.end), None)
-        if repaired is None:
+        if repaired is None or repaired.packet.number > flow.first_reset:
             continue
         # First retransmissions of a segment; tails are left out.
         again = (s for s in episode.retransmissions if s.transmission == 2 and s is not first)
@@ -66,6 +67,8 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
             continue
         if episode not in certain:
             continue
+        if first.since_arrival > PROMPT_S and not is_evidence(first):
+            continue  # a timeout may have met an arrival
         since = bisect_left(board.reports, first.time, key=_arrived)
         before = board.reports[since : bisect_left(board.reports, repaired.time, key=_arrived)]
         if len(before) < 3 or any(report.forgiven or report.reordered for report in before):

@@ -19,6 +19,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
     last_before_reports,
+    may_be_last,
     more_waited,
     stopped_at,
 )
@@ -57,14 +58,14 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     slack = BY_TIME_SEGMENTS * smss if rack or prr or share != 0.5 else 0
     limit = _threshold(recovery, share, smss) + slack
     first = recovery.episode.first
-    if _restored_lately(flow, first):
+    if _restored_lately(flow, first) or _may_continue(context, first):
         return
     if rack or prr:
         # Limited transmit is two segments (RFC 3042 section 2); what such a sender sends while it
         # waits longer belongs to its window.
         limit = max(limit, share * (first.flight - (DUPLICATE_THRESHOLD - 1) * smss) + slack)
         last = last_before_reports(flow, first)
-        if last is not None and not more_waited(flow, last):
+        if last is not None and (not more_waited(flow, last) or may_be_last(flow, last)):
             # The window that RFC 9438 section 4.6 reduces may be larger than what is outstanding.
             return
         if any(sent.window_edge - sent.max < 2 * smss for sent in (first, last or first)):
@@ -86,6 +87,12 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
             continue
         sentence = f"{sent.span} made {pipe} octets in the network; it was {recovery.flight}"
         yield at_most(context, pipe, limit, sentence, sent, recovery.episode.first)
+
+
+def _may_continue(context: Context, first: Sent) -> bool:
+    """Whether a recovery may have begun where another ended that left something missing."""
+    ends = (e.end for e in context.prepared.episodes if e.end is not None and e.end.sacked)
+    return any(end.time <= first.time and first.una < end.max for end in ends)
 
 
 def _restored_lately(flow: Flow, first: Sent) -> bool:

@@ -15,7 +15,7 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_mo
 from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded, follows_rfc_5681
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     ROUND_TRIP_SHARE,
@@ -29,7 +29,9 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     data_waited,
     largest_segment,
     last_before_reports,
+    latest,
     may_be_last,
+    may_have_been_full,
     more_waited,
     short_of_data,
 )
@@ -277,6 +279,8 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
         if isinstance(event, Ack) and event.acceptable and event.advance:
             trips.acknowledged(event)
             answered, progressed = True, event.time
+        elif isinstance(event, Ack) and event.duplicates >= DUPLICATE_THRESHOLD:
+            answered = True
         elif isinstance(event, Sent):
             progressed = progressed if event.flight else event.time
             trips.sent(event)
@@ -286,7 +290,9 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
                 idle_for = f"{event.since_sent:.1f} s"
             if _may_be_probe(flow, event, progressed, trips.smallest):
                 continue
-            if restart is not None and not answered and event.end - restart.start > allowed:
+            # Each of two duplicates may send a segment (RFC 3042 section 2).
+            octets = event.end - event.duplicates * largest_segment(flow)
+            if restart is not None and not answered and octets - restart.start > allowed:
                 octets = event.end - restart.start
                 sentence = f"{octets} octets left at once after a silence of {idle_for}"
                 yield at_most(context, octets, allowed, sentence, event, restart)
@@ -396,9 +402,14 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
     # Round trips may be shorter after the timeout than all before it: the queue has drained.
     rtt = minimum_rtt(flow)
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
-        if short_of_data(flow, aftermath.expiry.sent):
+        before = aftermath.expiry.sent
+        if short_of_data(flow, before) or may_have_been_full(flow, before):
             continue
-        threshold = max(share * aftermath.expiry.flight, 2 * segment)
+        flight = aftermath.expiry.flight
+        if context.permitted("halves_window", False):
+            earlier = (s.outstanding for s in flow.sent if s.time < before.time)
+            flight = max(earlier, default=flight)
+        threshold = max(share * flight, 2 * segment)
         crossed: float | None = None
         exercised = False
         for step in aftermath.steps:
@@ -441,6 +452,9 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Findings:
             continue
         if needed > reached.ack.max and not data_waited(flow, reached.ack):
             continue
+        last = latest(flow, reached.ack)
+        if last is not None and may_be_last(flow, last):
+            continue  # a full buffer, not the window, may have ended the flight
         yield judged(
             context,
             reached.pipe >= 0.75 * target * segment,

@@ -26,6 +26,8 @@ def _first_timeouts(flow: Flow, context: Context) -> Iterator[tuple[Expiry, Esti
         original = copies.get(expiry.sent.start)
         if original is None or not expiry.certain or expiry.rank > 1:
             continue
+        if expiry.sent.max > original.end:
+            continue
         if expiry.sent.transmission == 2 and expiry.sent.window_edge >= original.end:
             yield expiry, estimates[original]
 

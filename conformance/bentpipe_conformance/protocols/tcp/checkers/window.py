@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     too_coarse,
     until_violated,
 )
+from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
@@ -78,7 +79,9 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
                 sentence = f"data up to {event.end} exceeds {unscaled}, the unscaled window"
                 yield context.holds(sentence, event, last)
                 return
-            if event.end == unscaled and event.payload < flow.segment // 2:
+            # What is pushed may be the last of all data, and end there by chance.
+            waits = always_sends(flow) or not event.tcp.flags & PSH
+            if event.end == unscaled and event.payload < flow.segment // 2 and waits:
                 filled = event
                 if event.start == 0 and always_sends(flow):
                     break  # it had more to send
@@ -352,6 +355,8 @@ def _within_shrunken_window(flow: Flow, context: Context) -> Findings:
                     yield context.holds(sentence, shrunk)
                 shrunk = None
             edge, since = event.window_edge, event.time
+        elif isinstance(event, Ack) and event.may_heed and event.window_edge > edge:
+            shrunk, edge = None, event.window_edge  # that of a segment whose text was refused
         elif isinstance(event, Sent) and shrunk is not None and not violated:
             late = event.time - since > CROSSING_S + context.timing_error or event.cause
             probe = event.payload <= 1 or event.timed

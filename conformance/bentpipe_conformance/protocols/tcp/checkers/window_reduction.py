@@ -11,6 +11,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
@@ -39,6 +40,8 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
     last_before_reports,
+    may_be_last,
+    may_have_been_full,
     never_short_of_data,
     short_of_data,
     stopped_at,
@@ -99,8 +102,12 @@ class _Window:
         edge = trigger.window_edge if trigger is not None else first.window_edge
         if edge - first.max < 2 * segment or short_of_data(self.flow, first):
             return False
+        if may_have_been_full(self.flow, first):
+            return False
         last = last_before_reports(self.flow, first)
         if last is not None and last.window_edge - last.end < 2 * segment:
+            return False
+        if last is not None and may_be_last(self.flow, last):
             return False
         return episode.flight >= 0.9 * self._peak(episode)
 
@@ -127,7 +134,14 @@ class _Window:
             return False
         advance = next((ack for ack in episode.acks if ack.advance), episode.end)
         early = advance.time - episode.first.time < ROUND_TRIP_SHARE * self.rtt
-        return not early and not any(may_be_undone(episode.first, ack) for ack in episode.acks)
+        undone = any(may_be_undone(episode.first, ack) for ack in episode.acks)
+        return not (early or undone or self._reported_twice(episode.end))
+
+    def _reported_twice(self, end: Ack) -> bool:
+        """Whether a duplicate is reported within a round trip after an episode."""
+        first = count_through(self.flow.acks, end.packet.number)
+        later = takewhile(lambda ack: ack.time < end.time + self.rtt, self.flow.acks[first:])
+        return any(ack.dsack is not None for ack in later)
 
     def judgeable(self) -> Iterator[tuple[Episode, Ack]]:
         """Episodes whose reduction the flight shows, with the acknowledgment that ended each."""
@@ -384,6 +398,10 @@ def _judge_inflation(flow: Flow, context: Context, *, partial: bool) -> Findings
     for episode in context.prepared.episodes:
         if not episode.fast or episode.nested or disturbed_at(episode) == -math.inf:
             continue
+        room = episode.first.window_edge - episode.first.max
+        held_down = room < 2 * largest_segment(flow) or may_have_been_full(flow, episode.first)
+        if context.permitted("halves_window", False) and held_down:
+            continue  # what is outstanding does not show the window
         new = [item for item in _inflated(flow, context, episode, share) if item.partial == partial]
         worst = max(new, key=lambda item: item.sent.outstanding - item.limit, default=None)
         if worst is None:

@@ -69,6 +69,16 @@ class Freedom(Enum):
     RUNS_SHORT = "has less than a segment waiting, which Nagle's rule holds (section 3.7.4)"
 
 
+class Habit(Enum):
+    """What an implementation is known to do against the text: a reading of known deviations."""
+
+    KEEPS_WIDER_WINDOWS = "keeps-wider-windows"
+    """A window counts with a new acknowledgment, a newer segment, or when it is wider or zero;
+    everything else that repeats an acknowledgment is a duplicate (Linux, tcp_may_update_window)."""
+    COUNTS_OLD_TIMESTAMPS = "counts-old-timestamps"
+    """A bare duplicate is one whatever its timestamp (Linux, tcp_disordered_ack)."""
+
+
 @dataclass(slots=True, eq=False)
 class Flow:
     """One connection: its handshake and its annotated events in time order.
@@ -88,7 +98,7 @@ class Flow:
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
         listening: whether the IUT answered any SYN to this port with a SYN-ACK in the trace.
         whole: (source, sequence number, octets) of large segments that reached the tester uncut.
-        reading: the freedoms its implementation is supposed to use.
+        reading: the freedoms, and the habits, that its implementation is supposed to use.
         doubts: the freedoms that would change what some packet of it means.
         source: its packets, damaged ones included.
     """
@@ -112,7 +122,7 @@ class Flow:
     segment: int = DEFAULT_MSS
     listening: bool = False
     whole: frozenset[tuple[str, int, int]] = frozenset()
-    reading: frozenset[Freedom] = frozenset()
+    reading: frozenset[Freedom | Habit] = frozenset()
     doubts: set[Freedom] = field(default_factory=set)
     source: list[Packet] = field(default_factory=list)
 
@@ -152,7 +162,11 @@ class _Replay:
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
-        self.sender = Sender(flow.reaction, strict=Freedom.KEEPS_WINDOW in flow.reading)
+        self.sender = Sender(
+            flow.reaction,
+            strict=Freedom.KEEPS_WINDOW in flow.reading,
+            widest=Habit.KEEPS_WIDER_WINDOWS in flow.reading,
+        )
         self.receiver = Receiver(flow.reaction)
         self.following: Iterable[Packet] = ()
 
@@ -237,6 +251,8 @@ class _Replay:
             rejected = False
         elif reading & refuses:
             rejected = True
+        if Habit.COUNTS_OLD_TIMESTAMPS in reading and self.receiver.only_its_timestamp(tcp):
+            rejected = rejected and not self.sender.repeats(tcp)
         old, edge = self.sender.is_old(start, tcp), self.sender.edge
         ack = self.sender.acknowledged(
             packet, tcp, start, rejected=rejected, may_heed=bool(heeds), may_refuse=may_refuse

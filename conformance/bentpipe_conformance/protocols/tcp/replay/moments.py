@@ -186,8 +186,11 @@ def disturbed_at(episode: Episode) -> float:
 
 def _is_prompted(first: Sent) -> bool:
     """Whether three duplicates, or as much as they report, came right before a retransmission."""
-    if first.since_arrival > PROMPT_S:
-        return False
+    return first.since_arrival <= PROMPT_S and is_evidence(first)
+
+
+def is_evidence(first: Sent) -> bool:
+    """Whether three duplicates, or as much as they would report, preceded a retransmission."""
     if not first.sacked:
         return first.duplicates >= DUPLICATE_THRESHOLD
     enough = octets(first.sacked) > (DUPLICATE_THRESHOLD - 1) * first.length

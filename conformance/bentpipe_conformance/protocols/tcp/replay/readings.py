@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Freedom, largest_sent, replayed
+from bentpipe_conformance.protocols.tcp.replay.flow import (
+    Flow,
+    Freedom,
+    Habit,
+    largest_sent,
+    replayed,
+)
 from bentpipe_conformance.protocols.tcp.replay.users import always_sends
 
 
@@ -15,8 +21,17 @@ def read_otherwise(flow: Flow) -> Iterator[Flow]:
     order = sorted(doubts, key=list(Freedom).index)
     for count in range(1, len(order) + 1):
         for used in combinations(order, count):
-            other = Flow(flow.tester, flow.iut, flow.timing_error, reading=frozenset(used))
-            replayed(other, flow.source)
-            other.listening, other.whole = flow.listening, flow.whole
-            other.segment = largest_sent(other)
-            yield other
+            yield _read_again(flow, flow.reading | frozenset(used))
+
+
+def read_with_habits(flow: Flow, names: Iterable[str]) -> Flow:
+    """The flow of an implementation with habits that are no freedoms (see :class:`.Habit`)."""
+    return _read_again(flow, frozenset(map(Habit, names)))
+
+
+def _read_again(flow: Flow, reading: frozenset[Freedom | Habit]) -> Flow:
+    other = Flow(flow.tester, flow.iut, flow.timing_error, reading=reading)
+    replayed(other, flow.source)
+    other.listening, other.whole = flow.listening, flow.whole
+    other.segment = largest_sent(other)
+    return other

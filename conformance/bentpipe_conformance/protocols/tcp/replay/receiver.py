@@ -100,6 +100,10 @@ class Receiver:
         """Whether a conformant receiver drops the segment (RFC 9293 3.10.7.4, RFC 7323 5.3)."""
         return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
 
+    def only_its_timestamp(self, tcp: Tcp) -> bool:
+        """Whether a bare acknowledgment is the next segment but for its timestamp."""
+        return not tcp.length and self.offset(tcp.seq) == self.expected
+
     def may_refuse(self, tcp: Tcp) -> bool:
         """Whether a segment lies at the right edge offered, or beyond one that has moved back.
 

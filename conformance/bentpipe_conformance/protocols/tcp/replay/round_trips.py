@@ -37,9 +37,13 @@ class RoundTrips:
         self._spoiled: set[int] = set()
         opened, self._stamped = _departures(flow)
         established = flow.handshake.established
-        # A repeated SYN or SYN-ACK does not tell which copy was answered.
+        # A repeated SYN or SYN-ACK does not tell which copy was answered, but for its timestamp.
         if len(opened) == 1 and established is not None:
             self._take(established - opened[0])
+        elif established is not None:
+            answer = next(item for item in flow.arriving if item.time == established)
+            self._echo(answer.tcp.tsecr, established)
+            self.smallest = self.echoed
 
     def _take(self, sample: float) -> None:
         self.smallest = min(self.smallest, sample) if self.samples else sample
@@ -59,10 +63,12 @@ class RoundTrips:
         sent_at = self._sent.get(ack.ack)
         if sent_at is not None and ack.ack not in self._spoiled:
             self._take(ack.time - sent_at)
-        echoed = ack.tcp.tsecr
+        self._echo(ack.tcp.tsecr, ack.time)
+
+    def _echo(self, echoed: int | None, time: float) -> None:
         stamped_at = self._stamped.get(echoed) if echoed is not None else None
         if stamped_at is not None:
-            age = ack.time - stamped_at
+            age = time - stamped_at
             self.echoed = max(self.echoed, age)
             self.minimum = min(self.minimum, age)
             if self.samples:

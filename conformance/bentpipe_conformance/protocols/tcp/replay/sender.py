@@ -53,12 +53,14 @@ class Sender:
         edge: highest right edge the tester has offered.
         strict: whether only a segment not older than the one before updates the window, by SND.WL1
             and SND.WL2 (RFC 9293 section 3.10.7.4).
+        keeps_wider: whether a repeated acknowledgment only widens the window, or closes it.
         last_in: when the last segment reached the IUT, None before the first.
         widest: widest window the tester has offered (MAX.SND.WND of RFC 5961 section 5.2).
     """
 
-    def __init__(self, reaction: float, *, strict: bool = False) -> None:
+    def __init__(self, reaction: float, *, strict: bool = False, widest: bool = False) -> None:
         self.strict = strict
+        self.keeps_wider = widest
         self.sack = False
         self.shift = 0
         self.edge = 0
@@ -139,10 +141,11 @@ class Sender:
         dsack, good, bad = self._blocks(tcp, ack)
         # A window probe beyond the edge is refused again and again; that reports no loss.
         outstanding = min(self._max, self.edge) > una
-        duplicate = (
-            usable and outstanding and ack == una and tcp.length == 0
-            and window == self._last_window
-        )  # fmt: skip
+        same = window == self._last_window
+        if self.keeps_wider and usable:
+            same = not self._widens(start, ack, window)
+            window = self._last_window if same else window
+        duplicate = usable and outstanding and ack == una and tcp.length == 0 and same
         stale = ack == una and start < self._updated[0]
         newly = 0
         if usable:
@@ -176,6 +179,17 @@ class Sender:
         )  # fmt: skip
         self._last_ack = item
         return item
+
+    def repeats(self, tcp: Tcp) -> bool:
+        """Whether a segment would repeat the last acknowledgment, and its window be ignored."""
+        ack, start = self.offset(tcp.ack), self._updated[0]
+        return ack == self._una and not self._widens(start, ack, tcp.window << self.shift)
+
+    def _widens(self, start: int, ack: int, window: int) -> bool:
+        """Whether Linux takes the window of a segment (tcp_may_update_window)."""
+        if ack > self._una or start > self._updated[0]:
+            return True
+        return start == self._updated[0] and (window > self._last_window or not window)
 
     def _blocks(
         self, tcp: Tcp, ack: int

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
@@ -72,6 +73,7 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     progressed = arrived = 0.0
     edge: int | None = None
     transmitted: dict[int, float] = {}
+    delivered = 0.0
     for event in flow.events:
         if isinstance(event, Ack | Arrival):
             arrived = event.time
@@ -80,6 +82,7 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
             if event.advance:
                 trips.acknowledged(event)
                 progress, progressed, row = event, event.time, []
+                delivered = max(delivered, _forget(transmitted, event.ack))
         elif isinstance(event, Sent):
             edge = event.window_edge if edge is None else edge  # that of the SYN-ACK
             if event.max == event.una:
@@ -87,13 +90,16 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
             if event.retransmission and event.timed and edge > event.una:
                 same = [item for item in row if item.sent.start == event.start]
                 before = same[-1] if same and same[-1].certain else None
+                last_sent = _last_sent(event, transmitted, flow, progressed)
+                signs = bool(event.sacked or event.duplicates or last_sent < delivered)
                 expiry = Expiry(
                     sent=event,
-                    certain=_certain(flow, event, trips, event.time - arrived, at_once, not same),
+                    certain=_certain(
+                        flow, event, trips, event.time - arrived, at_once, not same, signs
+                    ),
                     rank=len(same) + 1,
                     interval=event.time - before.sent.time if before else None,
-                    since_transmission=event.time
-                    - _last_sent(event, transmitted, flow, progressed),
+                    since_transmission=event.time - last_sent,
                     since_progress=event.time - progressed,
                     progress=progress,
                     since_arrival=event.time - arrived,
@@ -111,6 +117,14 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     return tuple(found)
 
 
+def _forget(transmitted: dict[int, float], ack: int) -> float:
+    """When what an acknowledgment covers was last sent, and leave it out from now on."""
+    latest = 0.0
+    for start in list(takewhile(lambda at: at < ack, transmitted)):
+        latest = max(latest, transmitted.pop(start))
+    return latest
+
+
 def _last_sent(
     again: Sent, transmitted: Mapping[int, float], flow: Flow, otherwise: float
 ) -> float:
@@ -123,12 +137,16 @@ def _last_sent(
 
 
 def _certain(
-    flow: Flow, sent: Sent, trips: RoundTrips, since_arrival: float, at_once: bool, first: bool
-) -> bool:
-    """Whether only the retransmission timer can have sent a timed retransmission."""
+    flow: Flow, sent: Sent, trips: RoundTrips, since_arrival: float, at_once: bool, first: bool,
+    signs: bool,
+) -> bool:  # fmt: skip
+    """Whether only the retransmission timer can have sent a timed retransmission.
+
+    ``signs`` says that something sent later is known to have been delivered.
+    """
     probe = flow.handshake.sack and sent.end >= sent.max and first
     # RACK's timer is no longer than its reordering window, at most a smoothed round trip.
-    reordering = bool(sent.sacked or sent.duplicates) and since_arrival <= 1.5 * trips.largest
+    reordering = signs and (not trips.samples or since_arrival <= 1.5 * trips.largest)
     paced = not at_once and since_arrival <= trips.largest
     return sent.start == sent.una and not (probe or reordering or paced)
 

@@ -127,6 +127,16 @@ def short_of_data(flow: Flow, sent: Sent) -> bool:
     return last is None or not more_waited(flow, last)
 
 
+def may_have_been_full(flow: Flow, sent: Sent) -> bool:
+    """Whether the send buffer, not a window, may have ended the flight behind which a segment left.
+
+    An implementation that reduces its window, not what is outstanding (RFC 9438 section 4.6), may
+    then have more outstanding afterwards.
+    """
+    last = next(_newest(flow, count_before(flow.sent, sent.packet.number)), None)
+    return last is not None and may_be_last(flow, last)
+
+
 def last_before_reports(flow: Flow, first: Sent) -> Sent | None:
     """The new data sent last before the receiver reported what it holds.
 
@@ -134,7 +144,7 @@ def last_before_reports(flow: Flow, first: Sent) -> Sent | None:
     was outstanding then bounds the congestion window better than what was when a recovery began.
     """
     before = _newest(flow, count_before(flow.sent, first.packet.number))
-    return next((sent for sent in before if not sent.sacked), None)
+    return next((sent for sent in before if not (sent.sacked or sent.duplicates)), None)
 
 
 def never_short_of_data(flow: Flow, sent: Iterable[Sent]) -> bool:
