@@ -403,7 +403,8 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
     rtt = minimum_rtt(flow)
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         before = aftermath.expiry.sent
-        if short_of_data(flow, before) or may_have_been_full(flow, before):
+        pushed = context.permitted("pushed_is_last", False)
+        if short_of_data(flow, before) or (pushed and may_have_been_full(flow, before)):
             continue
         flight = aftermath.expiry.flight
         if context.permitted("halves_window", False):
@@ -453,7 +454,8 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Findings:
         if needed > reached.ack.max and not data_waited(flow, reached.ack):
             continue
         last = latest(flow, reached.ack)
-        if last is not None and may_be_last(flow, last):
+        pushed = context.permitted("pushed_is_last", False)
+        if pushed and last is not None and may_be_last(flow, last):
             continue  # a full buffer, not the window, may have ended the flight
         yield judged(
             context,

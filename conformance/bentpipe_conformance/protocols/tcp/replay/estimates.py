@@ -138,9 +138,9 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
         answer = next(item for item in flow.arriving if item.time == flow.handshake.established)
         for item in opened:
             if item.tcp.tsval == answer.tcp.tsecr:
-                age = answer.time - item.time
-                variants.sample(age, handshake=True, again=True)
-                largest.sample(age, age, sure=False)
+                first = answer.time - item.time
+                variants.sample(first, handshake=True, again=True)
+                largest.sample(first, first, sure=False)
     found: dict[Sent, Estimate] = {}
     sent_at: dict[int, float] = {}
     stamped: dict[int, float] = {}
@@ -168,18 +168,18 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
                 stamped.setdefault(event.tcp.tsval, event.time)
         elif isinstance(event, Ack) and event.acceptable and event.advance:
             echoed = event.tcp.tsecr
-            aged = None
+            age = None
             if echoed in stamped and flow.handshake.timestamps:
-                aged = event.time - stamped[echoed]
+                age = event.time - stamped[echoed]
             started = sent_at.get(event.ack)
             ages = [event.time - at for end, at in sent_at.items() if end <= event.ack]
             sent_at = {end: at for end, at in sent_at.items() if end > event.ack}
             if started is not None:
-                variants.sample(event.time - started, aged)
+                variants.sample(event.time - started, age)
                 samples += 1
-            elif aged is not None:
-                variants.sample(aged, again=True)
-            candidates = ages if aged is None else [*ages, aged]
+            elif age is not None:
+                variants.sample(age, again=True)
+            candidates = ages if age is None else [*ages, age]
             if candidates:
                 sure = started is not None and len(ages) == 1 and not sent_at
                 largest.sample(min(candidates), max(candidates), sure=sure)
