@@ -227,10 +227,14 @@ def test_small_flights_below_threshold(peer: Peer) -> None:
     """
     for flight in (2, 3, 4):
         connection = peer.connect("echo", sack=False)
+        _echo_burst(connection, 1)
+        connection.reception.delivered = connection.highest
+        connection.ack()
+        connection.wait(0.6 * connection.rtt)
         start = _echo_burst(connection, flight)
         for _ in range(min(flight - 1, 2)):
             connection.ack(start)
-            connection.discard(0.3 * connection.rtt)
+            connection.discard(0.1 * connection.rtt)
         connection.reception.delivered = connection.highest
         connection.ack()
         connection.wait(connection.rtt)

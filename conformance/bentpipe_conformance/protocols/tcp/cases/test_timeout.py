@@ -181,37 +181,6 @@ def test_repeated_timeouts_ambiguous_acknowledgment(connection: Connection) -> N
     connection.receive(outstanding // connection.segment + 4)
 
 
-@case("SNR-RTO-016", needs=PLAIN)
-def test_fast_retransmitted_long_after_sending(peer: Peer) -> None:
-    """A segment is fast retransmitted long after it was sent, which measures nothing.
-
-    Without SACK and timestamps. Timeouts before have made the timer long; the segments whose
-    duplicates show the loss follow seconds later. Once another segment has been measured one is
-    lost.
-    """
-    connection = peer.connect("echo", sack=False)
-    _lose_echo(connection, 3)
-    connection.wait(0.8)
-    size = 100
-    connection.send_data(size)
-    lost = connection.expect(what="the echo")
-    connection.wait(8 * peer.rtt)
-    for _ in range(4):
-        connection.send_data(size)
-        # Nagle's rule lets one small segment out at a time.
-        connection.wait(0.1)
-    connection.collect(peer.rtt)
-    for _ in range(3):
-        connection.ack(lost.start)
-    connection.collect(1.5 * peer.rtt)
-    connection.reception.delivered = connection.highest
-    connection.ack()
-    connection.wait(0.8)
-    _exchange(connection, 0.0)
-    _lose_echo(connection, 1)
-    connection.abort()
-
-
 @case("SNR-RTO-013")
 def test_lone_segments_lost_one_after_another(peer: Peer) -> None:
     """Lone segments are lost in turn, once or twice each: their repairs measure nothing.
