@@ -66,6 +66,7 @@ def test_stp_references_over_random_links_are_not_accused() -> None:
         720150,
         720177,
         720187,
+        3040224,
     ],
 )
 def test_stp_references_that_were_once_accused_are_not(seed: int) -> None:

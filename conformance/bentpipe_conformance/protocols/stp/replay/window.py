@@ -86,11 +86,17 @@ class Bounded:
 
 @dataclass(slots=True)
 class _Window:
-    """The largest window; with ``unused``, that of a sender to which STP-CG-010 is unknown."""
+    """The largest window of a kind.
+
+    With ``unused``, that of a sender to which STP-CG-010 is unknown; with ``early``, that of one
+    whose window was so small before a silence that growth by STP-CG-004 begins at two SMSS. It
+    grows later than in slow start, so that it may count as used when a larger one does not.
+    """
 
     smss: int
     window: float
-    unused: bool
+    unused: bool = False
+    early: bool = False
     threshold: float = math.inf
     counted: float = 0.0
     since: float = 0.0
@@ -128,7 +134,8 @@ class _Window:
 
     def reduce(self, to: float | None = None) -> None:
         """STP-CG-005, and STP-CG-007 with the window ``to`` which it reduces."""
-        self.threshold = max(self.permitted / 2, 2 * self.smss)
+        least = 2 * self.smss
+        self.threshold = least if self.early and to else max(self.permitted / 2, least)
         self.window = self.threshold if to is None else to
         # What arrived before the threshold was reached may count for the first window.
         self.counted, self.since = self.threshold, 0.0
@@ -141,12 +148,12 @@ class _Doubt:
     Attributes:
         report: the report.
         until: frame from which on the IUT has read it for sure.
-        before: the windows before it, the growing one last.
+        before: the windows before it, in the order of :attr:`_Replay.all`.
     """
 
     report: ReportHeard
     until: float
-    before: tuple[float, float]
+    before: tuple[float, ...]
 
 
 @dataclass(slots=True)
@@ -154,6 +161,7 @@ class _Replay:
     flow: Flow
     trips: RoundTrips
     window: _Window
+    early: _Window
     grown: _Window
     phase: Phase = "initial"
     slow: bool = True
@@ -179,8 +187,8 @@ class _Replay:
     """See :class:`Bounded`."""
 
     @property
-    def both(self) -> tuple[_Window, _Window]:
-        return self.window, self.grown
+    def all(self) -> tuple[_Window, ...]:
+        return self.window, self.early, self.grown
 
     # -- SDs
 
@@ -189,8 +197,9 @@ class _Replay:
         doubt, late = self.doubt, sd.frame
         if doubt is not None and late >= doubt.until:
             doubt = self.doubt = None
-        before = (0.0, 0.0) if doubt is None else doubt.before
-        window, grown = (max(w.permitted, b) for w, b in zip(self.both, before, strict=True))
+        before = (0.0, 0.0, 0.0) if doubt is None else doubt.before
+        *used, grown = (max(w.permitted, b) for w, b in zip(self.all, before, strict=True))
+        window = max(used)
         exempt = self.exempt and not sd.new
         if exempt and doubt is None:
             self.exempt = False
@@ -226,16 +235,16 @@ class _Replay:
         """
         self.moved = report.time
         # One excess is one finding: from here on the IUT's window is taken for what it has shown.
-        for item in self.both:
+        for item in self.all:
             item.window = max(item.window, self.shown)
         self.shown = 0.0
         self.be_silent(report.time)
         self._ends_silence(report)
         lost = max((self.last_sent.get(number, 0) for number in report.wanted), default=-1)
         reduces = bool(report.wanted) and lost >= self.spared_until
-        before = self.window.permitted, self.grown.permitted
+        before = tuple(item.permitted for item in self.all)
         if report.stp.type != BGAK and not reduces:
-            for item in (*self.both, *([] if self.again is None else [self.again])):
+            for item in (*self.all, *([] if self.again is None else [self.again])):
                 item.grow(octets, report.flight + unread)
         if octets and self.phase == "initial":
             self.phase = "slow start"
@@ -249,7 +258,7 @@ class _Replay:
             self.again = replace(self.window)
             self.again.reduce()
 
-    def _loses(self, report: ReportHeard, reduces: bool, before: tuple[float, float]) -> None:
+    def _loses(self, report: ReportHeard, reduces: bool, before: tuple[float, ...]) -> None:
         """STP-CG-005: a report makes SDs await retransmission, and may be reason to reduce."""
         read = read_from(self.flow, report)
         self.again = None
@@ -257,10 +266,10 @@ class _Replay:
         self.spared_until = read
         if not reduces:
             # If it did, its threshold was two SMSS at least, even above the window before.
-            for item in self.both:
+            for item in self.all:
                 item.window = max(item.window, 2.0 * item.smss)
             return
-        for item in self.both:
+        for item in self.all:
             item.reduce()
         self.doubt = _Doubt(report, read, before)
         self.phase, self.slow, self.reduced_at = "reduced", False, report.frame
@@ -289,7 +298,7 @@ class _Replay:
         if now - since > 3 * self.trips.silence(since)[1] + 2 * SLACK_S + self.flow.timing_error:
             self.collapsed, self.again = True, None
             self.reduced_at = max(self.reduced_at, self.silent_from)
-            for item in self.both:
+            for item in self.all:
                 item.reduce(float(item.smss))
             self.phase, self.slow, self.reduction, self.exempt = "silence", True, None, False
 
@@ -345,7 +354,8 @@ def bounded(flow: Flow, trips: RoundTrips, initial: int) -> Iterator[Bounded]:
     size = smss(flow)
     # An initial window that exceeds what is declared is a finding of its own.
     begin = float(max(min(initial, MOST_INITIAL_WINDOW) * size, initial_flight(flow)))
-    windows = _Window(size, begin, unused=False), _Window(size, begin, unused=True)
+    early, grown = _Window(size, begin, early=True), _Window(size, begin, unused=True)
+    windows = _Window(size, begin), early, grown
     replay = _Replay(flow, trips, *windows, heard=established)
     sent = _Sent(flow)
     for event in flow.events:
