@@ -172,11 +172,11 @@ class CookieJar:
     def open(self, peer: Hashable, made: int) -> None:
         """STP-CC-039: a BEGIN with V flag has opened a connection.
 
-        ``made`` is the number of the first BEGIN of its call.
+        ``made`` is the number of the first BEGIN of its call. No call made before asks for more.
         """
         mark = self._mark(peer)
-        if made > mark.ended:
-            self._remember(peer, mark._replace(voids=False))
+        voids = mark.voids and made <= mark.ended
+        self._remember(peer, mark._replace(voids=voids, before=False))
 
     def voids(self, peer: Hashable, made: int) -> bool:
         """STP-CC-039: whether a BEGIN with a cookie has the V flag.

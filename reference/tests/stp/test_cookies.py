@@ -125,6 +125,25 @@ def test_v_flag_is_set_until_a_call_made_since_the_start_or_a_failure_has_opened
     assert not jar.voids(PEER, late)
 
 
+def test_v_flag_of_a_call_made_before_a_failure_ends_with_one_opened_since() -> None:
+    jar = CookieJar(2)
+    early = jar.begin()
+    jar.end(PEER)
+    late = jar.begin()
+    assert jar.voids(PEER, early)
+    jar.open(PEER, late)
+    assert not jar.voids(PEER, early)
+
+
+def test_v_flag_of_a_call_made_before_a_failure_ends_with_another_such() -> None:
+    jar = CookieJar(2)
+    early = jar.begin()
+    jar.end(PEER)
+    late = jar.begin()
+    jar.open(PEER, early)
+    assert jar.voids(PEER, late) and not jar.voids(PEER, early)
+
+
 def test_v_flag_is_set_for_an_address_that_made_room_for_others() -> None:
     jar = CookieJar(2)
     for peer in (PEER, OTHER, ("10.0.0.2", 1)):

@@ -128,6 +128,16 @@ mutant("stp-never-sets-v", "STP-CC-039", "sends no BEGIN with V flag")(
 )
 
 
+@mutant("stp-keeps-v-of-waiting-calls", breaks="STP-CC-039")
+class KeepsVOfWaitingCalls(CookieJar):
+    """A call made before another failed keeps its V flag, whatever has opened since."""
+
+    def open(self, peer: Hashable, made: int) -> None:
+        before = self._mark(peer).before
+        super().open(peer, made)
+        self._remember(peer, self._mark(peer)._replace(before=before))
+
+
 @mutant("stp-starts-without-v", breaks="STP-CC-039")
 class StartsWithoutV(CookieJar):
     """Sets the V flag after a call that has failed, and not after its start."""

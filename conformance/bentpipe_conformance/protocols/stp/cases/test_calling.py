@@ -134,6 +134,21 @@ def test_calling_beside_calls_that_fail(peer: Peer) -> None:
 
 
 @case("STP-CC-039", needs=("active_open",))
+def test_calling_anew_once_another_call_has_opened(peer: Peer) -> None:
+    """A call that waits while a later one fails and another opens has no V flag when made anew."""
+    peer.udp_port = peer.random.randrange(49152, 1 << 16)
+    waiting = peer.summon("send", anew=False)
+    failing = peer.summon("send")
+    failing.reject(3, cookie=None)
+    peer.wait(peer.rtt + PAUSE_S)
+    peer.summon("send").bgak()
+    peer.wait(peer.rtt + PAUSE_S)
+    waiting.reject(CALL_ANEW)
+    peer.await_anew(waiting).bgak()
+    peer.wait(peer.rtt)
+
+
+@case("STP-CC-039", needs=("active_open",))
 def test_calling_an_address_for_the_first_time(peer: Peer) -> None:
     """To an address that it does not know the IUT sets the V flag until a call has opened.
 
@@ -460,9 +475,12 @@ def test_calling_anew_after_early_sds(peer: Peer) -> None:
         anew.reception.vr_mr = LITTLE_CREDIT
         anew.wait(PAUSE_S)
         anew.bgak()
-        anew.receive(LITTLE_CREDIT, credit=None)
-        go_on(anew, peer.rtt + PAUSE_S)
-        anew.receive(30, losing=range(8, 30, 3), credit=64)  # until the window is the smallest
+        try:
+            anew.receive(LITTLE_CREDIT, credit=None)
+            go_on(anew, peer.rtt + PAUSE_S)
+            anew.receive(30, losing=range(8, 30, 3), credit=64)  # until the window is the smallest
+        except NotReached as error:
+            raise NotReached("STP-CC-037: the call anew did not go on sending") from error
         anew.abort()
         peer.wait(PAUSE_S)
 

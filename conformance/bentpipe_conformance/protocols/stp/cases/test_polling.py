@@ -16,7 +16,19 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     connected,
     go_on,
 )
-from bentpipe_conformance.protocols.stp.codec import FIN, POLL, SD, SDP, STAT, USTAT
+from bentpipe_conformance.protocols.stp.codec import (
+    BEGIN,
+    BGAK,
+    BGREJ,
+    END,
+    ENDAK,
+    FIN,
+    POLL,
+    SD,
+    SDP,
+    STAT,
+    USTAT,
+)
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import tag_of
 
@@ -356,6 +368,11 @@ def test_ready_idle_but_for_a_packet(connection: Connection) -> None:
         {"kind": SD, "seq": connection.iss, "tag": tag_of(connection.csn ^ 1)},
         {"kind": STAT, "n_ps": 0, "timestamp": 0},
         {"kind": USTAT, "elements": (2, 1)},
+        {"kind": BEGIN, "cookie": connection.cookie},
+        {"kind": BGAK},
+        {"kind": BGREJ},
+        {"kind": ENDAK},
+        {"kind": END, "peer_csn": 1},
     )
     for fields in beside:
         connection.wait(KEPT_ALIVE_S / 2)

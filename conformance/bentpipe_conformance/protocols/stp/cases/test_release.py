@@ -342,6 +342,28 @@ def test_ready_complete_and_polled(peer: Peer) -> None:
     peer.wait(PAUSE_S)
 
 
+@case("STP-CC-031")
+def test_ready_complete_and_disturbed(peer: Peer) -> None:
+    """Packets of every kind arrive in the release wait, and none of them puts its end off."""
+    connection = peer.connect("discard")
+    connection.polite = False
+    connection.sd(b"first")
+    connection.sd(b"the end", fin=True, poll=True)
+    reception = connection.reception
+    connection.serve(
+        lambda: bool(connection.closed) or (reception.ended and connection.vt_a >= connection.vt_s)
+    )
+    deadline = peer.now() + POLLED_S + 2 * peer.rtt
+    while peer.now() < deadline and not connection.closed:
+        connection.begin()
+        connection.discard(PAUSE_S / 2)
+        connection.sd(number=0)
+        send_each(connection, "STAT USTAT BGAK BGREJ", PAUSE_S / 2)
+        connection.end(flags=A, peer_csn=1)
+        connection.discard(PAUSE_S / 2)
+    peer.wait(PAUSE_S)
+
+
 @connected("STP-DT-014", "STP-CC-023", to="echo", credit=4)
 def test_ready_ustats_after_the_fin(connection: Connection) -> None:
     """After the tester's FIN the IUT heeds USTATs: the SD that one reports goes again."""

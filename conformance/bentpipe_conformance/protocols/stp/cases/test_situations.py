@@ -8,6 +8,7 @@ the same packets arrive: those that must change nothing, and then one of the END
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import send_foreign_begin
 from bentpipe_conformance.protocols.stp.cases.test_states import Bring
 from bentpipe_conformance.protocols.stp.codec import BGAK, BGREJ, ENDAK, A, R
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 APART_S = 0.21
@@ -148,7 +149,7 @@ ENDS: Mapping[str, Callable[[Connection], dict[str, Any]]] = {
 
 
 def _harmless(peer: Peer, connection: Connection, count: int, *, calls: bool) -> None:
-    """Send one or two packets that must change nothing, others each time."""
+    """Send two or three packets that must change nothing, others each time."""
     wrong = ((connection.peer_csn or 0) + 1) % CSN_MODULUS
     own = connection.peer_csn or 0
     stimuli: tuple[Callable[[], object], ...] = (
@@ -158,15 +159,40 @@ def _harmless(peer: Peer, connection: Connection, count: int, *, calls: bool) ->
         lambda: connection.send(BGREJ, reason=3, peer_csn=own),
         lambda: connection.end(flags=A, reason=1, peer_csn=wrong),
         lambda: connection.end(flags=A | R, reason=2, peer_csn=wrong, seq=0),
+        lambda: connection.begin(version=3),
+        lambda: _send_too_much(peer, connection),
     )
-    stimuli[count % len(stimuli)]()
-    peer.wait(APART_S)
+    for place in (count, count + len(stimuli) // 2):
+        stimuli[place % len(stimuli)]()
+        peer.wait(APART_S)
     if not calls:
         connection.begin()
         peer.wait(APART_S)
 
 
+def _send_too_much(peer: Peer, connection: Connection) -> None:
+    """A BEGIN with a good cookie, of another call, and more data than the IUT accepts."""
+    most = max(connection.peer_max_sd or 0, LEAST_MAX_SD)
+    with suppress(OSError):
+        cookie = peer.jar.take(peer.now())
+        send_foreign_begin(peer, connection, cookie, data=bytes(most + 1), max_sd=None)
+
+
+def _later_call(peer: Peer, connection: Connection, by: int) -> None:
+    """The peer calls again from the same ports, with a CSN that is newer or older."""
+    csn = (connection.csn + by) % CSN_MODULUS
+    again = peer.call(connection.port, source_port=connection.source_port, csn=csn)
+    again.await_answer("BGAK")
+    again.ask()
+    again.abort()
+
+
 def _drive(peer: Peer, row: Situation) -> None:
+    for by in () if row.calls else (1, -1):
+        connection = row.bring(peer)
+        connection.polite = False
+        _later_call(peer, connection, by)
+        peer.wait(APART_S)
     for count, end in enumerate(ENDS.values()):
         connection = row.bring(peer)
         connection.polite = False
@@ -198,7 +224,7 @@ def _rows() -> Iterator[Situation]:
             yield Situation(
                 f"ready-{name}-and-ended",
                 f"{(bring.__doc__ or '').rstrip('.')}; every valid END ends it, and nothing else.",
-                rules if calls else ("STP-CC-015", *rules),
+                rules if calls else ("STP-CC-015", "STP-CC-041", *rules),
                 ("active_open",) if calls else (), None, bring, calls,
             )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from bentpipe_conformance.protocols.stp import codec
@@ -18,6 +19,9 @@ _REPLIES = (codec.BGAK, codec.BGREJ, codec.END, codec.ENDAK, codec.STAT, codec.U
 _BY_TIMER = (0, 7)
 """Reasons of ENDs that leave because a stream is complete, or the peer silent."""
 
+_BY_USER = 1
+"""Reason of an END that leaves because a user aborts (section 3.4)."""
+
 _SENT_WITHOUT = (codec.END, codec.ENDAK, codec.BGREJ)
 """What an endpoint sends without a connection."""
 
@@ -29,10 +33,10 @@ second (STP-CC-019, STP-CC-020)."""
 def answers(flow: Flow, at: At, kinds: Sequence[int], within: float = DUE_S) -> list[At]:
     """The IUT's packets of these types that follow a packet within an answer's time."""
     until = at.time + within + flow.timing_error
-    return [
-        reply for reply in flow.sent
-        if reply.frame > at.frame and at.time <= reply.time <= until and reply.stp.type in kinds
-    ]  # fmt: skip
+    first = bisect_left(flow.sent, at.time, key=lambda item: item.time)
+    last = bisect_right(flow.sent, until, lo=first, key=lambda item: item.time)
+    soon = flow.sent[first:last]
+    return [reply for reply in soon if reply.frame > at.frame and reply.stp.type in kinds]
 
 
 def answers_on_ports(
@@ -173,7 +177,10 @@ def _ended_the_wait(flow: Flow, context: Context, at: At) -> bool:
     due += flow.timing_error
     over = [time for time in (flow.ended, flow.established) if time is not None]
     others = flow.heard_of(*_ENDS_THE_WAIT[state])
-    excused = any(before[-1].time - flow.due_s <= other.time <= due for other in others)
+    excused = any(
+        other.frame != at.frame and before[-1].time - flow.due_s <= other.time <= due
+        for other in others
+    )
     over_before = any(before[-1].time <= time <= due for time in over)
     return flow.until > due and not excused and not over_before
 
@@ -203,6 +210,8 @@ def _is_evoked(flow: Flow, at: At, reply: At) -> bool:
         return bool(stp.n_ps)  # with 0 it announces credit (STP-DT-024)
     if stp.type != codec.END or stp.flags & codec.R:
         return True
+    if stp.reason == _BY_USER and not flow.served:
+        return False
     # A timer repeats ENDs, and sends them when a stream is complete or the peer silent.
     return stp.reason not in _BY_TIMER and all(item.octets != stp.octets for item in before)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -54,6 +56,7 @@ def rate_gap(flow: Flow, context: Context) -> float:
     return (DEPTH + 1) * 8 * _largest_packet(flow) / rate if rate > 0 else 0.0
 
 
+@lru_cache(maxsize=4)
 def _largest_packet(flow: Flow) -> int:
     """Octets of the IP packet of an SD of SMSS octets; 0 when there was no SD."""
     headers = [len(sd.packet.data) - len(sd.stp.data) for sd in flow.sds_sent]
@@ -94,6 +97,7 @@ def window_bounds_flight(flow: Flow, context: Context) -> Findings:
     items = context.prepared.bounded(context.ics)
     over = next((item for item in items if _excess(item) and _is_beyond_doubt(item)), None)
     fitting = [item for item in items if item.fits and not item.exempt]
+    yield from _miscounted(context, items)
     if over is not None:
         yield _exceeds(context, over, ", the window cannot have been larger than permitted", "")
     elif fitting:
@@ -102,6 +106,38 @@ def window_bounds_flight(flow: Flow, context: Context) -> Findings:
             f"{kept.sd.flight_with} octets in flight, the window may have been {kept.window:.0f}",
             kept.sd,
         )
+
+
+def _miscounted(context: Context, items: Sequence[Bounded]) -> Findings:
+    """A window that is kept, but for what does not count, or leaves without asking."""
+    over = next((item for item in items if _excess(item) and _counts_twice(item)), None)
+    if over is not None:
+        yield _exceeds(
+            context, over, "; it fits if SDs that arrived while they awaited retransmission are "
+            "taken off twice", "",
+        )  # fmt: skip
+    passing = _passing(items)
+    over = next((item for item in items if id(item) in passing), None)
+    if over is not None:
+        where = () if over.reduction is None else (over.reduction,)
+        yield _exceeds(
+            context, over, ", a retransmission that is not the first after the reduction",
+            ": only the first one does not wait", *where,
+        )  # fmt: skip
+
+
+def _counts_twice(item: Bounded) -> bool:
+    return bool(item.sd.twice) and item.sd.flight_with - item.sd.twice <= item.window
+
+
+def _passing(items: Sequence[Bounded]) -> set[int]:
+    """Retransmissions that exceed the window after a reduction to which new SDs keep, by identity.
+
+    The window was reduced, then, but they do not wait for it.
+    """
+    over = [item for item in items if _excess(item) and item.phase == "reduced"]
+    loose = {id(item.reduction) for item in over if item.sd.new}
+    return {id(item) for item in over if id(item.reduction) not in loose}
 
 
 def _excess(item: Bounded) -> bool:
@@ -142,7 +178,16 @@ def congestion_avoidance(_flow: Flow, context: Context) -> Findings:
 
 @checker("STP-CG-005")
 def loss_halves_the_window(_flow: Flow, context: Context) -> Findings:
-    """A loss halves the window (section 7.3)."""
+    """A loss halves the window, but not one from before two silences (section 7.3)."""
+    items = context.prepared.bounded(context.ics)
+    over = next(
+        (item for item in items if _excess(item) and item.sd.flight_with <= item.again), None
+    )
+    if over is not None:
+        yield _exceeds(
+            context, over, "; it fits if a loss from before two silences has set the window once "
+            "more", f": the window after two silences, {over.window:.0f}",
+        )  # fmt: skip
     yield from _within(context, "reduced", "half of the window")
 
 
@@ -157,7 +202,11 @@ def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_
         item for item in context.prepared.bounded(context.ics)
         if item.phase == phase and not item.exempt
     ]  # fmt: skip
-    over = next((item for item in items if _excess(item) and _is_of_phase(item)), None)
+    elsewhere = _passing(items)
+    over = next((
+        item for item in items
+        if _excess(item) and _is_of_phase(item) and id(item) not in elsewhere
+    ), None)  # fmt: skip
     if over is not None:
         where = () if over.reduction is None else (over.reduction,)
         yield _exceeds(context, over, "", f": {permitted}", *where)
@@ -171,6 +220,8 @@ def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_
 
 def _is_of_phase(item: Bounded) -> bool:
     """Whether neither a window that is not kept nor one that grew unused explains the excess."""
+    if _counts_twice(item) or item.sd.flight_with <= item.again:
+        return False
     return item.grown < item.sd.flight_with and not _is_beyond_doubt(item)
 
 
@@ -238,13 +289,11 @@ def _least_window(context: Context, report: ReportHeard, size: int) -> float:
     One of the lost transmissions was made after the reduction before; what was in flight since the
     last of them fitted into the window that has been halved.
     """
-    before = [
-        item for item in context.prepared.bounded(context.ics) if item.sd.frame < report.frame
-    ]
-    lost = max(
-        (place for place, item in enumerate(before) if item.sd.number in report.wanted),
-        default=len(before),
-    )
+    bounds = context.prepared.bounded(context.ics)
+    before = bounds[: bisect_left(bounds, report.frame, key=lambda item: item.sd.frame)]
+    wanted = set(report.wanted)
+    places = reversed(range(len(before)))
+    lost = next((at for at in places if before[at].sd.number in wanted), len(before))
     flight = max((item.sd.flight_with for item in before[lost:] if not item.exempt), default=0)
     return max(flight / 2, 2 * size)
 

@@ -10,8 +10,10 @@ from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
+    ANSWERS_PER_S,
     answers,
     answers_on_ports,
+    gone_after,
     holder,
     is_alone,
     many_before,
@@ -28,7 +30,7 @@ from bentpipe_conformance.protocols.stp.numbers import (
     MODULUS,
 )
 from bentpipe_conformance.protocols.stp.replay.cookies import Worth
-from bentpipe_conformance.protocols.stp.replay.events import At
+from bentpipe_conformance.protocols.stp.replay.events import At, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 
 NOBODY_LISTENS, OTHER_VERSION, NO_RESOURCES, CALL_ANEW = 3, 4, 5, 6
@@ -233,12 +235,24 @@ def repeated_begin_is_answered_again(flow: Flow, context: Context) -> Findings:
         over = flow.ended is not None and flow.ended <= at.time + flow.due_s
         if not replies and over:
             continue
+        given = _credit_by_repetition(flow, at)
+        if given is not None:
+            yield context.violated("a repeated BEGIN gave credit", at, given)
+            continue
         bgak = next((reply for reply in replies if reply.stp.type == codec.BGAK), None)
         problem = "" if bgak is None else _changed_by_repetition(flow, first.stp, bgak)
         if bgak is not None and problem:
             yield context.violated(f"a repeated BEGIN was answered {problem}", at, bgak)
         else:
             yield from _answered(flow, context, at, due, replies)
+
+
+def _credit_by_repetition(flow: Flow, at: At) -> SdSent | None:
+    """The first new SD beyond the credit, if it left at once behind a repetition."""
+    beyond = next((sd for sd in flow.sds_sent if sd.new and sd.number >= sd.vt_ms), None)
+    if beyond is None or not at.time <= beyond.time <= at.time + flow.due_s:
+        return None
+    return beyond
 
 
 def _changed_by_repetition(flow: Flow, first: codec.Stp, reply: At) -> str:
@@ -283,8 +297,27 @@ def _above_iss(flow: Flow, number: int) -> int:
 def nobody_there(flow: Flow, context: Context) -> Findings:
     """A BEGIN of another version, or to a port without listener, is refused (section 5.2)."""
     for at, due, replies in _begins_due(flow, "STP-CC-019"):
-        if replies or not many_before(flow, at, (codec.BEGIN,)):
+        if replies or not _many_refused_before(flow, at):
             yield from _answered(flow, context, at, due, replies)
+
+
+def _many_refused_before(flow: Flow, at: At) -> bool:
+    """Whether enough BEGINs of the rule arrived before one to permit leaving it unanswered."""
+    if not many_before(flow, at, (codec.BEGIN,)):
+        return False
+    start = at.time - 1.0 - flow.timing_error
+    came = sum(
+        start <= other.time <= at.time and _may_be_refused(neighbour, other)
+        for neighbour in flow.neighbours
+        for other in neighbour.heard_of(codec.BEGIN)
+    )
+    return came > ANSWERS_PER_S
+
+
+def _may_be_refused(flow: Flow, begin: At) -> bool:
+    """Whether a BEGIN may be one of those whose answers an endpoint may limit."""
+    due = _due_whatever_its_size(flow, begin)
+    return due is None or due.rule == "STP-CC-019"
 
 
 @checker("STP-CC-043")
@@ -430,6 +463,10 @@ def _left_alone(flow: Flow, context: Context, at: At, state: State) -> Findings:
     ]  # fmt: skip
     if ends and flow.served and is_alone(flow, at) and state == State.OPEN:
         yield context.violated("a BEGIN that opens nothing ended the connection", at, *ends)
+        return
+    gone = gone_after(flow, at) if state == State.OPEN else None
+    if gone is not None and gone.time < flow.over:
+        yield context.violated("a BEGIN that opens nothing ended the connection", at, gone)
         return
     polls = [poll for poll in flow.polls_heard if poll.time > at.time]
     unanswered = [poll for poll in polls if not poll.answers and observed(flow, poll)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
@@ -79,37 +80,57 @@ def _untrue(flow: Flow, ustat: ReportSent) -> str:
         return f"{first} had been delivered"
     if end > max(item.vr_h for item in ustat.possible):
         return f"{end - 1} is at or above VR(H)"
-    got = {sd.number for sd in flow.sds_heard if sd.time < early and not (sd.beyond or sd.misfit)}
-    arrived = next((number for number in range(first, end) if number in got), None)
-    if arrived is not None:
-        return f"{arrived} had arrived"
-    before = [item for item in flow.reports_sent if item.frame < ustat.frame]
-    reported = next((n for n in range(first, end) for item in before if item.misses(n)), None)
+    heard = _heard_by_number(flow)
+    for number in range(first, end):
+        copies = (sd for sd in heard.get(number, ()) if not (sd.beyond or sd.misfit))
+        if any(sd.time < early for sd in copies):
+            return f"{number} had arrived"
+    before = flow.reports_sent[: bisect_left(flow.reports_sent, ustat.frame, key=_frame)]
+    told = (run for item in before if item.elements for run in runs(item.elements, 0))
+    again = (max(left, first) for left, right in told if left < end and first < right)
+    reported = min(again, default=None)
     return "" if reported is None else f"{reported} had been reported before"
+
+
+@lru_cache(maxsize=4)
+def _heard_by_number(flow: Flow) -> dict[int, list[SdHeard]]:
+    heard: dict[int, list[SdHeard]] = {}
+    for sd in flow.sds_heard:
+        heard.setdefault(sd.number, []).append(sd)
+    return heard
+
+
+def _frame(at: At) -> int:
+    return at.frame
+
+
+def _time(at: At) -> float:
+    return at.time
 
 
 def _held_too_long(flow: Flow, context: Context) -> Findings:
     """Gaps of which nothing was reported long after a USTAT had to leave."""
     trips = context.prepared.round_trips(context.ics)
     rtt = max(trips.longest, trips.initial)
+    heard = _heard_by_number(flow)
     for sd in flow.sds_heard:
         if sd.gap is None or not sd.certain:
             continue
         due = sd.time + rtt * WAITING_SHARE
-        later = [
-            item.time for item in flow.sds_heard
-            if item.frame > sd.frame and not (item.duplicate or item.beyond or item.misfit)
-        ]  # fmt: skip
-        if len(later) >= WAITING_SDS:
-            due = min(due, later[WAITING_SDS - 1])
+        after = islice(flow.sds_heard, bisect_right(flow.sds_heard, sd.frame, key=_frame), None)
+        usable = (item for item in after if not (item.duplicate or item.beyond or item.misfit))
+        third = next(islice(usable, WAITING_SDS - 1, None), None)
+        if third is not None:
+            due = min(due, third.time)
         due += flow.due_s
         first, end = sd.gap
-        reports = [item for item in flow.reports_sent if sd.frame < item.frame]
-        said = [item for item in reports if item.time <= due]
-        came = {item.number for item in flow.sds_heard if item.time <= due}
+        since = bisect_right(flow.reports_sent, sd.frame, key=_frame)
+        until = bisect_right(flow.reports_sent, due, lo=since, key=_time)
+        said = flow.reports_sent[since:until]
         left = [
             number for number in range(first, end)
-            if number not in came and not any(report.misses(number) for report in said)
+            if not any(item.time <= due for item in heard.get(number, ()))
+            and not any(report.misses(number) for report in said)
         ]  # fmt: skip
         if left and flow.over > due:
             yield context.violated(

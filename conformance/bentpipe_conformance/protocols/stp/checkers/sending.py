@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
+from functools import lru_cache
+from itertools import islice
 
 from bentpipe_reference.common.ranges import RangeSet
 
@@ -14,10 +17,16 @@ from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN
-from bentpipe_conformance.protocols.stp.replay.events import DUE_S, PollSent, ReportHeard, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import (
+    DUE_S,
+    PollSent,
+    ReportHeard,
+    SdSent,
+    runs,
+)
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
-from bentpipe_conformance.protocols.stp.replay.window import smss
+from bentpipe_conformance.protocols.stp.replay.window import initial_flight, smss
 
 SENT_S, PACED = 0.1, 1.25
 """Seconds, and the factor, by which retransmissions may leave later than window and pacing say."""
@@ -70,6 +79,13 @@ def _by_report(
                 f"sent again in {neglect.until - neglect.since:.1f} s with nothing in flight",
                 neglect.report,
             )
+    for late in found.deferred:
+        if mine(late.report):
+            yield context.violated(
+                f"SD {late.sd.number}, reported missing by {late.report.name}, was sent again only "
+                f"when {late.again.name} had reported it as well",
+                late.report, late.again, late.sd,
+            )  # fmt: skip
     named = {report for item in found.unasked for report in item.named}
     for report in filter(mine, flow.reports_heard):
         if report.responses:
@@ -189,12 +205,18 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
     found = context.prepared.retransmissions(context.ics)
     for neglect in found.neglected:
         # A USTAT may have been overlooked, a STAT that asks for the SD may not.
-        asked = any(
-            report.is_stat and not report.fault and report.misses(neglect.number)
+        asking = [
+            report for report in flow.reports_heard
+            if report.is_stat and not report.fault and report.misses(neglect.number)
             and report.time <= neglect.since and report.frame >= neglect.report.frame
-            for report in flow.reports_heard
-        )  # fmt: skip
-        if asked and neglect.number in found.never:
+        ]  # fmt: skip
+        # Where STATs have never had an effect, these may have had none either.
+        heeded = (
+            neglect.transmissions > 1
+            or any(item.responses for item in flow.reports_heard)
+            or _taken_for_acknowledged(flow, context, neglect.number)
+        )
+        if asking and heeded and neglect.number in found.never:
             yield context.violated(
                 f"SD {neglect.number}, sent {neglect.transmissions} times and reported missing, "
                 "was never sent again",
@@ -203,6 +225,18 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
     for sd in flow.sds_sent:
         if sd.transmission > 2 and sd.awaited is not None:
             yield context.holds(f"SD {sd.number} was sent {sd.transmission} times", sd)
+
+
+def _taken_for_acknowledged(flow: Flow, context: Context, number: int) -> bool:
+    """Whether an early SD must have been taken for acknowledged by the BGAK.
+
+    More was in flight then than the initial window permits, but for the early SDs.
+    """
+    opened = math.inf if flow.established is None else flow.established
+    early = [sd for sd in flow.sds_sent if sd.time < opened and sd.stp.type != BEGIN]
+    declared = int(context.ics.get("initial_window_sds", 4)) * smss(flow)
+    excess = initial_flight(flow) - declared
+    return number in {sd.number for sd in early} and 0 < excess <= sum(sd.octets for sd in early)
 
 
 @checker("STP-DT-011")
@@ -345,7 +379,8 @@ def _use_of_credit(flow: Flow, context: Context, mine: Callable[[ReportHeard], b
             continue
         # Pacing may hold it back, at one SMSS by 1.1 round trips.
         due = report.time + OPENED_S + PACED_RTTS * trips.longest + flow.timing_error
-        sd = next((sd for sd in flow.sds_sent if sd.frame > report.frame and sd.new), None)
+        first = bisect_right(flow.sds_sent, report.frame, key=lambda item: item.frame)
+        sd = next((sd for sd in islice(flow.sds_sent, first, None) if sd.new), None)
         if sd is not None and sd.time <= due:
             if report.vt_ms <= report.vt_s or report.n_mr < report.vt_ms:
                 yield context.holds(f"the credit that {report.name} left was used", report, sd)
@@ -407,13 +442,19 @@ def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> 
     return None
 
 
+@lru_cache(maxsize=4)
+def _numbers_sent(flow: Flow) -> list[int]:
+    return sorted({sd.number for sd in flow.sds_sent})
+
+
 def _goes_on(flow: Flow, report: ReportHeard) -> SdSent | PollSent | None:
     """What the IUT sent once it must have read the report, which could have shown a change."""
-    moved = report.n_r > report.vt_a or any(report.misses(sd.number) for sd in flow.sds_sent)
+    sent = _numbers_sent(flow)
+    missing = runs(report.elements, 0)
+    named = any(bisect_left(sent, left) < bisect_left(sent, right) for left, right in missing)
+    moved = report.n_r > report.vt_a or named
     if not moved and report.n_mr <= report.vt_ms and not report.fault.startswith("N(R)"):
         return None
-    later = (
-        event for event in flow.events
-        if isinstance(event, SdSent | PollSent) and event.time > report.time + DUE_S
-    )  # fmt: skip
-    return next(later, None)
+    first = bisect_right(flow.events, report.time + DUE_S, key=lambda event: event.time)
+    later = islice(flow.events, first, None)
+    return next((event for event in later if isinstance(event, SdSent | PollSent)), None)

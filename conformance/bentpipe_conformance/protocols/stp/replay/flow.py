@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
+from itertools import islice
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN, POLL, SD, SDP, STAT, USTAT, Stp
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, DISCARD, ECHO, near
@@ -130,11 +131,13 @@ class Flow:
 
     def heard_beside(self, at: At, *kinds: int) -> bool:
         """Whether another packet, of these types, reached the IUT about the same time."""
-        return any(
-            other.frame != at.frame and other.stp.type in kinds
-            and abs(other.time - at.time) <= self.due_s
-            for other in self.heard
-        )  # fmt: skip
+        first = bisect_left(self.heard, at.time - self.due_s, key=lambda item: item.time)
+        for other in islice(self.heard, first, None):
+            if other.time - at.time > self.due_s:
+                break
+            if other.frame != at.frame and other.stp.type in kinds:
+                return True
+        return False
 
     @cached_property
     def same_ports(self) -> list[Flow]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -51,6 +52,13 @@ def test_packets_before_the_call_is_answered(answered: bool) -> None:
     if answered:
         story.iut(END, flags=A | R, reason=2, csn=0, seq=0, tag=0, after=0.01)
     assert later(story).verdicts("STP-CC-001") == (FAIL if answered else PASS)
+
+
+@pytest.mark.parametrize(("reason", "expected"), [(1, PASS), (3, FAIL)])
+def test_user_who_aborts_a_call_soon_after_a_packet(reason: int, expected: set[Verdict]) -> None:
+    story = StpStory().iut(BEGIN).tester(SD, 0, data=b"x", after=0.5)
+    story.iut(END, flags=A, reason=reason, peer_csn=0, after=0.05)
+    assert later(story).verdicts("STP-CC-001") == expected
 
 
 @pytest.mark.parametrize(
