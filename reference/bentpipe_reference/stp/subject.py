@@ -37,10 +37,15 @@ class SoonWrapping(CsnGenerator):
     Nobody who draws them from the whole range ever gets to the wrap within a case.
     """
 
+    _latest = -1
+
     def iss(self) -> int:
-        """STP-CC-011, but for those that wrap soon."""
+        """STP-CC-011, but for those that wrap soon; a call anew has another one (STP-CC-037)."""
         number = super().iss()
-        return number if number & 1 else PACKET_MASK - (number >> 1) % SOON_SDS
+        if not number & 1:
+            number = PACKET_MASK - (number >> 1) % SOON_SDS
+        self._latest = number - (number == self._latest)
+        return self._latest
 
 
 USUAL = Setup().with_part(SoonWrapping)

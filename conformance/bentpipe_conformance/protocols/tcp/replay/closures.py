@@ -53,6 +53,11 @@ class Closure:
         return bool(self.probes) or (resumed and self.waiting)
 
 
+def _is_octet(event: Reply, closure: Closure, flow: Flow) -> bool:
+    """Whether it is a probe although something has just arrived: an octet beyond the window."""
+    return event.payload == 1 and event.time - closure.start.time > flow.reaction
+
+
 def read_closures(flow: Flow) -> tuple[Closure, ...]:
     """The closures of one flow, in order."""
     trips = RoundTrips(flow)
@@ -103,7 +108,7 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             arrived = max(arrived, challenges[latest - 1]) if latest else arrived
             probing = (event.tcp.seq + 1) % MODULUS == following
             timed = event.time - arrived > flow.reaction and not offers
-            if current is not None and (probing or timed):
+            if current is not None and (probing or timed or _is_octet(event, current, flow)):
                 current.probes.append(event)
         elif isinstance(event, Sent):
             trips.sent(event)
