@@ -41,6 +41,8 @@ class Requirement:
         alternatives: per profile, the permitted alternatives as named values.
         rests_on: requirements that define quantities it speaks of: where one of them is violated
             too, a violation of this one may be its consequence.
+        fundamental: all others rest on it: a packet that violates it may be discarded, and all
+            that it says is missing.
     """
 
     id: str
@@ -54,6 +56,7 @@ class Requirement:
     difference: str = ""
     alternatives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rests_on: tuple[str, ...] = ()
+    fundamental: bool = False
 
     def permitted(self, profile: str, name: str, default: Any = None) -> Any:
         """The permitted alternative ``name`` in ``profile``, or ``default``."""
@@ -69,7 +72,13 @@ _FIELDS = {
     "testability": str,
     "profiles": list,
 }
-_OPTIONAL = {"condition": str, "difference": str, "alternatives": dict, "rests_on": list}
+_OPTIONAL = {
+    "condition": str,
+    "difference": str,
+    "alternatives": dict,
+    "rests_on": list,
+    "fundamental": bool,
+}
 
 
 def parse_requirement(entry: Mapping[str, Any], where: str) -> Requirement:

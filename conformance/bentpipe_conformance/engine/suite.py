@@ -199,8 +199,10 @@ class Suite:
         return _requirements(self.prefix)
 
     def rests_on(self) -> Mapping[str, Collection[str]]:
-        """By requirement, those that define quantities it speaks of."""
-        return {item.id: item.rests_on for item in self.requirements().values()}
+        """By requirement, those of which a violation of it may be the consequence."""
+        found = self.requirements().values()
+        all_do = tuple(item.id for item in found if item.fundamental)
+        return {item.id: () if item.fundamental else (*item.rests_on, *all_do) for item in found}
 
     def __str__(self) -> str:
         return self.name

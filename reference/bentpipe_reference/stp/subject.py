@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from dataclasses import replace
+from typing import Any
 
 from bentpipe_reference.common.encapsulation import PROTOCOL
 from bentpipe_reference.common.link.profile import LinkProfile
@@ -37,15 +39,20 @@ class SoonWrapping(CsnGenerator):
     Nobody who draws them from the whole range ever gets to the wrap within a case.
     """
 
-    _latest = -1
+    def __init__(self, *begin: Any) -> None:
+        """See :class:`CsnGenerator`."""
+        super().__init__(*begin)
+        self._recent: deque[int] = deque(maxlen=SOON_SDS // 2)
 
     def iss(self) -> int:
-        """STP-CC-011, but for those that wrap soon; a call anew has another one (STP-CC-037)."""
+        """STP-CC-011, but for those that wrap soon; a call anew has a new one (STP-CC-037)."""
         number = super().iss()
         if not number & 1:
             number = PACKET_MASK - (number >> 1) % SOON_SDS
-        self._latest = number - (number == self._latest)
-        return self._latest
+        while number in self._recent:
+            number = number - 1 & PACKET_MASK
+        self._recent.append(number)
+        return number
 
 
 USUAL = Setup().with_part(SoonWrapping)

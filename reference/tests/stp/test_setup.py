@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from random import Random
 
 import pytest
 from bentpipe_reference.stp.config import StpConfig
@@ -10,6 +11,7 @@ from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.mutants import MUTANTS, mutant
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.setup import Setup
+from bentpipe_reference.stp.subject import SOON_SDS, SoonWrapping
 
 
 class Deaf(StpHost):
@@ -55,3 +57,11 @@ def test_mutant_gets_its_title_from_its_docstring(monkeypatch: pytest.MonkeyPatc
     assert (made.profile, made.setting) == ("stp1e2", "vbdc")
     setup = made.configure(Setup())
     assert setup.host is Mute and setup.config.used_cookies == 16
+
+
+def test_streams_of_the_usual_reference_begin_anywhere_or_soon_before_the_wrap() -> None:
+    csns = SoonWrapping(Random(1), None)
+    numbers = [csns.iss() for _ in range(64)]
+    soon = [number for number in numbers if number >= (1 << 24) - SOON_SDS]
+    assert 20 < len(soon) < 44 and len(set(soon)) > 10
+    assert min(numbers) < 1 << 20

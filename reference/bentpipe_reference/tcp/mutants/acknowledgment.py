@@ -150,3 +150,14 @@ class DropsRefusedAcknowledgments(Connection):
         if not segment.flags & Flags.SYN:
             segment = replace(segment, flags=segment.flags & ~Flags.ACK)
         super()._receive_unacceptable(segment, seq, receiver, now)
+
+
+@mutant("snr-acknowledges-from-the-left-edge", breaks="SNR-SEG-006")
+class AcknowledgesFromTheLeftEdge(Connection):
+    """Acknowledgments carry the number of the oldest octet outstanding."""
+
+    def transmit(self, now: float) -> list[Segment]:
+        receiver = self.receiver
+        if receiver is not None and receiver.ack_now and self.state is not State.CLOSED:
+            self._put(self.sender.snd_una, Flags.ACK, now)
+        return super().transmit(now)

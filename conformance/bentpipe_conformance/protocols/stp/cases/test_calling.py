@@ -475,9 +475,13 @@ def test_calling_anew_after_early_sds(peer: Peer) -> None:
         anew.reception.vr_mr = LITTLE_CREDIT
         anew.wait(PAUSE_S)
         anew.bgak()
-        anew.receive(LITTLE_CREDIT, credit=None)
-        go_on(anew, peer.rtt + PAUSE_S)
-        anew.receive(30, losing=range(8, 30, 3), credit=64)  # until the window is the smallest
+        try:
+            anew.receive(LITTLE_CREDIT, credit=None)
+            go_on(anew, peer.rtt + PAUSE_S)
+            anew.stat(n_mr=anew.reception.vr_r + 64, n_ps=0, timestamp=0)
+            anew.receive(30, losing=range(8, 30, 3), credit=64)  # until the window is the smallest
+        except NotReached as error:
+            raise NotReached("STP-CC-037: the call anew did not go on sending") from error
         anew.abort()
         peer.wait(PAUSE_S)
 

@@ -97,6 +97,7 @@ def window_bounds_flight(flow: Flow, context: Context) -> Findings:
     items = context.prepared.bounded(context.ics)
     over = next((item for item in items if _excess(item) and _is_beyond_doubt(item)), None)
     fitting = [item for item in items if item.fits and not item.exempt]
+    yield from _miscounted(context, items)
     if over is not None:
         yield _exceeds(context, over, ", the window cannot have been larger than permitted", "")
     elif fitting:
@@ -105,6 +106,38 @@ def window_bounds_flight(flow: Flow, context: Context) -> Findings:
             f"{kept.sd.flight_with} octets in flight, the window may have been {kept.window:.0f}",
             kept.sd,
         )
+
+
+def _miscounted(context: Context, items: Sequence[Bounded]) -> Findings:
+    """A window that is kept, but for what does not count, or leaves without asking."""
+    over = next((item for item in items if _excess(item) and _counts_twice(item)), None)
+    if over is not None:
+        yield _exceeds(
+            context, over, "; it fits if SDs that arrived while they awaited retransmission are "
+            "taken off twice", "",
+        )  # fmt: skip
+    passing = _passing(items)
+    over = next((item for item in items if id(item) in passing), None)
+    if over is not None:
+        where = () if over.reduction is None else (over.reduction,)
+        yield _exceeds(
+            context, over, ", a retransmission that is not the first after the reduction",
+            ": only the first one does not wait", *where,
+        )  # fmt: skip
+
+
+def _counts_twice(item: Bounded) -> bool:
+    return bool(item.sd.twice) and item.sd.flight_with - item.sd.twice <= item.window
+
+
+def _passing(items: Sequence[Bounded]) -> set[int]:
+    """Retransmissions that exceed the window after a reduction to which new SDs keep, by identity.
+
+    The window was reduced, then, but they do not wait for it.
+    """
+    over = [item for item in items if _excess(item) and item.phase == "reduced"]
+    loose = {id(item.reduction) for item in over if item.sd.new}
+    return {id(item) for item in over if id(item.reduction) not in loose}
 
 
 def _excess(item: Bounded) -> bool:
@@ -145,7 +178,16 @@ def congestion_avoidance(_flow: Flow, context: Context) -> Findings:
 
 @checker("STP-CG-005")
 def loss_halves_the_window(_flow: Flow, context: Context) -> Findings:
-    """A loss halves the window (section 7.3)."""
+    """A loss halves the window, but not one from before two silences (section 7.3)."""
+    items = context.prepared.bounded(context.ics)
+    over = next(
+        (item for item in items if _excess(item) and item.sd.flight_with <= item.again), None
+    )
+    if over is not None:
+        yield _exceeds(
+            context, over, "; it fits if a loss from before two silences has set the window once "
+            "more", f": the window after two silences, {over.window:.0f}",
+        )  # fmt: skip
     yield from _within(context, "reduced", "half of the window")
 
 
@@ -160,7 +202,11 @@ def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_
         item for item in context.prepared.bounded(context.ics)
         if item.phase == phase and not item.exempt
     ]  # fmt: skip
-    over = next((item for item in items if _excess(item) and _is_of_phase(item)), None)
+    elsewhere = _passing(items)
+    over = next((
+        item for item in items
+        if _excess(item) and _is_of_phase(item) and id(item) not in elsewhere
+    ), None)  # fmt: skip
     if over is not None:
         where = () if over.reduction is None else (over.reduction,)
         yield _exceeds(context, over, "", f": {permitted}", *where)
@@ -174,6 +220,8 @@ def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_
 
 def _is_of_phase(item: Bounded) -> bool:
     """Whether neither a window that is not kept nor one that grew unused explains the excess."""
+    if _counts_twice(item) or item.sd.flight_with <= item.again:
+        return False
     return item.grown < item.sd.flight_with and not _is_beyond_doubt(item)
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice, pairwise
+from typing import Literal
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -38,10 +40,14 @@ from bentpipe_conformance.protocols.stp.replay.events import (
     SdSent,
 )
 from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow
+from bentpipe_conformance.protocols.stp.replay.misreadings import WRONG_RULES
 from bentpipe_conformance.protocols.stp.replay.round_trip import MOST_SILENCE_S, RoundTrips
 
 MARGIN, SLACK_S = 0.1, 0.1
 """The share, and the seconds, by which a POLL may be off what its timer says."""
+
+SURE_MARGIN, SURE_S = 0.02, 0.05
+"""The same where it is told how a timer is wrong."""
 
 _MEASUREMENTS = 2
 """Measurements from which on it matters how they are smoothed."""
@@ -171,15 +177,23 @@ class _Silences:
             self._current = _Silence(self._running)
 
 
+@lru_cache(maxsize=4)
+def _silences(flow: Flow, trips: RoundTrips) -> list[_Silence]:
+    return _Silences(flow, trips).found
+
+
 @checker("STP-PL-007")
 def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
     """In silence a sender polls again, each time after twice the time before (section 7.2)."""
     trips = context.prepared.round_trips(context.ics)
-    for silence in _Silences(flow, trips).found:
+    cause = cause_of_silences(flow, context)
+    for silence in _silences(flow, trips):
         times = [poll.time for poll in silence.polls]
         before: tuple[float, float] | None = None
         if silence.started is not None:
-            yield from _first(flow, context, silence, trips)
+            if cause != "measurements":
+                right = trips if cause == "unknown" else trips.exact
+                yield from _first(flow, context, silence, right)
             early, late = silence.started
             before = (times[0] - late, times[0] - early) if times else None
         begun = flow.established or 0.0 if silence.started is None else silence.started[0]
@@ -233,37 +247,89 @@ def _doubled(
         yield context.holds(f"{what} until the next POLL", *where)
 
 
-@checker("STP-PL-009")
-def round_trip_time_is_smoothed(flow: Flow, context: Context) -> Findings:
-    """Timer_SILENCE follows the smoothed measurements, and no others (section 7.2)."""
+@dataclass(frozen=True, slots=True)
+class FirstSilence:
+    """A time for which Timer_SILENCE ran before it expired for the first time.
+
+    Attributes:
+        started: between when and when it was started, seconds.
+        poll: what it sent.
+    """
+
+    started: tuple[float, float]
+    poll: PollSent
+
+    @property
+    def waited(self) -> tuple[float, float]:
+        """For how long it ran, at least and at most."""
+        early, late = self.started
+        return self.poll.time - late, self.poll.time - early
+
+    def fits(self, trips: RoundTrips, margin: float, error: float) -> bool:
+        """Whether it may have run for the silence time, but for a share and seconds."""
+        (shortest, longest), (least, most) = self.waited, trips.silence(*self.started)
+        return shortest <= most * (1 + margin) + error and longest >= least * (1 - margin) - error
+
+
+def first_silences(flow: Flow, context: Context) -> list[FirstSilence]:
+    """Times for which Timer_SILENCE ran, undoubled."""
     trips = context.prepared.round_trips(context.ics)
-    for silence in _Silences(flow, trips).found:
-        if silence.started is None or not silence.polls:
+    return [
+        FirstSilence(silence.started, silence.polls[0])
+        for silence in _silences(flow, trips)
+        if silence.started is not None and silence.polls
+    ]
+
+
+Cause = Literal["rule", "measurements", "unknown"]
+"""Why Timer_SILENCE runs for other times than it should: its rule, or what has been measured."""
+
+
+def cause_of_silences(flow: Flow, context: Context) -> Cause:
+    """What explains all first silences of a connection that are not as they should be."""
+    silences = first_silences(flow, context)
+    exact = context.prepared.round_trips(context.ics).exact
+    if all(item.fits(exact, MARGIN, SLACK_S + flow.timing_error) for item in silences):
+        return "unknown"
+    close = SURE_S + flow.timing_error
+    for rule in WRONG_RULES if len(silences) > 1 else ():  # some rule explains a single one
+        other = replace(exact, rule=rule)
+        if all(item.fits(other, SURE_MARGIN, close) for item in silences):
+            return "rule"
+    for other in context.prepared.misreadings(context.ics):
+        if all(item.fits(other, DOUBLED_MARGIN, close) for item in silences):
+            return "measurements"
+    return "unknown"
+
+
+def measured(flow: Flow, context: Context) -> Findings:
+    """Whether Timer_SILENCE follows the measurements, smoothed as they should be (STP-PL-009)."""
+    trips = context.prepared.round_trips(context.ics)
+    error = SLACK_S + flow.timing_error
+    cause = cause_of_silences(flow, context)
+    for silence in first_silences(flow, context):
+        late = silence.started[1]
+        right = silence.fits(trips.exact, MARGIN, error)
+        enough = len([time for time in trips.times if time <= late]) >= _MEASUREMENTS
+        # Any other way to smooth explains it.
+        average = enough and silence.fits(trips, MARGIN, error)
+        if not average and (right or cause != "measurements"):
             continue
-        early, late = silence.started
-        first = silence.polls[0]
-        shortest, longest = first.time - late, first.time - early
-        error = SLACK_S + flow.timing_error
-        average, exact = trips.silence(early, late), trips.exact.silence(early, late)
-        if len([time for time in trips.times if time <= late]) < _MEASUREMENTS or (
-            shortest > average[1] * (1 + MARGIN) + error
-            or longest < average[0] * (1 - MARGIN) - error
-        ):
-            continue  # no way to smooth explains it
+        if not right and cause == "rule":
+            continue
+        waited, exact = silence.waited[0], trips.exact.silence(*silence.started)
         yield judged(
-            context,
-            shortest <= exact[1] * (1 + MARGIN) + error
-            and longest >= exact[0] * (1 - MARGIN) - error,
-            f"a POLL left after {shortest:.2f} s of silence, as the measurements demand",
-            f"a POLL left after {shortest:.2f} s of silence", first,
+            context, right,
+            f"a POLL left after {waited:.2f} s of silence, as the measurements demand",
+            f"a POLL left after {waited:.2f} s of silence", silence.poll,
             expected=f"one after {exact[0]:.2f} to {exact[1]:.2f} s by the measurements",
-            actual=f"{shortest:.2f} s",
+            actual=f"{waited:.2f} s",
         )  # fmt: skip
 
 
 def smooths(flow: Flow, context: Context) -> bool:
     """Whether silences have shown that round trips are measured and smoothed as they should."""
-    found = [finding.verdict for finding in round_trip_time_is_smoothed(flow, context)]
+    found = [finding.verdict for finding in measured(flow, context)]
     return bool(found) and all(verdict is Verdict.PASS for verdict in found)
 
 

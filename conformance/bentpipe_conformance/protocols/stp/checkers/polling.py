@@ -9,7 +9,12 @@ from itertools import pairwise, zip_longest
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
-from bentpipe_conformance.protocols.stp.checkers.poll_timer import smooths
+from bentpipe_conformance.protocols.stp.checkers.poll_timer import (
+    cause_of_silences,
+    first_silences,
+    measured,
+    smooths,
+)
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN, SDP
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
@@ -30,6 +35,9 @@ MARGIN = 0.05
 LATE_S = 0.03
 """Seconds by which a POLL may be later than the packets let expect: what an implementation measures
 holds the time that packets take inside it."""
+
+SILENCE_S = 0.05
+"""Seconds by which a silence may be off where other measurements are to explain it."""
 
 
 class _Polls:
@@ -53,6 +61,24 @@ class _Polls:
 @checker("STP-PL-001")
 def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
     """A POLL follows every SD within a poll interval (section 7.1)."""
+    for sd, following, until, longest in _waits(flow, context):
+        if longest < until - sd.time - LATE_S - flow.timing_error:
+            yield context.violated(
+                f"no POLL followed SD {sd.number} for {until - sd.time:.3f} s",
+                sd, *([] if following is None else [following]),
+                expected=f"one within {longest:.3f} s",
+                actual="none" if following is None else f"one after {until - sd.time:.3f} s",
+            )  # fmt: skip
+        elif following is not None and following.time - sd.time > FOLLOWS_S:
+            yield context.holds(
+                f"a POLL followed SD {sd.number} after {until - sd.time:.3f} s, the poll interval "
+                f"is at most {longest:.3f} s",
+                sd, following,
+            )  # fmt: skip
+
+
+def _waits(flow: Flow, context: Context) -> Iterator[tuple[SdSent, PollSent | None, float, float]]:
+    """SDs that wait for a POLL: the POLL, until when they wait, and for how long they may."""
     if flow.established is None:
         return
     trips = context.prepared.round_trips(context.ics)
@@ -72,19 +98,36 @@ def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
         if late and _arrived_by(flow, sd, sd.time + longest + LATE_S):
             continue
         asked = following.frame if following is not None else flow.passed[-1].frame
-        if late:
-            yield context.violated(
-                f"no POLL followed SD {sd.number} for {until - sd.time:.3f} s",
-                sd, *([] if following is None else [following]),
-                expected=f"one within {longest:.3f} s",
-                actual="none" if following is None else f"one after {until - sd.time:.3f} s",
-            )  # fmt: skip
-        elif following is not None and following.time - sd.time > FOLLOWS_S:
-            yield context.holds(
-                f"a POLL followed SD {sd.number} after {until - sd.time:.3f} s, the poll interval "
-                f"is at most {longest:.3f} s",
-                sd, following,
-            )  # fmt: skip
+        yield sd, following, until, longest
+
+
+@checker("STP-PL-009")
+def round_trip_time_is_smoothed(flow: Flow, context: Context) -> Findings:
+    """The timers follow the smoothed measurements of first answers, and no others (section 7.2)."""
+    yield from measured(flow, context)
+    if smooths(flow, context):
+        return
+    silences = first_silences(flow, context)
+    if cause_of_silences(flow, context) == "rule":
+        return
+    late = [
+        (sd, poll) for sd, poll, until, longest in _waits(flow, context)
+        if poll is not None and until - sd.time - longest - flow.timing_error > LATE_S
+    ]  # fmt: skip
+    if late and any(
+        all(item.fits(other, MARGIN, SILENCE_S) for item in silences)
+        and all(_would_wait(other, sd, poll) for sd, poll in late)
+        for other in context.prepared.misreadings(context.ics)
+    ):
+        yield context.violated(
+            "POLLs leave as if something else had been measured than first answers", *late[0]
+        )
+
+
+def _would_wait(trips: RoundTrips, sd: SdSent, poll: PollSent) -> bool:
+    """Whether by other measurements a POLL that leaves late is due when it leaves."""
+    due = trips.latest(sd.time) - sd.time
+    return abs(poll.time - sd.time - due) <= MARGIN * due + LATE_S
 
 
 def _arrived_by(flow: Flow, sd: SdSent, time: float) -> bool:

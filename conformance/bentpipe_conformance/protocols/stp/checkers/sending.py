@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import lru_cache
@@ -25,7 +26,7 @@ from bentpipe_conformance.protocols.stp.replay.events import (
 )
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
-from bentpipe_conformance.protocols.stp.replay.window import smss
+from bentpipe_conformance.protocols.stp.replay.window import initial_flight, smss
 
 SENT_S, PACED = 0.1, 1.25
 """Seconds, and the factor, by which retransmissions may leave later than window and pacing say."""
@@ -78,6 +79,13 @@ def _by_report(
                 f"sent again in {neglect.until - neglect.since:.1f} s with nothing in flight",
                 neglect.report,
             )
+    for late in found.deferred:
+        if mine(late.report):
+            yield context.violated(
+                f"SD {late.sd.number}, reported missing by {late.report.name}, was sent again only "
+                f"when {late.again.name} had reported it as well",
+                late.report, late.again, late.sd,
+            )  # fmt: skip
     named = {report for item in found.unasked for report in item.named}
     for report in filter(mine, flow.reports_heard):
         if report.responses:
@@ -197,12 +205,18 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
     found = context.prepared.retransmissions(context.ics)
     for neglect in found.neglected:
         # A USTAT may have been overlooked, a STAT that asks for the SD may not.
-        asked = any(
-            report.is_stat and not report.fault and report.misses(neglect.number)
+        asking = [
+            report for report in flow.reports_heard
+            if report.is_stat and not report.fault and report.misses(neglect.number)
             and report.time <= neglect.since and report.frame >= neglect.report.frame
-            for report in flow.reports_heard
-        )  # fmt: skip
-        if asked and neglect.number in found.never:
+        ]  # fmt: skip
+        # Where STATs have never had an effect, these may have had none either.
+        heeded = (
+            neglect.transmissions > 1
+            or any(item.responses for item in flow.reports_heard)
+            or _taken_for_acknowledged(flow, context, neglect.number)
+        )
+        if asking and heeded and neglect.number in found.never:
             yield context.violated(
                 f"SD {neglect.number}, sent {neglect.transmissions} times and reported missing, "
                 "was never sent again",
@@ -211,6 +225,18 @@ def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
     for sd in flow.sds_sent:
         if sd.transmission > 2 and sd.awaited is not None:
             yield context.holds(f"SD {sd.number} was sent {sd.transmission} times", sd)
+
+
+def _taken_for_acknowledged(flow: Flow, context: Context, number: int) -> bool:
+    """Whether an early SD must have been taken for acknowledged by the BGAK.
+
+    More was in flight then than the initial window permits, but for the early SDs.
+    """
+    opened = math.inf if flow.established is None else flow.established
+    early = [sd for sd in flow.sds_sent if sd.time < opened and sd.stp.type != BEGIN]
+    declared = int(context.ics.get("initial_window_sds", 4)) * smss(flow)
+    excess = initial_flight(flow) - declared
+    return number in {sd.number for sd in early} and 0 < excess <= sum(sd.octets for sd in early)
 
 
 @checker("STP-DT-011")

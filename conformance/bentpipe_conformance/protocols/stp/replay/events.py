@@ -119,6 +119,8 @@ class SdSent(At):
         flight: octets in flight without it (STP-CG-002).
         awaited: the report that made it await retransmission, None when none did.
         queue: counts of all SDs that awaited retransmission when it left, this one included.
+        twice: octets of SDs that have arrived while they awaited retransmission: they were taken
+            off what is in flight before.
     """
 
     number: int
@@ -130,6 +132,7 @@ class SdSent(At):
     flight: int
     awaited: ReportHeard | None
     queue: tuple[int, ...]
+    twice: int
 
     @property
     def new(self) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from bentpipe_conformance.protocols.stp.replay.completion import Completion, completion
 from bentpipe_conformance.protocols.stp.replay.events import At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.misreadings import misreadings
 from bentpipe_conformance.protocols.stp.replay.retransmission import (
     Retransmissions,
     retransmissions,
@@ -28,12 +29,17 @@ class Prepared:
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self._trips = trips = cache(lambda wait: round_trips(flow, wait))
+        self._otherwise = cache(lambda wait: misreadings(flow, wait))
         self._again = cache(lambda wait: retransmissions(flow, trips(wait)))
         self._bounded = cache(lambda wait, sds: tuple(bounded(flow, trips(wait), sds)))
 
     def round_trips(self, ics: Ics) -> RoundTrips:
         """What the IUT can have measured."""
         return self._trips(first_wait(ics))
+
+    def misreadings(self, ics: Ics) -> Sequence[RoundTrips]:
+        """What it would have smoothed by other measurements than those of STP-PL-009."""
+        return self._otherwise(first_wait(ics))
 
     def retransmissions(self, ics: Ics) -> Retransmissions:
         """What was neglected, and what was sent unasked."""

@@ -7,6 +7,7 @@ retransmits without a cause is compared with the reports that named the SD.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN
@@ -16,6 +17,9 @@ from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 
 PATIENCE_S, PATIENCE_RTTS = 2.0, 3.0
 """A silence longer than both together is not pacing, which at one SMSS takes 0.8 round trips."""
+
+PASSED = 2
+"""New SDs that leave first when neither window nor pacing holds a retransmission back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +56,36 @@ class Unasked:
     arrived: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """A retransmission that left for a later report than the one which made the SD await it.
+
+    New SDs have left in between, so neither window nor pacing held it back.
+
+    Attributes:
+        sd: the retransmission.
+        report: what made it await retransmission.
+        again: the later report, which named it missing as well.
+    """
+
+    sd: SdSent
+    report: ReportHeard
+    again: ReportHeard
+
+
 @dataclass
 class Retransmissions:
     """Of one connection.
 
     Attributes:
         neglected: what should have been sent again.
+        deferred: what should have been sent again before.
         unasked: what should not.
         never: counts that awaited retransmission until the end.
     """
 
     neglected: list[Neglect] = field(default_factory=list)
+    deferred: list[Deferred] = field(default_factory=list)
     unasked: list[Unasked] = field(default_factory=list)
     never: frozenset[int] = frozenset()
 
@@ -76,6 +99,10 @@ class _Walk:
     under_way: set[int] = field(default_factory=set)
     arrived: dict[int, float] = field(default_factory=dict)
     waiting: dict[int, ReportHeard] = field(default_factory=dict)
+    again: dict[int, ReportHeard] = field(default_factory=dict)
+    """By number, the last report that named an SD which awaited retransmission for another one."""
+    passed: list[float] = field(default_factory=list)
+    """When new SDs left."""
     reports: list[ReportHeard] = field(default_factory=list)
     empty_since: float | None = None
 
@@ -84,10 +111,23 @@ class _Walk:
         number = sd.number
         if not sd.new and number not in self.waiting:
             self._unasked(sd, self.arrived.get(number))
+        elif not sd.new:
+            self._awaited(sd, self.waiting[number])
+        else:
+            self.passed.append(sd.time)
+        self.again.pop(number, None)
         self.waiting.pop(number, None)
         if number not in self.arrived:
             self.under_way.add(number)
         self.last[number] = sd
+
+    def _awaited(self, sd: SdSent, report: ReportHeard) -> None:
+        again = self.again.get(sd.number)
+        if again is None or sd.time - again.time > self.race:
+            return
+        first, last = report.time + self.race, again.time
+        if bisect_right(self.passed, last) - bisect_right(self.passed, first) >= PASSED:
+            self.found.deferred.append(Deferred(sd, report, again))
 
     def _unasked(self, sd: SdSent, arrived: float | None) -> None:
         if sd.stp.type == BEGIN or (arrived is not None and sd.time - arrived <= self.race):
@@ -105,6 +145,8 @@ class _Walk:
             self.arrived.setdefault(number, report.time)
             self.under_way.discard(number)
             self.waiting.pop(number, None)
+        if report.elements:
+            self.again |= {number: report for number in self.waiting if report.misses(number)}
         for number in report.wanted:
             self.under_way.discard(number)
             self.waiting[number] = report

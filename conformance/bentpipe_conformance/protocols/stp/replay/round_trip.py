@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,20 @@ def first_wait(ics: Mapping[str, Any]) -> float:
     return FIRST_WAIT_S[ics.get("path_class", "geo")]
 
 
+def poll_interval(srtt: float) -> float:
+    """The poll interval for a smoothed round-trip time, seconds (STP-PL-001)."""
+    return min(max(srtt / 3, LEAST_INTERVAL_S), MOST_INTERVAL_S)
+
+
+def silence_time(srtt: float, deviation: float) -> float:
+    """The silence time, before doubling, seconds (STP-PL-007)."""
+    return max(srtt + max(DEVIATIONS * deviation, poll_interval(srtt)), LEAST_SILENCE_S)
+
+
+Rule = Callable[[float, float], float]
+"""A silence time by smoothed round-trip time and deviation, all seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Smoothed:
     """The smoothed round-trip time and its deviation after a measurement, seconds."""
@@ -62,7 +76,7 @@ def _smooth(before: Bounds, new: Bounds, gain: float) -> Bounds:
     return low, high
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RoundTrips:
     """The measurements of one connection, in order of time.
 
@@ -73,6 +87,7 @@ class RoundTrips:
         initial: the initial interval, seconds (section 8).
         exactly: the same smoothed as STP-PL-009 says; None if this is it.
         unread: seconds for which an arrival may not have been read yet.
+        rule: the silence time, before doubling, by smoothed round-trip time and deviation, seconds.
     """
 
     times: Sequence[float]
@@ -81,6 +96,7 @@ class RoundTrips:
     initial: float
     exactly: RoundTrips | None = None
     unread: float = 0.0
+    rule: Rule = silence_time
 
     @property
     def exact(self) -> RoundTrips:
@@ -134,19 +150,10 @@ class RoundTrips:
         current = self._current(start, start if end is None else end)
         unmeasured = [self.initial] if not current or self._unmeasured(start) else []
         low, high = (
-            [*unmeasured, *(_silence(item.srtt[side], item.deviation[side]) for item in current)]
+            [*unmeasured, *(self.rule(item.srtt[side], item.deviation[side]) for item in current)]
             for side in (0, 1)
         )
         return min(low), max(high)
-
-
-def poll_interval(srtt: float) -> float:
-    """The poll interval for a smoothed round-trip time, seconds (STP-PL-001)."""
-    return min(max(srtt / 3, LEAST_INTERVAL_S), MOST_INTERVAL_S)
-
-
-def _silence(srtt: float, deviation: float) -> float:
-    return max(srtt + max(DEVIATIONS * deviation, poll_interval(srtt)), LEAST_SILENCE_S)
 
 
 def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
@@ -155,7 +162,8 @@ def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
     times: list[float] = []
     averages: list[Smoothed] = []
     shortest, longest = math.inf, 0.0
-    for asked, answered in sorted([*_pairs(flow), *_discarded(flow)], key=_when):
+    pairs = [*measured_polls(flow), *measured_calls(flow), *discarded(flow)]
+    for asked, answered in sorted(pairs, key=_when):
         least, most = _measured(flow, asked, answered)
         shortest, longest = min(shortest, least), max(longest, most)
         apart = least / 2 if not times else 0.0, max(longest / 2, longest - shortest)
@@ -165,9 +173,18 @@ def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
 
 
 def _smoothed(flow: Flow, initial: float) -> RoundTrips:
+    return smoothed(flow, initial, [*measured_polls(flow), *measured_calls(flow)])
+
+
+Pair = tuple[At, At]
+"""A packet of the IUT and the packet whose arrival ends its measurement."""
+
+
+def smoothed(flow: Flow, initial: float, pairs: Iterable[Pair]) -> RoundTrips:
+    """What comes out if these are measured, and smoothed as STP-PL-009 says."""
     times: list[float] = []
     found: list[Smoothed] = []
-    for asked, answered in sorted(_pairs(flow), key=_when):
+    for asked, answered in sorted(pairs, key=_when):
         rtt = _measured(flow, asked, answered)
         first = Smoothed(rtt, (rtt[0] / 2, rtt[1] / 2))
         found.append(found[-1].then(rtt) if found else first)
@@ -175,7 +192,7 @@ def _smoothed(flow: Flow, initial: float) -> RoundTrips:
     return RoundTrips(times, found, 0.0, initial, unread=DUE_S)
 
 
-def _when(pair: tuple[At, At]) -> int:
+def _when(pair: Pair) -> int:
     return pair[1].frame
 
 
@@ -184,7 +201,7 @@ def _measured(flow: Flow, asked: At, answered: At) -> Bounds:
     return max(rtt - flow.timing_error, 0.0), rtt + flow.timing_error + INSIDE_S
 
 
-def _discarded(flow: Flow) -> Iterator[tuple[At, At]]:
+def discarded(flow: Flow) -> Iterator[Pair]:
     """POLLs and STATs to be discarded that name them: taking those is a matter of STP-PL-009."""
     polls = {poll.n_ps: poll for poll in flow.polls_sent}
     for report in flow.reports_heard:
@@ -193,23 +210,33 @@ def _discarded(flow: Flow) -> Iterator[tuple[At, At]]:
             yield poll, report
 
 
-def _pairs(flow: Flow) -> Iterator[tuple[At, At]]:
-    """Packets of the IUT and their answers that are measured."""
+def measured_polls(flow: Flow) -> Iterator[Pair]:
+    """POLLs and the STATs that are measured."""
     for poll in flow.polls_sent:
         # Only the first STAT with a number is measured.
         first = next((a for a in poll.answers if a.vt_pa < poll.n_ps), None)
         if first is not None:
             yield poll, first
-    if flow.iut_calls:
-        yield from _calls(flow)
 
 
-def _calls(flow: Flow) -> Iterator[tuple[At, At]]:
-    """BEGINs of the IUT from these ports, those before a call anew too, and what answered them."""
-    calls = [item for item in flow.same_ports if item.start <= flow.start]
-    opened = [place for place, item in enumerate(calls[:-1]) if item.established is not None]
-    calls = calls[opened[-1] + 1 :] if opened else calls
-    passed = sorted((at for item in calls for at in item.passed), key=lambda at: at.frame)
+def measured_calls(flow: Flow) -> Iterator[Pair]:
+    """BEGINs that are measured, and their answers: a BEGIN that was sent twice is not."""
+    for asked, answer in calls(flow):
+        if len(asked) == 1:
+            yield asked[0], answer
+
+
+def calls(flow: Flow) -> Iterator[tuple[list[At], At]]:
+    """The transmissions of each BEGIN of the IUT from these ports, and what answered them.
+
+    BEGINs before a call anew belong to it.
+    """
+    if not flow.iut_calls:
+        return
+    tries = [item for item in flow.same_ports if item.start <= flow.start]
+    opened = [place for place, item in enumerate(tries[:-1]) if item.established is not None]
+    tries = tries[opened[-1] + 1 :] if opened else tries
+    passed = sorted((at for item in tries for at in item.passed), key=lambda at: at.frame)
     begins: dict[int | None, list[At]] = {}
     for at in passed:
         stp = at.stp
@@ -219,5 +246,5 @@ def _calls(flow: Flow) -> Iterator[tuple[At, At]]:
             begins.setdefault(stp.csn, []).append(at)
         elif not at.outgoing and stp.type in (BGAK, BGREJ):
             asked = begins.pop(stp.peer_csn, [])
-            if len(asked) == 1:  # a BEGIN that was sent twice gives no measurement
-                yield asked[0], at
+            if asked:
+                yield asked, at

@@ -50,6 +50,7 @@ class Sender:
     _sds: dict[int, _Sd] = field(default_factory=dict)
     _order: list[int] = field(default_factory=list)
     _flight: int = 0
+    _twice: int = 0
     _queue: dict[int, None] = field(default_factory=dict)
 
     def sd(self, at: At, number: int) -> SdSent:
@@ -62,7 +63,7 @@ class Sender:
             self.data[number] = stp.data
         event = SdSent(
             at.packet, number, sd.transmissions + 1, self.vt_ps, self.vt_s, self.vt_a,
-            self.vt_ms, self._flight, sd.awaited, tuple(self._queue),
+            self.vt_ms, self._flight, sd.awaited, tuple(self._queue), self._twice,
         )  # fmt: skip
         if sd.awaited is not None:
             sd.awaited.responses.append(event)
@@ -158,6 +159,8 @@ class Sender:
         sd.arrived = True
         if sd.awaited is None:
             self._flight -= sd.octets
+        else:
+            self._twice += sd.octets
         sd.awaited = None
         self._queue.pop(number, None)
         return True

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
 from typing import Literal
@@ -63,6 +63,8 @@ class Bounded:
         reduction: the report of the last reduction by STP-CG-005, None when there was none.
         certain: whether that report must have caused one.
         unasked: it leaves when the sender had stopped, and no report has come since.
+        again: the window of a sender that two silences have made reduce, and a loss from before
+            them once more, octets; 0 while there is none.
     """
 
     sd: SdSent
@@ -74,6 +76,7 @@ class Bounded:
     reduction: ReportHeard | None
     certain: bool
     unasked: bool = False
+    again: float = 0.0
 
     @property
     def fits(self) -> bool:
@@ -180,6 +183,8 @@ class _Replay:
     last_sent: dict[int, int] = field(default_factory=dict)
     moved: float = 0.0
     """When the last SD left, or the last report came."""
+    again: _Window | None = None
+    """See :class:`Bounded`."""
 
     @property
     def all(self) -> tuple[_Window, ...]:
@@ -200,7 +205,7 @@ class _Replay:
             self.exempt = False
         bounded = Bounded(
             sd, window, grown, self.phase, self.slow, exempt, self.reduction, self.certain,
-            self._is_unasked(sd.time),
+            self._is_unasked(sd.time), 0.0 if self.again is None else self.again.permitted,
         )  # fmt: skip
         self.moved = sd.time
         if not bounded.fits:
@@ -239,7 +244,7 @@ class _Replay:
         reduces = bool(report.wanted) and lost >= self.spared_until
         before = tuple(item.permitted for item in self.all)
         if report.stp.type != BGAK and not reduces:
-            for item in self.all:
+            for item in (*self.all, *([] if self.again is None else [self.again])):
                 item.grow(octets, report.flight + unread)
         if octets and self.phase == "initial":
             self.phase = "slow start"
@@ -249,10 +254,14 @@ class _Replay:
             self.phase = "avoidance"
         if report.wanted and lost >= self.reduced_at:
             self._loses(report, reduces, before)
+        elif report.wanted and self.phase == "silence":
+            self.again = replace(self.window)
+            self.again.reduce()
 
     def _loses(self, report: ReportHeard, reduces: bool, before: tuple[float, ...]) -> None:
         """STP-CG-005: a report makes SDs await retransmission, and may be reason to reduce."""
         read = read_from(self.flow, report)
+        self.again = None
         self.exempt, self.reduction, self.certain = True, report, reduces
         self.spared_until = read
         if not reduces:
@@ -287,7 +296,7 @@ class _Replay:
         if since is None or self.collapsed:
             return
         if now - since > 3 * self.trips.silence(since)[1] + 2 * SLACK_S + self.flow.timing_error:
-            self.collapsed = True
+            self.collapsed, self.again = True, None
             self.reduced_at = max(self.reduced_at, self.silent_from)
             for item in self.all:
                 item.reduce(float(item.smss))

@@ -241,6 +241,25 @@ def test_iut_closes_first(connection: Connection) -> None:
     connection.wait(PAUSE_S)
 
 
+@case("SNR-RCV-001", "SNR-RCV-002", "SNR-RCV-008", "SNR-RCV-022", "SNR-RCV-013", needs=("daytime",))
+def test_iut_closes_first_data_out_of_order(peer: Peer) -> None:
+    """In FIN-WAIT-1, then in FIN-WAIT-2, one segment comes late and others twice."""
+    connection = peer.connect(DAYTIME, timestamps=True)
+    fin = _await_fin(connection, "a FIN")
+    connection.reception.renege(fin.end - 1)
+    for base in (0, 5):
+        if base:
+            connection.reception.renege(fin.end)
+            connection.ack()
+        for unit in (0, 2, 3, 3, 1, 0, 4):
+            connection.send_data(UNIT, at=(base + unit) * UNIT)
+            connection.wait(0.3)
+        connection.next_offset = (base + 5) * UNIT
+        connection.wait(PAUSE_S)
+    _finish(connection)
+    connection.wait(connection.rtt + PAUSE_S)
+
+
 @connected("SNR-CON-032", "SNR-CON-020", needs=("daytime",), to=DAYTIME)
 def test_iut_closes_first_long_before_the_tester(connection: Connection) -> None:
     """The tester's FIN comes minutes after the implementation's, and again when all is over."""

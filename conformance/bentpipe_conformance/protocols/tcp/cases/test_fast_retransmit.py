@@ -220,6 +220,28 @@ def _echo_burst(connection: Connection, segments: int) -> int:
 
 
 @case("SNR-FR-001", needs=PLAIN, profiles=("rfc",))
+def test_small_flights_below_threshold(peer: Peer) -> None:
+    """In flights of two, three and four segments one is lost: one or two duplicates do not suffice.
+
+    Without SACK. Early Retransmit (RFC 5827) would lower the threshold there.
+    """
+    for flight in (2, 3, 4):
+        connection = peer.connect("echo", sack=False)
+        _echo_burst(connection, 1)
+        connection.reception.delivered = connection.highest
+        connection.ack()
+        connection.wait(0.6 * connection.rtt)
+        start = _echo_burst(connection, flight)
+        for _ in range(min(flight - 1, 2)):
+            connection.ack(start)
+            connection.discard(0.1 * connection.rtt)
+        connection.reception.delivered = connection.highest
+        connection.ack()
+        connection.wait(connection.rtt)
+        connection.abort()
+
+
+@case("SNR-FR-001", needs=PLAIN, profiles=("rfc",))
 def test_idle_duplicates_then_loss(peer: Peer) -> None:
     """What repeats an acknowledgment while nothing is outstanding is no duplicate.
 

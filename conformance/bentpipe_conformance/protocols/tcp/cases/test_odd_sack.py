@@ -14,7 +14,7 @@ def test_acknowledgment_impossible_blocks(connection: Connection) -> None:
     Each comes alone, between ordinary acknowledgments, so that duplicates do not add up.
     """
     connection.grow(8)
-    for block in ("empty", "inverted", "unsent", "far", "everything"):
+    for block in ("empty", "inverted", "unsent", "far", "everything", "expected"):
         segment, una = connection.segment, connection.delivered
         left, right = {
             "empty": (una + 2 * segment, una + 2 * segment),
@@ -22,6 +22,7 @@ def test_acknowledgment_impossible_blocks(connection: Connection) -> None:
             "unsent": (una + 400 * segment, una + 404 * segment),
             "far": (una + (1 << 30), una + (1 << 30) + segment),
             "everything": (una + (1 << 31) - 1, una + 1),
+            "expected": (una, una + segment),
         }[block]
         connection.send_odd(sack=[(left, right)])
         connection.receive_more(4)

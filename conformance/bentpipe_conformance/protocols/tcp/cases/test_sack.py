@@ -112,6 +112,32 @@ def test_constant_window_tail_lost(connection: Connection) -> None:
     connection.receive(base + 60, losing=[base + at for at in (0, 12, 15, 40, 52, 55)])
 
 
+@connected(*PIPE[1:], needs=SACK, profiles=("rfc",), window=17 * SEGMENT, syn_window=17 * SEGMENT)
+def test_constant_window_last_lost(connection: Connection) -> None:
+    """No new data may be sent; the last segment is lost, and one that counts as lost by nothing.
+
+    NextSeg's rule 3 comes before its rule 4.
+    """
+    connection.grow(16)
+    base = connection.delivered // connection.segment
+    connection.receive(base + 60, losing=[base + at for at in (0, 14, 17, 40, 54, 57)])
+
+
+@connected("SNR-SAK-018", needs=(*SACK, "rack=no", "prr=no"), profiles=("rfc",))
+def test_flight_of_segments_reports_beside_copies(connection: Connection) -> None:
+    """In a recovery each report comes behind a D-SACK block, as if the network doubled segments."""
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    _report(connection, rest[:4], lost.start)
+    copy = (lost.start - connection.segment, lost.start)
+    for item in rest[4:]:
+        connection.send_odd(ack=lost.start, sack=[copy, (rest[0].start, item.end)])
+    connection.collect(1.2 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(20)
+
+
 @connected(*PIPE, "SNR-SAK-001", "SNR-SAK-003", needs=SACK, profiles=("rfc",), timestamps=True)
 def test_flight_of_segments_more_holes_than_blocks(connection: Connection) -> None:
     """Nine holes: with timestamps an acknowledgment has room for three blocks.
@@ -400,6 +426,28 @@ def test_held_data_receiver_reneges(connection: Connection) -> None:
     connection.receive(36)
 
 
+@connected("SNR-SAK-019", needs=SACK, profiles=("rfc",))
+def test_recovery_repeats_what_the_one_before_did(connection: Connection) -> None:
+    """Two segments above a recovery's end are lost, and their retransmissions within it as well.
+
+    The recovery that follows has to repeat both once more.
+    """
+    connection.grow(16)
+    first, second, *_, last = connection.discard(0)
+    connection.ack(first.start, sack=[(second.start, last.start)])
+    above = [item for item in connection.discard(1.3 * connection.rtt) if item.start >= last.end]
+    if len(above) < 6:
+        raise NotReached("too little new data was sent during the recovery")
+    held = [(above[3].start, above[-1].end), (above[1].start, above[1].end)]
+    connection.ack(last.start, sack=held)
+    connection.discard(1.3 * connection.rtt)
+    connection.ack(last.end, sack=held)
+    connection.ack(last.end, sack=[(above[3].start, connection.highest), held[1]])
+    for left, right in ((0, last.end), held[1], (above[3].start, connection.highest)):
+        connection.reception.take(left, right)
+    connection.receive(connection.highest // connection.segment + 24)
+
+
 @connected(
     "SNR-SAK-019",
     needs=SACK,
@@ -411,7 +459,7 @@ def test_held_data_receiver_reneges(connection: Connection) -> None:
 def test_hole_of_two_segments_and_an_octet(connection: Connection) -> None:
     """What is missing of a flight ends with the first octet of a segment."""
     connection.grow(8)
-    lost, _, third, *rest = connection.collect(0)
+    lost, _, third, *rest = connection.discard(0)
     for segment in rest:
         connection.ack(lost.start, sack=[(third.start + 1, segment.end)])
     connection.reception.take(third.start + 1, rest[-1].end)

@@ -7,7 +7,10 @@ from itertools import product
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import (
+    PLAIN,
+    SACK,
     TIMEOUT_S,
+    await_again,
     await_retransmissions,
     show_silence,
 )
@@ -59,6 +62,32 @@ def test_late_acknowledgment_then_silence(connection: Connection) -> None:
     connection.take(first)
     connection.discard(0)
     await_retransmissions(connection, connection.delivered, 1)
+
+
+@connected("SNR-RTO-010", needs=(*SACK, *PLAIN), window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
+def test_late_acknowledgment_with_a_block_then_silence(connection: Connection) -> None:
+    """The same with SACK; the acknowledgment also reports a segment held above a gap."""
+    connection.receive(30)
+    first, _, third = (connection.expect() for _ in range(3))
+    connection.wait(0.15)
+    connection.hold(third)
+    connection.take(first)
+    connection.discard(0)
+    await_retransmissions(connection, connection.delivered, 1)
+
+
+@case("SNR-RTO-006", needs=PLAIN)
+def test_recovery_timeouts_in_a_row(peer: Peer) -> None:
+    """The link fails within a recovery: the first timeout too doubles the next one."""
+    for sack in (False, True):
+        connection = peer.connect(sack=sack)
+        connection.grow(12)
+        lost, *rest = connection.collect(0)
+        for item in rest[:3]:
+            connection.ack(lost.start, sack=[(rest[0].start, item.end)] if sack else None)
+        await_again(connection, lost.start, "a fast retransmit")
+        await_retransmissions(connection, lost.start, 3)
+        connection.abort()
 
 
 @connected("SNR-RTO-001", "SNR-RTO-011", "SNR-CON-038", to="echo")

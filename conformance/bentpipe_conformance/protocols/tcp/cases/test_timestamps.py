@@ -6,11 +6,14 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, await_retransmissions
-from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, RST
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
+
+DAYTIME = 13
+"""Port of a service that ends its stream first; see the statement's item ``daytime``."""
 
 OLD_MS = 60_000
 """How far behind the tester's clock an old timestamp lies."""
@@ -118,6 +121,40 @@ def test_acknowledgments_with_an_old_timestamp(connection: Connection) -> None:
     connection.reception.renege(connection.highest)
     connection.ack()
     connection.receive_more(6)
+
+
+@case("SNR-TS-004", "SNR-TS-005", needs=("timestamps",))
+def test_fin_with_an_old_timestamp(peer: Peer) -> None:
+    """Data with a FIN has an old timestamp, and comes again with a new one."""
+    connection = peer.connect("discard", timestamps=True)
+    _send(connection, 0)
+    for age in (OLD_MS, 0):
+        tsval = (connection.timestamp() - age) % MODULUS
+        connection.send_odd(
+            pattern(UNIT, UNIT), flags=ACK | PSH | FIN, at=UNIT, tsval=tsval, sack=()
+        )
+        connection.wait(connection.rtt + PAUSE_S)
+
+
+@connected("SNR-TS-004", "SNR-TS-005", needs=("timestamps", "daytime"), to=DAYTIME, timestamps=True)
+def test_iut_closed_first_data_with_an_old_timestamp(connection: Connection) -> None:
+    """The implementation has closed; segments from the past arrive, in sequence and above."""
+    connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN")
+    _send(connection, 0)
+    _send(connection, 1, 3, age=OLD_MS)
+    _send(connection, 1, 2, 3)
+
+
+@connected("SNR-TS-001", "SNR-RCV-003", needs=("timestamps",), to="discard", timestamps=True)
+def test_timestamps_on_every_boundary(connection: Connection) -> None:
+    """The Timestamps option begins on each octet of a word (RFC 9293 section 3.1, MUST-64)."""
+    for before in (0, 1, 2, 3):
+        segment = connection.compose()
+        option = ("Timestamp", (segment.tsval, segment.tsecr))
+        payload = pattern(connection.next_offset, UNIT)
+        connection.send_odd(payload, flags=ACK | PSH, options=[*[("NOP", None)] * before, option])
+        connection.wait(PAUSE_S)
+    connection.ack()
 
 
 @case("SNR-TS-006", needs=("timestamps",))

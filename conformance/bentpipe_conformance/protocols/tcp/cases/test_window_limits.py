@@ -21,6 +21,9 @@ SEGMENTS = 24
 ROUNDS = 16
 """Round trips after which slow start by one acknowledgment each has reached half a flight."""
 
+INITIAL_S = 3.0
+"""The longest timeout before a measurement (RFC 6298 rule 5.7)."""
+
 IDLE_S = 30.0
 """Longer than any retransmission timeout after one back-off."""
 
@@ -100,6 +103,36 @@ def test_idle_with_a_small_window(peer: Peer) -> None:
         connection.wait(IDLE_S)
         _burst(connection, 10)
         connection.abort()
+
+
+@case("SNR-SS-004", needs=PLAIN)
+def test_idle_bursts_again_and_again(peer: Peer) -> None:
+    """A sender falls silent several times, for shorter and shorter times, each followed by a burst.
+
+    All of them are longer than its timeout can be.
+    """
+    connection = peer.connect("echo")
+    began = peer.now()
+    _burst(connection, 8)
+    longest = max(INITIAL_S, 5 * (peer.now() - began))
+    _burst(connection, 24)
+    for share in (5.0, 2.5, 1.5, 1.2):
+        connection.wait(share * longest)
+        _burst(connection, 14)
+    connection.abort()
+
+
+@case("SNR-RTO-009", needs=PLAIN)
+def test_lone_segment_lost_then_burst(peer: Peer) -> None:
+    """A lone segment is lost when the window is large; after its timeout a burst is to be sent."""
+    connection = peer.connect("echo", sack=False)
+    _burst(connection, 10)
+    lost = connection.delivered
+    connection.send_data(connection.segment)
+    await_again(connection, lost, "the echo")
+    connection.take(await_retransmissions(connection, lost, 1))
+    _burst(connection, 10)
+    connection.abort()
 
 
 @dataclass(frozen=True, slots=True)

@@ -285,6 +285,8 @@ def echo_is_exact(flow: Flow, context: Context) -> Findings:
         end = sent.start + sent.payload
         # A probe may repeat the number of the SYN, at which there is no data.
         unknown = sent.tcp.missing or stream.disputed(sent.start, end)
+        # Below what is acknowledged: a keep-alive may carry a garbage octet (section 3.8.4).
+        unknown = unknown or sent.end <= sent.una
         if not sent.payload or sent.start < 0 or unknown:
             continue
         if not stream.equals(sent.start, sent.tcp.payload):

@@ -19,6 +19,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     timer_expiries,
     too_coarse,
 )
+from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rfc_5681
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
@@ -195,12 +196,17 @@ def back_off_doubles(_flow: Flow, context: Context) -> Findings:
 def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Findings:
     """An acknowledgment of new data restarts the timer (RFC 6298 rule 5.3)."""
     # Exercised by a timeout after an acknowledgment that left data outstanding.
+    plain = follows_rfc_5681(context)
+    recovering = {ack for episode in context.prepared.episodes for ack in episode.acks}
     for expiry in timer_expiries(context):
         sent, progress = expiry.sent, expiry.progress
-        if not expiry.certain or expiry.rank > 1 or progress is None or not expiry.samples:
+        certain = expiry.certain or (plain and expiry.head and not expiry.tail)
+        if not certain or expiry.rank > 1 or progress is None or not expiry.samples:
             continue
         # Within recovery a partial acknowledgment need not restart it (RFC 6582 section 3.2).
-        if sent.transmission > 2 or sent.sacked or sent.duplicates or progress.max <= sent.start:
+        if sent.transmission > 2 or sent.duplicates or progress.max <= sent.start:
+            continue
+        if sent.sacked and not (plain and progress not in recovering):
             continue
         waited = expiry.since_progress
         if context.permitted("from_transmission", False):

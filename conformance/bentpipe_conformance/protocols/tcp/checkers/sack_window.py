@@ -65,7 +65,9 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
         # waits longer belongs to its window.
         limit = max(limit, share * (first.flight - (DUPLICATE_THRESHOLD - 1) * smss) + slack)
         last = last_before_reports(flow, first)
-        if last is not None and (not more_waited(flow, last) or may_be_last(flow, last)):
+        pushed = context.permitted("pushed_is_last", False)
+        full = pushed and last is not None and may_be_last(flow, last)
+        if last is not None and (full or not more_waited(flow, last)):
             # The window that RFC 9438 section 4.6 reduces may be larger than what is outstanding.
             return
         if any(sent.window_edge - sent.max < 2 * smss for sent in (first, last or first)):

@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     answer_within,
     still_receiving,
 )
-from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Segment
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import lasts, leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import offset_octet
@@ -141,3 +141,39 @@ def _answered(flow: Flow, context: Context, syn: Segment) -> Findings:
             context, met, f"a SYN with reserved bits was {'' if met else 'not '}answered", *where,
             expected="a SYN-ACK", actual="none" if answer is None else answer.tcp.flag_names,
         )  # fmt: skip
+
+
+@checker("SNR-SEG-006")
+def acknowledgments_carry_the_next_number(flow: Flow, context: Context) -> Findings:
+    """An acknowledgment carries SND.NXT (RFC 9293 section 3.10.7.4)."""
+    # Exercised by every segment without data that answers an arrival once something was sent, while
+    # nothing since the last full acknowledgment may have moved SND.NXT back.
+    first = flow.handshake.answer
+    if first is None or first.size:
+        return
+    highest, doubtful, arrived = 0, False, 0.0
+    latest: Ack | None = None
+    for event in flow.events:
+        if isinstance(event, Ack):
+            arrived = event.time
+            if event.acceptable:
+                latest = event
+                doubtful = doubtful and event.ack < highest
+            else:
+                doubtful = doubtful or event.may_heed
+        elif isinstance(event, Sent):
+            doubtful = doubtful or event.retransmission or (event.timed and event.payload <= 1)
+            highest = max(highest, event.end)
+        elif isinstance(event, Reply) and not event.tcp.length and not event.tcp.flags & SYN:
+            if latest is None or doubtful or latest.window_edge < highest or not latest.window:
+                continue
+            if event.time - arrived > flow.reaction or not highest:
+                continue
+            at = nearest(event.tcp.seq - first.seq - 1, highest)
+            sentence = f"an acknowledgment has the number of offset {at}"
+            yield judged(
+                context, at == highest, sentence, event, latest,
+                expected=f"that of offset {highest}", actual=f"that of offset {at}",
+            )  # fmt: skip
+            if at != highest:
+                return

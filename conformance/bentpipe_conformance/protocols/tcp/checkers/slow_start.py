@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
-from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded
+from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded, follows_rfc_5681
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
@@ -268,6 +268,9 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
     allowed = largest_initial_window(flow, context)
     yield from exceeded(flow, context, Phase.RESTART)
     trips = RoundTrips(flow)
+    # Back-off may have made the timeout longer.
+    exact = follows_rfc_5681(context) and not any(sent.retransmission for sent in flow.sent)
+    timeouts = 1 if exact else context.permitted("idle_timeouts", 4)
     largest = 0
     restart: Sent | None = None
     answered = False
@@ -281,7 +284,7 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
         elif isinstance(event, Sent):
             progressed = progressed if event.flight else event.time
             trips.sent(event)
-            idle = context.permitted("idle_timeouts", 4) * trips.longest_timeout
+            idle = timeouts * trips.longest_timeout
             if event.flight == 0 and event.since_sent > idle and largest > allowed:
                 restart, answered = event, False
                 idle_for = f"{event.since_sent:.1f} s"
@@ -400,7 +403,8 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
     rtt = minimum_rtt(flow)
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         before = aftermath.expiry.sent
-        if short_of_data(flow, before) or may_have_been_full(flow, before):
+        pushed = context.permitted("pushed_is_last", False)
+        if short_of_data(flow, before) or (pushed and may_have_been_full(flow, before)):
             continue
         flight = aftermath.expiry.flight
         if context.permitted("halves_window", False):
@@ -450,7 +454,8 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Findings:
         if needed > reached.ack.max and not data_waited(flow, reached.ack):
             continue
         last = latest(flow, reached.ack)
-        if last is not None and may_be_last(flow, last):
+        pushed = context.permitted("pushed_is_last", False)
+        if pushed and last is not None and may_be_last(flow, last):
             continue  # a full buffer, not the window, may have ended the flight
         yield judged(
             context,

@@ -77,6 +77,7 @@ class _Window:
         self.flow = flow
         self.episodes = context.prepared.episodes
         self.rtt = minimum_rtt(flow)
+        self.pushed_is_last = context.permitted("pushed_is_last", False)
         self._times = [sent.time for sent in flow.sent]
 
     def sent(self, start: float, end: float) -> list[Sent]:
@@ -102,12 +103,12 @@ class _Window:
         edge = trigger.window_edge if trigger is not None else first.window_edge
         if edge - first.max < 2 * segment or short_of_data(self.flow, first):
             return False
-        if may_have_been_full(self.flow, first):
+        if self.pushed_is_last and may_have_been_full(self.flow, first):
             return False
         last = last_before_reports(self.flow, first)
         if last is not None and last.window_edge - last.end < 2 * segment:
             return False
-        if last is not None and may_be_last(self.flow, last):
+        if self.pushed_is_last and last is not None and may_be_last(self.flow, last):
             return False
         return episode.flight >= 0.9 * self._peak(episode)
 

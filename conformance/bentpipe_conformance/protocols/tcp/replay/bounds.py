@@ -130,15 +130,19 @@ class _Window:
     def _grow(self, advance: int, most: int) -> None:
         if self.cwnd == math.inf:
             return
-        if self.cwnd <= self.ssthresh:
-            self.cwnd += min(max(advance, self.smss), most * self.smss)
-            if self.cwnd > self.ssthresh:
-                # Another window may reach ssthresh exactly, and take one more step of slow start.
-                self.cwnd = max(self.cwnd, self.ssthresh + most * self.smss)
-                self.phase = Phase.REPAIRED if self.phase is Phase.REPAIR else self.phase
-        else:
-            # What equation 3 adds, or one segment for a window of octets: whichever is more.
-            self.cwnd += max(advance, self.smss) * self.smss / self.cwnd
+        # What equation 3 adds, or one segment for each window of octets: whichever is more.
+        slowly = max(advance, self.smss) * self.smss / self.cwnd
+        if self.cwnd > self.ssthresh:
+            self.cwnd += slowly
+            return
+        # Where the two are equal either applies.
+        before = self.cwnd
+        quickly = min(max(advance, self.smss), most * self.smss)
+        self.cwnd += max(quickly, slowly) if before == self.ssthresh else quickly
+        if self.cwnd > self.ssthresh:
+            # Another window may reach ssthresh exactly, and take one more step of slow start.
+            self.cwnd = max(self.cwnd, self.ssthresh + most * self.smss)
+            self.phase = Phase.REPAIRED if self.phase is Phase.REPAIR else self.phase
 
     def _may_be_undone(self, ack: Ack) -> bool:
         """Whether what was retransmitted last is known to have been needless.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited
 
@@ -107,6 +108,8 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             latest = bisect_right(challenges, event.time)
             arrived = max(arrived, challenges[latest - 1]) if latest else arrived
             probing = (event.tcp.seq + 1) % MODULUS == following
+            # Some answer at once with a number below SND.NXT, which is no probe.
+            probing = probing and (event.payload > 0 or event.time - arrived > PROMPT_S)
             timed = event.time - arrived > flow.reaction and not offers
             if current is not None and (probing or timed or _is_octet(event, current, flow)):
                 current.probes.append(event)

@@ -2,7 +2,8 @@
 
 Which acknowledgments are measured is up to the implementation (one in a round trip, or each with
 timestamps), so that SRTT and RTTVAR are hidden. They are not while it never has more than one
-segment outstanding: then each acknowledgment is a measurement of its own.
+segment outstanding: then each acknowledgment is a measurement of its own. Afterwards they are
+bounded by what could be measured (:class:`_Largest`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 STEADY = 0.9
 """A sample is no shorter than this share of the smoothed round trip while the path does not speed
 up; how a sender weighs a shorter one is not judged."""
+
+
+COARSEST_S = 0.5
+"""Ticks of the coarsest clock in use (G of RFC 6298)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,46 +88,99 @@ class _Variants:
         return Estimate(min(values) if steady else 0.0, max(values), samples)
 
 
-def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
-    """The timeout for each segment, as long as one at most is outstanding.
+class _Largest:
+    """The largest that SRTT and RTTVAR can be, whichever of the permitted samples were taken."""
 
-    Segments sent later than the first that joins another one are left out.
+    def __init__(self) -> None:
+        self._seen = self._sure = False
+        self._low = self._high = self._variation = 0.0
+
+    def sample(self, least: float, most: float, *, sure: bool) -> None:
+        """A sample between two values was taken or, unless ``sure``, may have been."""
+        if not self._seen:
+            self._seen, self._sure = True, sure
+            self._low, self._high, self._variation = least, most, most / 2
+            return
+        alpha, beta = RttEstimator.ALPHA, RttEstimator.BETA
+        away = max(abs(most - self._low), abs(self._high - least))
+        variation = max((1 - beta) * self._variation + beta * away, beta * away)
+        low = (1 - alpha) * self._low + alpha * least
+        high = (1 - alpha) * self._high + alpha * most
+        if not self._sure:  # it may be the first that is taken
+            variation = max(variation, most / 2)
+            low, high = min(low, least), max(high, most)
+        if not sure:
+            variation = max(variation, self._variation)
+            low, high = min(low, self._low), max(high, self._high)
+        self._sure = self._sure or sure
+        self._low, self._high, self._variation = low, high, variation
+
+    @property
+    def value(self) -> float:
+        """The largest timeout; 0.0 before the first sample."""
+        most = self._high + max(COARSEST_S, RttEstimator.K * self._variation)
+        return most if self._seen else 0.0
+
+
+def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
+    """The timeout for each segment that leaves while nothing is outstanding, and its repetitions.
+
+    Once more than one segment has been outstanding there is no lower bound any more.
     """
     variants = _Variants()
+    largest = _Largest()
     opened = [item for item in flow.leaving if item.tcp.flags & SYN]
     if len(opened) == 1 and flow.handshake.established is not None:
-        variants.sample(flow.handshake.established - opened[0].time, handshake=True)
+        first = flow.handshake.established - opened[0].time
+        variants.sample(first, handshake=True)
+        largest.sample(first, first, sure=False)
     elif flow.handshake.established is not None and flow.handshake.timestamps:
         answer = next(item for item in flow.arriving if item.time == flow.handshake.established)
         for item in opened:
             if item.tcp.tsval == answer.tcp.tsecr:
-                variants.sample(answer.time - item.time, handshake=True, again=True)
+                first = answer.time - item.time
+                variants.sample(first, handshake=True, again=True)
+                largest.sample(first, first, sure=False)
     found: dict[Sent, Estimate] = {}
     sent_at: dict[int, float] = {}
     stamped: dict[int, float] = {}
     samples = 0
+    alone = True
     for event in flow.events:
         if isinstance(event, Sent):
             again = event.retransmission
-            if not again and event.flight:
-                break
+            alone = alone and (again or not event.flight)
             samples = 0 if again else samples
-            found[event] = variants.estimate(samples)
+            if alone:
+                found[event] = variants.estimate(samples)
+            elif not event.flight:
+                found[event] = Estimate(0.0, largest.value, samples)
             if event.tcp.tsval is not None:
                 stamped[event.tcp.tsval] = event.time
-            sent_at = {} if again else {event.end: event.time}
+            if again:
+                spoiled = range(event.start + 1, event.end + 1)
+                sent_at = {end: at for end, at in sent_at.items() if end not in spoiled}
+            else:
+                sent_at[event.end] = event.time
         elif isinstance(event, Reply):
             # Of a pure acknowledgment the peer may echo the timestamp too.
             if event.tcp.tsval is not None:
                 stamped.setdefault(event.tcp.tsval, event.time)
         elif isinstance(event, Ack) and event.acceptable and event.advance:
-            started, echoed = sent_at.get(event.ack), event.tcp.tsecr
+            echoed = event.tcp.tsecr
             age = None
             if echoed in stamped and flow.handshake.timestamps:
                 age = event.time - stamped[echoed]
+            started = sent_at.get(event.ack)
+            ages = [event.time - at for end, at in sent_at.items() if end <= event.ack]
+            sent_at = {end: at for end, at in sent_at.items() if end > event.ack}
             if started is not None:
                 variants.sample(event.time - started, age)
                 samples += 1
             elif age is not None:
                 variants.sample(age, again=True)
+            candidates = ages if age is None else [*ages, age]
+            if candidates:
+                sure = started is not None and len(ages) == 1 and not sent_at
+                largest.sample(min(candidates), max(candidates), sure=sure)
     return found

@@ -55,9 +55,27 @@ def test_stat_retransmission_still_waiting_says_nothing() -> None:
     assert later(reported(), 1.0).verdicts("STP-DT-003") == NOTHING
 
 
-@pytest.mark.parametrize("requirement", ["STP-DT-003", "STP-DT-010"])
-def test_stat_with_nothing_in_flight_never_retransmitted(requirement: str) -> None:
-    assert later(reported(), 20.0).verdicts(requirement) == FAIL
+def test_stat_with_nothing_in_flight_never_retransmitted() -> None:
+    assert later(reported(), 20.0).verdicts("STP-DT-003") == FAIL
+    assert later(reported(), 20.0).verdicts("STP-DT-010") == NOTHING
+
+
+def test_sd_never_retransmitted_though_a_stat_has_had_an_effect() -> None:
+    story = sent().tester(STAT, 2, elements=(2, 3, 6), after=RTT).iut(SD, 2, data=DATA, after=0.01)
+    story.iut(POLL, 6, n_ps=2, after=0.01)
+    story.tester(STAT, 2, n_ps=2, elements=(2, 3, 6), after=RTT)
+    assert Verdict.FAIL in later(story, 20.0).verdicts("STP-DT-010")
+
+
+def test_retransmission_that_waits_for_a_second_stat() -> None:
+    """New SDs pass SD 2, and it goes again only when another STAT has named it."""
+    story = sent().tester(STAT, 2, elements=(2, 3, 6), after=RTT)
+    for number in (6, 7, 8):
+        story.iut(SD, number, data=DATA, after=0.2)
+    story.iut(POLL, 9, n_ps=2, after=0.01)
+    story.tester(STAT, 2, n_ps=2, elements=(2, 3, 9), after=RTT).iut(SD, 2, data=DATA, after=0.01)
+    assert Verdict.FAIL in later(story).verdicts("STP-DT-003")
+    assert Verdict.FAIL in later(story).verdicts("STP-DT-009")
 
 
 def test_stat_with_something_in_flight_not_retransmitted_says_nothing() -> None:
