@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import lasts, leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import offset_octet
+from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S
 
 RESERVED = 0x0E
 """The reserved bits of the octet that begins with the data offset, without that of RFC 9768."""
@@ -170,6 +171,8 @@ def acknowledgments_carry_the_next_number(flow: Flow, context: Context) -> Findi
             if event.time - arrived > flow.reaction or not highest:
                 continue
             at = nearest(event.tcp.seq - first.seq - 1, highest)
+            if at == highest - 1 and event.time - arrived > PROMPT_S:
+                continue  # a keep-alive (section 3.8.4), whose timer met an arrival
             sentence = f"an acknowledgment has the number of offset {at}"
             yield judged(
                 context, at == highest, sentence, event, latest,

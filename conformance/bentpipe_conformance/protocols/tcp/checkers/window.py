@@ -212,8 +212,11 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
 
 
 def _restarted(closure: Closure, first: Reply, second: Reply) -> bool:
-    """Whether more than the answer to a probe came before the next, which may be timed from it."""
-    between = [ack.time for ack in closure.answered if first.time <= ack.time <= second.time]
+    """Whether more than the answer to a probe came before the next, which may be timed from it.
+
+    What has to be dropped may restart a timer as well.
+    """
+    between = [time for time in closure.arrivals if first.time <= time <= second.time]
     answer = first.time + 1.5 * closure.longest_rtt
     return len(between) > 1 or any(time > answer for time in between)
 

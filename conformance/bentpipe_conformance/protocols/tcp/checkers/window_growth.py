@@ -105,6 +105,7 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
     if not acts_at_once(context.ics) or any(map(reneges, flow.acks)):
         return
     segment, slack = largest_segment(flow), context.permitted("slack_segments")
+    counts_segments = context.permitted("counts_segments", False)
     interrupting = {
         episode.interrupted.first
         for episode in context.prepared.episodes
@@ -124,6 +125,8 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
             if aftermath.recover - ack.ack - held < wanted:
                 continue
             put = max(reaction.pipe, reaction.reach)
+            if counts_segments and any(sent.payload < segment for sent in ack.responses):
+                continue  # short segments fill a window that admits as many full ones
             finding = judged(
                 context,
                 put >= wanted,

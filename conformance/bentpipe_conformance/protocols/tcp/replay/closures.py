@@ -24,6 +24,7 @@ class Closure:
             expired since the last of them (RFC 6298 section 5.7).
         probes: what a timer sent into it, in order.
         answered: acknowledgments that reached the sender and left the window at zero.
+        arrivals: when any acknowledgment reached the sender, acceptable or not.
         end: the acknowledgment that opened it; None when the trace ends before, or when
             an acknowledgment that may have been heeded offers room.
         resumed: the first data sent after it opened, None when there was none.
@@ -37,6 +38,7 @@ class Closure:
     longest_timeout: float
     probes: list[Reply] = field(default_factory=list)
     answered: list[Ack] = field(default_factory=list)
+    arrivals: list[float] = field(default_factory=list)
     end: Ack | None = None
     resumed: Sent | None = None
     until: float = 0.0
@@ -76,6 +78,8 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             arrived = event.time
         elif isinstance(event, Ack):
             arrived = event.time
+            if current is not None:
+                current.arrivals.append(event.time)
             if event.may_heed and event.window > 0 and current is not None:
                 current.until = event.time  # it may have opened the window
                 current = None

@@ -19,6 +19,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     octets,
 )
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
+from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     PROMPT_S,
     SOONEST_TIMEOUT_RTTS,
@@ -277,6 +278,7 @@ def may_be_tail_probe(sent: Sent, ics: Mapping[str, Any]) -> bool:
     That repeats the segment sent last, be it reported held or not. Its timer may have been started
     before the latest arrival and expire soon after it by chance.
     """
-    tail = sent.una < sent.start and sent.end >= sent.max
+    # Options that the first transmission did not carry take room from the segment.
+    tail = sent.una < sent.start and sent.end + len(option_octets(sent.packet)) >= sent.max
     by_timer = sent.since_arrival > PROMPT_S and sent.transmission == 2
     return bool(ics.get("tlp", True)) and tail and by_timer
