@@ -85,7 +85,11 @@ class TakesLateUstats(Sender):
 
     def read_report(self, packet: Any) -> Any:
         behind = self.vt_a - packet.n_r & PACKET_MASK
-        if isinstance(packet, Ustat) and 0 < behind < PACKET_HALF and self.vt_a - behind >= self.iss:
+        if (
+            isinstance(packet, Ustat)
+            and 0 < behind < PACKET_HALF
+            and self.vt_a - behind >= self.iss
+        ):
             base = self.vt_a - behind
             first, end = (base + (edge - packet.n_r & PACKET_MASK) for edge in packet.elements)
             if self.vt_a < end <= self.vt_s and first < end:
