@@ -44,6 +44,14 @@ class ForgetsRecoverAtTimeout(SackNewRenoRfcSender):
         self.recover = self.iss
 
 
+@mutant("snr-records-what-is-repeated", breaks="SNR-REC-003")
+class RecordsWhatIsRepeated(SackNewRenoRfcSender):
+    """A second timeout records what has been repeated since the first."""
+
+    def on_timeout_in_recovery(self) -> None:
+        self.recover = self.snd_nxt - 1
+
+
 @mutant("snr-no-gate-hk99", breaks="SNR-REC-003")
 class NoGateHk99(SackNewRenoHk99Sender):
     """Fast retransmit does not look at recover."""

@@ -45,6 +45,21 @@ class NeverProbes(SackNewRenoRfcSender):
         """Plan nothing."""
 
 
+@mutant("snr-no-probes-half-closed", breaks="SNR-WIN-003", hk99=True)
+class NeverProbesHalfClosed(Connection):
+    """A zero window is not probed once the peer has closed."""
+
+    def next_deadline(self) -> float | None:
+        if self.receiver is not None and self.receiver.fin_received:
+            self.sender.persist_deadline = None
+        return super().next_deadline()
+
+    def advance(self, now: float) -> None:
+        """Advance without the probes."""
+        self.next_deadline()
+        super().advance(now)
+
+
 @mutant("snr-first-probe-at-once", breaks="SNR-WIN-004")
 class ProbesAtOnce(SackNewRenoRfcSender):
     """The first probe follows after 100 ms."""

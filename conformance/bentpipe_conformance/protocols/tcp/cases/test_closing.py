@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
@@ -10,6 +11,7 @@ from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import (
     PAUSE_S,
     TIMEOUT_S,
+    await_retransmissions,
     fill_window,
     show_silence,
 )
@@ -19,6 +21,9 @@ from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
+
+PROBED_S = 70.0
+"""Longer than the checker waits for a probe."""
 
 DAYTIME = 13
 """Port of a service that ends its stream first; see the statement's item ``daytime``."""
@@ -449,3 +454,64 @@ def test_fin_acknowledges_the_fin(peer: Peer) -> None:
         peer.wait(8.0)
         _again(connection, after=0.0)
         peer.wait(PAUSE_S)
+
+
+WAITING = 14
+"""Segments of 1000 octets, at most, whose echo waits for a window when the tester closes."""
+
+
+def _half_close(peer: Peer, **offer: Any) -> Connection:
+    """A connection whose tester has closed while much of its echo waits for a window."""
+    connection = peer.connect("echo", window=0, syn_window=0, **offer)
+    for _ in range(min(WAITING, connection.iut_window // 1000)):
+        connection.send_data(1000)
+    _finish(connection)
+    connection.wait(peer.rtt + PAUSE_S)
+    return connection
+
+
+def _take_rest(connection: Connection, window: int = 1 << 16, **how: Any) -> None:
+    connection.inbox.clear()
+    connection.ack(window=window)
+    connection.serve(lambda: connection.delivered >= connection.next_offset, **how)
+    connection.wait(PAUSE_S)
+
+
+@case("SNR-WIN-003", "SNR-WIN-007", "SNR-CON-035")
+def test_tester_closes_and_its_window_with_data_waiting(peer: Peer) -> None:
+    """After the tester's FIN its window stays closed, with data and a FIN waiting, then opens.
+
+    Its window has been closed from the start, or closes once more; probes are answered.
+    """
+    connection = _half_close(peer, window_scale=None)
+    for window in (3000, 60000):
+        began = peer.now()
+        while peer.now() - began < PROBED_S and connection.next(PROBED_S) is not None:
+            connection.ack(window=0)
+        if window < 60000:
+            connection.ack(window=window)
+            connection.collect(peer.rtt + PAUSE_S)
+            connection.reception.renege(connection.highest)
+            connection.ack(window=0)
+    _take_rest(connection, 60000)
+
+
+@case("SNR-FR-002")
+def test_tester_closes_then_losses(peer: Peer) -> None:
+    """After the tester's FIN a segment of its echo is lost, reported without SACK or with it."""
+    for sack in (False, True):
+        # Slow start sends it with at least three that follow; segments are small, to be enough.
+        connection = _half_close(peer, sack=sack, mss=536)
+        _take_rest(connection, losing=[3])
+        connection.abort()
+
+
+@case("SNR-RTO-006", "SNR-RTO-001")
+def test_tester_closes_then_silence(peer: Peer) -> None:
+    """After the tester's FIN the link fails for four timeouts, data and a FIN being outstanding."""
+    connection = _half_close(peer, sack=False)
+    connection.inbox.clear()
+    connection.ack(window=1 << 16)
+    lost = connection.expect()
+    connection.take(await_retransmissions(connection, lost.start, 4))
+    connection.serve(lambda: connection.delivered >= connection.next_offset)

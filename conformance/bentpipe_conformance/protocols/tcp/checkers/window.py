@@ -105,8 +105,9 @@ def zero_window_is_probed(flow: Flow, context: Context) -> Findings:
             sentence = f"the zero window was probed after {waited:.2f} s"
             yield context.holds(sentence, closure.probes[0], closure.start)
             yield from _ceased(flow, context, closure, patience)
-        elif closure.duration > patience and closure.data_waits:
-            sentence = f"the window was zero for {closure.duration:.0f} s without a probe"
+        elif closure.data_waited_s > patience and closure.data_waits:
+            waited = closure.data_waited_s
+            sentence = f"the window was zero, data waiting, for {waited:.0f} s without a probe"
             where = closure.start, *([closure.resumed] if closure.resumed else [])
             actual = "silence, although data was waiting"
             yield context.violated(sentence, *where, expected="a probe", actual=actual)
@@ -117,7 +118,7 @@ def _ceased(flow: Flow, context: Context, closure: Closure, patience: float) -> 
     times = [closure.start.time, *(probe.time for probe in closure.probes)]
     before, last = times[-1] - times[-2], closure.probes[-1]
     silent = closure.until - last.time
-    if silent <= max(patience, 4 * before) or not closure.waiting:
+    if silent <= max(patience, 4 * before) or closure.waited_from is None:
         return
     if _reset_by_sender(flow, closure.start.time, flow.horizon) is not None:
         return

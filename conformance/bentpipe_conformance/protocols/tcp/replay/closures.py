@@ -10,7 +10,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
-from bentpipe_conformance.protocols.tcp.replay.users import data_waited
+from bentpipe_conformance.protocols.tcp.replay.users import data_waited, echoes
 
 
 @dataclass(slots=True, eq=False)
@@ -30,6 +30,7 @@ class Closure:
         resumed: the first data sent after it opened, None when there was none.
         until: time of the opening, or of the end of the trace.
         waiting: whether the sender certainly had more to send than had left before.
+        waited_from: since when it certainly has had; None when that is not known.
     """
 
     start: Ack
@@ -43,6 +44,7 @@ class Closure:
     resumed: Sent | None = None
     until: float = 0.0
     waiting: bool = False
+    waited_from: float | None = None
 
     @property
     def duration(self) -> float:
@@ -50,10 +52,20 @@ class Closure:
         return self.until - self.start.time
 
     @property
+    def data_waited_s(self) -> float:
+        """Seconds of zero window in which the sender certainly had data to send."""
+        return 0.0 if self.waited_from is None else self.until - self.waited_from
+
+    @property
     def data_waits(self) -> bool:
         """Whether the sender certainly had data to send: it probed, or sent when it could."""
         resumed = self.resumed is not None and not self.resumed.timed
-        return bool(self.probes) or (resumed and self.waiting)
+        return bool(self.probes) or (resumed and self.waited_from is not None)
+
+
+def _is_octet(event: Reply, closure: Closure, flow: Flow) -> bool:
+    """Whether it is a probe although something has just arrived: an octet beyond the window."""
+    return event.payload == 1 and event.time - closure.start.time > flow.reaction
 
 
 def read_closures(flow: Flow) -> tuple[Closure, ...]:
@@ -65,7 +77,8 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
     # A RST or SYN is no event, and may be answered by an acknowledgment (RFC 5961).
     challenges = [item.time for item in flow.arriving if item.tcp.flags & (RST | SYN)]
     arrived = 0.0
-    told = edge = expired = 0
+    told = edge = expired = highest = 0
+    echoing = echoes(flow)
     answer = flow.handshake.answer
     following = None if answer is None else (answer.seq + 1 + answer.size) % MODULUS
     for event in flow.events:
@@ -91,12 +104,17 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                 current.answered.append(event)
             elif event.window == 0 and event.ack >= event.max:
                 longest = trips.longest_after(expired)
+                waiting = data_waited(flow, event)
                 current = Closure(
                     event, trips.smallest, trips.largest, longest, until=event.time,
-                    waiting=data_waited(flow, event),
+                    waiting=waiting, waited_from=event.time if waiting else None,
                 )  # fmt: skip
                 found.append(current)
         elif isinstance(event, Reply):
+            # The FIN that an acknowledgment may cover is not echoed.
+            owed = echoing and event.ack - 1 > highest
+            if current is not None and owed and current.waited_from is None:
+                current.waited_from = event.time
             # A delayed acknowledgment of what has arrived is not a probe.
             news, told = event.ack > told and not event.payload, max(told, event.ack)
             # Nor is an offer of more room, the user having read.
@@ -110,10 +128,11 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             # Some answer at once with a number below SND.NXT, which is no probe.
             probing = probing and (event.payload > 0 or event.time - arrived > PROMPT_S)
             timed = event.time - arrived > flow.reaction and not offers
-            if current is not None and (probing or timed):
+            if current is not None and (probing or timed or _is_octet(event, current, flow)):
                 current.probes.append(event)
         elif isinstance(event, Sent):
             trips.sent(event)
+            highest = max(highest, event.end)
             expired += event.retransmission and event.timed
             if event.new:
                 following = (event.tcp.seq + event.tcp.length) % MODULUS

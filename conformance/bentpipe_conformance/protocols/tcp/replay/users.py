@@ -44,6 +44,11 @@ def always_sends(flow: Flow) -> bool:
     return not flow.handshake.iut_opens and flow.iut[1] == STANDARD_SERVICES["chargen"]
 
 
+def echoes(flow: Flow) -> bool:
+    """Whether the IUT's user certainly sends back all that the IUT acknowledges (RFC 862)."""
+    return not flow.handshake.iut_opens and flow.iut[1] == STANDARD_SERVICES["echo"]
+
+
 def stopped_at(flow: Flow) -> float:
     """Number of the packet at which a user that always sends stops: the peer's FIN, or infinity."""
     if not always_sends(flow):
