@@ -77,7 +77,7 @@ def judge_fault(identifier: str, suite: str, number: int) -> FaultResult:
     record = suite_named(suite)
     fault = load_round(record.folder, number)[identifier]
     try:
-        cases = _played(fault, record)
+        cases = _played(record, fault.profile or record.profiles[0], fault.setting, fault)
     except Exception as error:  # what a stranger wrote may not even start
         why = f"{type(error).__name__}: {error}"
         return FaultResult(fault.id, fault.title, fault.clause, False, "", (), "", False, why)
@@ -90,11 +90,16 @@ def judge_fault(identifier: str, suite: str, number: int) -> FaultResult:
     )  # fmt: skip
 
 
-def _played(fault: Fault, suite: Suite) -> list[CaseFindings]:
+def _played(
+    suite: Suite, profile: str, setting: str, fault: Fault | None = None
+) -> list[CaseFindings]:
+    """Run every case of a profile on a fault, or on the true reference."""
     reference = subject_of(suite.folder)
-    profile = fault.profile or suite.profiles[0]
-    lane, usual = stage(reference, profile, fault.setting, 0, fault.configure)
-    settings = replace(usual, ics={**usual.ics, **fault.ics})
+    if fault is None:
+        lane, settings = stage(reference, profile, setting, 0)
+    else:
+        lane, settings = stage(reference, profile, setting, 0, fault.configure)
+        settings = replace(settings, ics={**settings.ics, **fault.ics})
     return [
         CaseFindings(
             item.id, item.requirements,
@@ -146,18 +151,36 @@ def _within(one: str, other: str) -> bool:
     return not shorter or f"{longer}.".startswith(f"{shorter}.")
 
 
+def accused_reference(suite: Suite, profile: str, setting: str) -> str:
+    """Of what the cases accuse the true reference in a setting: a sentence, or nothing."""
+    cases = _played(suite, profile, setting)
+    for item in attribute(cases, suite.rests_on()):
+        return f"{item.requirement} in {_sentence(cases, item.requirement)}"
+    return ""
+
+
 def run_round(
     suite: str, number: int, only: Sequence[str], jobs: int, report: Callable[[FaultResult], None]
 ) -> list[FaultResult]:
     """Judge the faults of a round, or those named, on ``jobs`` processes.
 
     Raises:
-        ValueError: there is no such round, or none of the faults.
+        ValueError: there is no such round, or none of the faults; or the true reference is accused
+            in one of their settings, so that nothing would follow from an accusation of a fault.
     """
-    faults = load_round(suite_named(suite).folder, number)
+    record = suite_named(suite)
+    faults = load_round(record.folder, number)
     chosen = [name for name in faults if not only or name in only]
     if not chosen:
         raise ValueError(f"the round {number} of {suite} has no fault {', '.join(only)}")
+    for profile, setting in sorted({
+        (faults[name].profile or record.profiles[0], faults[name].setting) for name in chosen
+    }):  # fmt: skip
+        if accusation := accused_reference(record, profile, setting):
+            where = f"{profile}, {setting}" if setting else profile
+            raise ValueError(
+                f"the true reference is accused ({where}), which comes first: {accusation}"
+            )
     return work_through(chosen, partial(judge_fault, suite=suite, number=number), jobs, report)
 
 

@@ -71,6 +71,18 @@ def test_fault_that_does_not_start_is_an_error_not_a_miss_in_silence(
     assert round_summary("snr", 1, [result], {})["errors"] == ["b"]
 
 
+def test_round_while_the_true_reference_is_accused_is_not_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    never = Fault("b", "breaks", "RFC 9293", lambda setup: pytest.fail("was judged"))
+    faulty = next(iter(examples("tcp").values()))
+    reference = rounds._played
+    monkeypatch.setattr(rounds, "load_round", lambda *_: {"b": never})
+    monkeypatch.setattr(rounds, "_played", lambda *given: reference(*given[:3], faulty))
+    with pytest.raises(ValueError, match=r"true reference is accused \(rfc\).*: SNR-"):
+        rounds.run_round("snr", 1, [], 1, lambda _: None)
+
+
 @pytest.mark.parametrize(
     ("clause", "cited"),
     [

@@ -86,7 +86,7 @@ def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
         "path_class": config.path_class,
     }
     latency = numbers.choice((0.0, 0.0, 0.001, 0.005))
-    return Drawn(replace(USUAL, config=config), ics, "stp1e2", latency_s=latency)
+    return Drawn(replace(Setup(), config=config), ics, "stp1e2", latency_s=latency)
 
 
 class User(Caller):

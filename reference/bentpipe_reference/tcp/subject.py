@@ -40,6 +40,8 @@ ICS = {
     "exact_edge": True,
     "active_open": True,
     "patient_syn": True,
+    "patient_syn_ack": True,
+    "recalls_blocks": True,
     "daytime": True,
     "nagle": True,
 }

@@ -389,6 +389,19 @@ mutant_setting(
 )
 
 
+@mutant("snr-syn-ack-given-up-early", breaks="SNR-CON-045")
+class GivesItsSynAckUpEarly(Connection):
+    """A SYN-ACK that nobody acknowledges is given up after its sixth retransmission."""
+
+    def advance(self, now: float) -> None:
+        handshake = self.handshake
+        due = handshake.deadline is not None and now >= handshake.deadline
+        if due and self.state is State.SYN_RECEIVED and handshake.attempts > 6:
+            self.abort("the peer does not complete the handshake", now)
+        else:
+            super().advance(now)
+
+
 @mutant("snr-syn-without-back-off", breaks="SNR-CON-026")
 class RepeatsItsSynSteadily(Handshake):
     """The SYN is repeated every second."""

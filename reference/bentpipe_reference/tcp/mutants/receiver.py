@@ -121,6 +121,19 @@ class ReportsOneBlock(Receiver):
         return super().sack_blocks_to_send(1)
 
 
+@mutant("snr-blocks-forgotten", breaks="SNR-RCV-030")
+class RemembersFourBlocks(Receiver):
+    """Blocks for which there was no room are not reported any more."""
+
+    _remembered: Blocks = ()
+
+    def sack_blocks_to_send(self, most: int) -> Blocks:
+        first, *others = super().sack_blocks_to_send(40) or ((0, 0),)
+        known = [b for b in others if any(b[0] <= a < b[1] for a, _ in self._remembered)]
+        self._remembered = (first, *known)[:4] if first != (0, 0) else ()
+        return self._remembered[:most]
+
+
 @mutant("snr-old-blocks-repeated", breaks="SNR-RCV-012")
 class ReportsOldBlocks(Receiver):
     """The further SACK blocks are the lowest ones."""

@@ -131,9 +131,12 @@ def _would_wait(trips: RoundTrips, sd: SdSent, poll: PollSent) -> bool:
 
 
 def _arrived_by(flow: Flow, sd: SdSent, time: float) -> bool:
-    """Whether a report says by then that an SD has arrived, so that nobody need ask for it."""
+    """Whether a report says by then that an SD has arrived, so that nobody need ask for it.
+
+    One that arrived just before may have been read after the SD had left.
+    """
     return any(
-        sd.time <= report.time <= time and not report.fault and report.holds(sd.number)
+        sd.time - flow.due_s <= report.time <= time and not report.fault and report.holds(sd.number)
         for report in flow.reports_heard
     )
 

@@ -16,6 +16,9 @@ UNIT = 100
 FOUR_SEGMENTS = 45 << 7
 """Almost; octets that a window field shifted by 7 can tell."""
 
+LATE_S = 181.0
+"""A little more than the three minutes of RFC 9293 section 3.8.3."""
+
 STRAYS = (
     (ACK, 0), (ACK | PSH, 60), (PSH, 60), (ACK | FIN, 0), (FIN, 20), (SYN | ACK, 0),
     (RST, 0), (RST | ACK, 0), (URG | PSH, 10), (SYN, 20), (SYN | FIN, 0), (SYN | FIN, 7), (ACK, 1),
@@ -122,6 +125,20 @@ def test_syn_received_reset(peer: Peer) -> None:
     connection.ack()
     peer.wait(peer.rtt + PAUSE_S)
     connection.ack()
+
+
+@case("SNR-CON-045", needs=("patient_syn_ack",))
+def test_syn_received_for_three_minutes(peer: Peer) -> None:
+    """The SYN-ACK is not acknowledged before three minutes have passed, then with data."""
+    for again in (False, True):
+        connection = _answered(peer)
+        if again:  # a late copy of the SYN shortens nothing
+            peer.wait(2.0)
+            connection.send_syn()
+        peer.wait(LATE_S)
+        connection.send_data(UNIT)
+        peer.wait(peer.rtt + PAUSE_S)
+        connection.abort()
 
 
 @case("SNR-CON-009", "SNR-RCV-006", "SNR-RCV-018")

@@ -79,6 +79,22 @@ def test_small_mss_data_with_sack_blocks(connection: Connection) -> None:
     connection.serve(lambda: connection.delivered >= 1500)
 
 
+@connected("SNR-OPT-010", "SNR-OPT-004", "SNR-TS-002", mss=None, timestamps=True)
+def test_no_mss_timestamps_negotiated_transfer_with_losses(connection: Connection) -> None:
+    """Without an MSS option timestamps take room of the 536 octets, in retransmissions as well."""
+    connection.receive(16, losing=[7, 9])
+
+
+@connected("SNR-OPT-010", "SNR-OPT-004", to="echo", mss=None, timestamps=True)
+def test_no_mss_data_with_sack_blocks(connection: Connection) -> None:
+    """Without an MSS option SACK blocks and timestamps take room of the 536 octets."""
+    connection.send_data(300, at=3000)
+    for at in (0, 500, 1000):
+        connection.send_data(500, at=at)
+    connection.next_offset = 3300
+    connection.serve(lambda: connection.delivered >= 1500)
+
+
 @connected("SNR-OPT-008", needs=("window_scale",), window_scale=15, window=1 << 15, syn_window=1500)
 def test_shift_of_fifteen_fills_the_window(connection: Connection) -> None:
     """A shift of 15 counts as 14: the window field 1 offers 16384 octets.

@@ -98,6 +98,32 @@ def test_timestamps_negotiated_several_gaps(connection: Connection) -> None:
     _conclude(connection, 13)
 
 
+@case("SNR-RCV-030", needs=("recalls_blocks",))
+def test_more_gaps_than_blocks_fit(peer: Peer) -> None:
+    """More blocks are held than fit; then the latest go, by being joined or acknowledged.
+
+    What was pushed out of the option comes back: the gaps are filled from below, from above, or
+    by one segment that covers several; with and without timestamps.
+    """
+    for timestamps in (False, True):
+        for held, filling in (
+            ((2, 4, 6, 8, 10, 12), (11, 9, 7, 5)),
+            ((12, 10, 8, 6, 4, 2), (1, 3, 5, 7)),
+            ((2, 4, 6, 8, 10, 12, 14), (13, 3, 11, 5, 7)),
+        ):
+            connection = peer.connect("discard", timestamps=timestamps)
+            _send_units(connection, 0, *held, *filling)
+            _conclude(connection, max(held) + 2)
+            connection.abort()
+        connection = peer.connect("discard", timestamps=timestamps)
+        _send_units(connection, 0, 2, 4, 6, 8, 10, 12)
+        connection.send_data(9 * UNIT, at=4 * UNIT)
+        connection.wait(PAUSE_S)
+        _send_units(connection, 3)
+        _conclude(connection, 14)
+        connection.abort()
+
+
 @connected("SNR-RCV-003", "SNR-RCV-005", "SNR-RCV-017", to="discard")
 def test_established_single_small_segments(connection: Connection) -> None:
     """A small segment that nothing follows is acknowledged within half a second."""

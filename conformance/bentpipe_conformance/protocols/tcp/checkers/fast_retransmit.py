@@ -89,9 +89,25 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
         if by_time and held_segments(flow, ack) < DUPLICATE_THRESHOLD:
             # RFC 8985 section 6.2 counts segments held, not acknowledgments.
             continue
+        if by_time and _shows_reordering(flow, ack):
+            continue
         if ack.ack == 0 and context.permitted("first_octet_exempt", False):
             continue
         yield from _answer_to_third(flow, context, m)
+
+
+def _shows_reordering(flow: Flow, ack: Ack) -> bool:
+    """Whether it reports what lies below the highest octet held before, which was sent once.
+
+    Then RFC 8985 section 6.2 step 4 waits for its reordering window.
+    """
+    at = count_before(flow.acks, ack.packet.number)
+    before = flow.acks[at - 1] if at else ack
+    return (
+        ack.newly_sacked > 0
+        and before.sacked[-1:] != ()
+        and (before.sacked[-1][1] == ack.sacked[-1][1])
+    )
 
 
 def _began_with_update(flow: Flow, third: Ack) -> bool:

@@ -24,6 +24,9 @@ from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 SILENCE_S = 15.0
 """Silence with data outstanding that no first retransmission timeout explains (RFC 6298)."""
 
+LEAST_TIMEOUT_S = 0.95
+"""From about here on a timeout may meet an arrival, however exactly (RFC 6298 rule 2.4)."""
+
 HARMLESS = "no retransmission, no reset, no stall"
 
 
@@ -61,7 +64,8 @@ def _retransmission(context: Context, ack: Ack) -> Sent | None:
         if repeat is None or repeat.forgiven or may_be_tail_probe(sent, context.ics):
             continue
         by_timer = repeat.timer or (rack and repeat.delivered_later)
-        if not (by_timer and sent.since_arrival > AT_ONCE_S):
+        apart = sent.since_arrival > AT_ONCE_S or repeat.age >= LEAST_TIMEOUT_S
+        if not (by_timer and apart):
             return sent
     return None
 

@@ -1,6 +1,6 @@
 """Checkers for checksums, segments of no connection and the handshake.
 
-SNR-CON-001 to 009, 033 and 040.
+SNR-CON-001 to 009, 033, 040, 042 and 045.
 """
 
 from __future__ import annotations
@@ -33,6 +33,9 @@ section 7); Linux waits so long."""
 
 HALF_OPEN_S = 20.0
 """Seconds for which no implementation gives a handshake up that is not completed."""
+
+LATER_S = 10.0
+"""Seconds after which a handshake may have been given up later than it had to last."""
 
 OPEN_S = 4.0
 """Seconds after which a SYN would have been repeated."""
@@ -286,6 +289,32 @@ def reset_ends_a_handshake(flow: Flow, context: Context) -> Findings:
         elif until - answer.time > float(context.permitted("exercised_s", 3.5)):
             yield context.holds("no SYN-ACK followed the RST", item)
         return
+
+
+@checker("SNR-CON-045")
+def half_open_lasts_three_minutes(flow: Flow, context: Context) -> Findings:
+    """A SYN-ACK is not given up within three minutes (RFC 9293 section 3.8.3, MUST-23)."""
+    # Exercised by an acknowledgment that arrives so late, nothing but SYNs having come before.
+    least = float(context.permitted("least_s", 180.0))
+    answer = flow.handshake.answer
+    first = next((s for s in flow.leaving if s.tcp.flags & (SYN | ACK) == SYN | ACK), None)
+    if answer is None or first is None or flow.handshake.iut_opens:
+        return
+    item = next((s for s in flow.arriving if s.tcp.flags & (SYN | ACK) != SYN), None)
+    if item is None or item.tcp.flags & (SYN | RST) or item.tcp.ack != (answer.seq + 1) % MODULUS:
+        return
+    waited = item.time - first.time
+    reply = leaving_after(flow, item, LONGEST_DELAY_S + flow.reaction, lambda _: True)
+    if waited < least or reply is None or reply.tcp.flags & SYN:
+        return
+    refused = is_reset(reply)
+    if refused and waited > least + LATER_S:
+        return  # it may have been given up after the three minutes
+    how = "a RST" if refused else "an acknowledgment"
+    sentence = f"an acknowledgment {waited:.0f} s after the SYN-ACK was answered by {how}"
+    yield judged(
+        context, not refused, sentence, reply, item, expected="an open connection", actual=how
+    )
 
 
 @checker("SNR-CON-009")

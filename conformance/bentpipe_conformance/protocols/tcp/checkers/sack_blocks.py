@@ -1,4 +1,4 @@
-"""Checkers for the SACK blocks a receiver sends (SNR-RCV-007 to 012, 014 and 019)."""
+"""Checkers for the SACK blocks a receiver sends (SNR-RCV-007 to 012, 014, 019 and 030)."""
 
 from __future__ import annotations
 
@@ -322,6 +322,45 @@ def as_many_blocks_as_fit(flow: Flow, context: Context) -> Findings:
             expected=f"blocks for {_blocks(tuple(known))} as far as they fit",
             actual=f"blocks {_blocks(reply.blocks)}",
         )
+
+
+@checker("SNR-RCV-030")
+def blocks_are_recalled(flow: Flow, context: Context) -> Findings:
+    """Blocks that had no room are reported when there is room again (RFC 2018 section 4)."""
+    # Exercised by pure acknowledgments once more blocks were held than fit, and fewer are left.
+    reported = RangeSet()
+    for moment in _moments(flow):
+        reply = moment.reply
+        reported.remove_below(reply.ack)
+        for block in reply.sack:
+            reported.add(*block)
+        if reply.payload or not reply.sack or not moment.crowded:
+            continue
+        room = _room(reply)
+        # What has just arrived may not have been processed yet.
+        if max(len(reply.held), *(len(a.held) for a in moment.recent), 0) > room:
+            continue
+        older = RangeSet(reply.held)
+        for arrival in moment.recent:
+            older = _without(older, arrival)
+        known = tuple(r for r in older.snapshot() if reported.covers(*r))
+        if len(known) < 2:
+            continue
+        missing = [r for r in known if not _inside(r, reply.blocks)]
+        yield judged(
+            context,
+            not missing,
+            f"of {len(known)} blocks, which fit again, {len(missing)} are not reported",
+            reply,
+            expected=f"blocks for {_blocks(known)}",
+            actual=f"blocks {_blocks(reply.blocks)}",
+        )
+
+
+def _room(reply: Reply) -> int:
+    """Blocks that fit into a segment without data, besides a D-SACK block."""
+    octets = OPTION_OCTETS - 2 - (12 if reply.tcp.tsval is not None else 0)
+    return octets // 8 - (reply.dsack is not None)
 
 
 @checker("SNR-RCV-012")

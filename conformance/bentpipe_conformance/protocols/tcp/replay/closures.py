@@ -63,6 +63,11 @@ class Closure:
         return bool(self.probes) or (resumed and self.waited_from is not None)
 
 
+def _is_octet(event: Reply, closure: Closure, flow: Flow) -> bool:
+    """Whether it is a probe although something has just arrived: an octet beyond the window."""
+    return event.payload == 1 and event.time - closure.start.time > flow.reaction
+
+
 def read_closures(flow: Flow) -> tuple[Closure, ...]:
     """The closures of one flow, in order."""
     trips = RoundTrips(flow)
@@ -123,7 +128,7 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             # Some answer at once with a number below SND.NXT, which is no probe.
             probing = probing and (event.payload > 0 or event.time - arrived > PROMPT_S)
             timed = event.time - arrived > flow.reaction and not offers
-            if current is not None and (probing or timed):
+            if current is not None and (probing or timed or _is_octet(event, current, flow)):
                 current.probes.append(event)
         elif isinstance(event, Sent):
             trips.sent(event)

@@ -143,13 +143,15 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
                 largest.sample(first, first, sure=False)
     found: dict[Sent, Estimate] = {}
     sent_at: dict[int, float] = {}
+    probes: dict[int, float] = {}  # of a window, which need not be measured
     stamped: dict[int, float] = {}
     samples = 0
     alone = True
     for event in flow.events:
         if isinstance(event, Sent):
             again = event.retransmission
-            alone = alone and (again or not event.flight)
+            probing = event.timed and event.payload == 1 and not (event.flight or again)
+            alone = alone and (again or not event.flight) and not probing
             samples = 0 if again else samples
             if alone:
                 found[event] = variants.estimate(samples)
@@ -160,6 +162,8 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
             if again:
                 spoiled = range(event.start + 1, event.end + 1)
                 sent_at = {end: at for end, at in sent_at.items() if end not in spoiled}
+            elif probing:
+                probes[event.end] = event.time
             else:
                 sent_at[event.end] = event.time
         elif isinstance(event, Reply):
@@ -171,6 +175,9 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
             age = None
             if echoed in stamped and flow.handshake.timestamps:
                 age = event.time - stamped[echoed]
+            for end in [end for end in probes if end <= event.ack]:
+                possible = event.time - probes.pop(end)
+                largest.sample(possible, possible, sure=False)
             started = sent_at.get(event.ack)
             ages = [event.time - at for end, at in sent_at.items() if end <= event.ack]
             sent_at = {end: at for end, at in sent_at.items() if end > event.ack}
