@@ -127,15 +127,24 @@ def first_timeout_without_a_measurement(flow: Flow, context: Context) -> Finding
 
 
 def _judge_ratio(
-    context: Context, before: float, after: float, what: str, *where: HasPacket
+    context: Context,
+    before: float,
+    after: float,
+    what: str,
+    *where: HasPacket,
+    restarted: float | None = None,
 ) -> Finding:
-    """Judge two successive intervals of a back-off."""
+    """Judge two successive intervals of a back-off.
+
+    ``restarted`` is how long before the end of the second the timer may have been restarted.
+    """
     low, high = context.permitted("ratio", [1.8, 2.5])
     cap = context.permitted("cap_s", BACK_OFF_CAP_S)
     least, most = min(low * before, cap * 0.95), high * before + COARSE_TICK_S
     return too_coarse(context, before, *where) or judged(
         context,
-        least - context.timing_error <= after <= most + context.timing_error,
+        least - context.timing_error <= after
+        and (after if restarted is None else restarted) <= most + context.timing_error,
         f"{what}: {before:.2f} s, then {after:.2f} s",
         *where,
         expected=f"about {min(2 * before, max(cap, before)):.2f} s",
@@ -187,8 +196,12 @@ def back_off_doubles(_flow: Flow, context: Context) -> Findings:
             and expiry.interval
         ):
             what = "intervals between timeouts"
+            # What arrived in between may have restarted the timer, which then expires later.
+            restarted = min(expiry.since_arrival, expiry.interval)
             intervals = last.interval, expiry.interval
-            yield _judge_ratio(context, *intervals, what, expiry.sent, last.sent)
+            yield _judge_ratio(
+                context, *intervals, what, expiry.sent, last.sent, restarted=restarted
+            )
         last = expiry
 
 

@@ -105,6 +105,17 @@ def test_timeouts_in_a_row(intervals: tuple[float, ...], expected: set[Verdict])
     assert story.verdicts("SNR-RTO-006") == expected
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [(0.5, 3.5, PASS), (2.5, 5.0, PASS), (0.5, 8.0, FAIL), (0.5, 2.5, FAIL)],
+)
+def test_arrival_between_two_timeouts_may_restart_the_timer(
+    before: float, after: float, expected: set[Verdict]
+) -> None:
+    story = flight().send(1, after=1.0).send(1, after=2.0).ack(1, after=before)
+    assert story.send(1, after=after).verdicts("SNR-RTO-006") == expected
+
+
 def test_tail_probe_is_no_part_of_the_back_off() -> None:
     story = Story().send(0).send(0, after=1.2).send(0, after=1.8)
     assert story.send(0, after=3.6).verdicts("SNR-RTO-006") == NOTHING
