@@ -69,6 +69,7 @@ def test_stp_references_over_random_links_are_not_accused() -> None:
         3040224,
         3040466,
         3040470,
+        3060007,
     ],
 )
 def test_stp_references_that_were_once_accused_are_not(seed: int) -> None:
