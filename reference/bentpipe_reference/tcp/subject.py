@@ -128,7 +128,9 @@ def _configured(
     )  # fmt: skip
 
 
-_WITHOUT_SACK = dict.fromkeys(("sack", "sack_sender", "sack_receiver", "dsack"), False)
+_WITHOUT_SACK = dict.fromkeys(
+    ("sack", "sack_sender", "sack_receiver", "dsack", "recalls_blocks"), False
+)
 
 SETTINGS = {
     "mss-256": _configured(

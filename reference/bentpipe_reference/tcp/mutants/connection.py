@@ -402,6 +402,17 @@ class GivesItsSynAckUpEarly(Connection):
             super().advance(now)
 
 
+@mutant("snr-repeated-syn-ack-scaled", breaks="SNR-OPT-020")
+class ScalesItsRepeatedSynAck(Connection):
+    """The window of a repeated SYN-ACK is scaled."""
+
+    def _send_syn(self, now: float, *, repeated: bool = False) -> None:
+        again = self.handshake.attempts > 0
+        super()._send_syn(now, repeated=repeated)
+        if again and self.receiver is not None:
+            self._outbox[-1].window >>= 3
+
+
 @mutant("snr-syn-without-back-off", breaks="SNR-CON-026")
 class RepeatsItsSynSteadily(Handshake):
     """The SYN is repeated every second."""

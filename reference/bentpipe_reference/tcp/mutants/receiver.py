@@ -288,7 +288,7 @@ class NeverOpensAgain(Receiver):
             super().update_edge()
 
 
-@mutant("snr-dsack-apart-from-its-block", breaks="SNR-RCV-024")
+@mutant("snr-dsack-apart-from-its-block", breaks="SNR-RCV-031")
 class ReportsTheBlockAroundLast(Receiver):
     """The block around a duplicate follows all the others."""
 

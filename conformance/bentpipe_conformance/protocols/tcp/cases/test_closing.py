@@ -440,7 +440,7 @@ def test_last_octet_acknowledged_without_the_fin(peer: Peer) -> None:
         peer.wait(4.0)
 
 
-@case("SNR-CON-019", "SNR-CON-015", needs=("daytime",))
+@case("SNR-SEG-006", "SNR-CON-019", "SNR-CON-015", needs=("daytime",))
 def test_fin_acknowledges_the_fin(peer: Peer) -> None:
     """The tester's FIN is the only segment that acknowledges the implementation's data and FIN.
 

@@ -233,7 +233,7 @@ def test_established_timestamps_behind_unknown_options(connection: Connection) -
     connection.ack()
 
 
-@case("SNR-OPT-019", "SNR-CON-006", "SNR-CON-033")
+@case("SNR-OPT-019", "SNR-OPT-020", "SNR-CON-006", "SNR-CON-033")
 def test_syn_repeated(peer: Peer) -> None:
     """The SYN comes again, once and twice, before the SYN-ACK is acknowledged."""
     for times in (1, 2):

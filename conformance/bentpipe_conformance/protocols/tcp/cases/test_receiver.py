@@ -98,7 +98,7 @@ def test_timestamps_negotiated_several_gaps(connection: Connection) -> None:
     _conclude(connection, 13)
 
 
-@case("SNR-RCV-030", needs=("recalls_blocks",))
+@case("SNR-RCV-030", needs=("sack_receiver", "recalls_blocks"))
 def test_more_gaps_than_blocks_fit(peer: Peer) -> None:
     """More blocks are held than fit; then the latest go, by being joined or acknowledged.
 
@@ -159,8 +159,8 @@ def _stream(connection: Connection) -> None:
 
 
 @connected(
-    "SNR-RCV-013", "SNR-RCV-014", "SNR-RCV-005", "SNR-RCV-020", "SNR-RCV-024", to="discard",
-    iss=WRAPPING,
+    "SNR-RCV-013", "SNR-RCV-014", "SNR-RCV-005", "SNR-RCV-020", "SNR-RCV-024", "SNR-RCV-031",
+    to="discard", iss=WRAPPING,
 )  # fmt: skip
 def test_established_duplicate_segments(connection: Connection) -> None:
     """Segments that came before, in sequence or held above a gap, are acknowledged again.

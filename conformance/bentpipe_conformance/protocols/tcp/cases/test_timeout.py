@@ -240,7 +240,7 @@ def test_silence_of_two_minutes(connection: Connection) -> None:
     connection.receive(lost // connection.segment + 6)
 
 
-@case("SNR-RTO-003", "SNR-RTO-004")
+@case("SNR-RTO-003", "SNR-RTO-004", "SNR-OPT-020")
 def test_handshake_unanswered_syn_ack(peer: Peer) -> None:
     """The SYN-ACK is not acknowledged for a while."""
     connection = peer.begin()

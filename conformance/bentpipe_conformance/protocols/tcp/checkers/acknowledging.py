@@ -1,4 +1,7 @@
-"""Checkers for how often a receiver acknowledges, and what it keeps (SNR-RCV-020, 022 to 024)."""
+"""Checkers for how often a receiver acknowledges, what it keeps and what it reports twice.
+
+SNR-RCV-020, 022 to 024 and 031.
+"""
 
 from __future__ import annotations
 
@@ -214,15 +217,8 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
                 actual = f"blocks {event.blocks}"
                 yield context.violated(sentence, event, expected=expected, actual=actual)
                 return
-            second = event.blocks[1:2]
-            if right > event.ack and not any(a <= left and right <= b for a, b in second):
-                if (left, right) in event.held or event.blocks == same:
-                    continue  # without D-SACK, the latest segment's block comes first as well
-                sentence = f"the D-SACK block {left}-{right} is not followed by the block around it"
-                expected = "the block that holds it as the second"
-                actual = f"blocks {event.blocks}"
-                yield context.violated(sentence, event, expected=expected, actual=actual)
-                return
+            if not _followed(event) and ((left, right) in event.held or event.blocks == same):
+                continue  # without D-SACK, the latest segment's block comes first as well
             if reporting is not None and _cut_from_one(reporting, event):
                 continue
             reporting = event
@@ -237,6 +233,41 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
             if again:
                 return
             fresh = _without(fresh, left, right)
+
+
+def _followed(reply: Reply) -> bool:
+    """Whether the block around the duplicate that a D-SACK block reports is the second."""
+    left, right = reply.dsack or (0, 0)
+    return right <= reply.ack or any(a <= left and right <= b for a, b in reply.blocks[1:2])
+
+
+@checker("SNR-RCV-031")
+def block_around_a_duplicate_is_second(flow: Flow, context: Context) -> Findings:
+    """The block around a duplicate follows its D-SACK block (RFC 2883 section 4, step 4)."""
+    # Exercised by every D-SACK block above the acknowledgment number, as long as they are true.
+    if not flow.handshake.sack:
+        return
+    arrived = RangeSet()
+    told: tuple[Range, ...] = ()
+    for event in flow.events:
+        if isinstance(event, Arrival):
+            arrived.add(event.start, event.end)
+        if not isinstance(event, Reply):
+            continue
+        same, told = told, event.blocks
+        if event.dsack is None or event.dsack[1] <= max(event.ack, 0):
+            continue
+        left, right = event.dsack
+        if left >= right or not arrived.covers(left, right):
+            return
+        if _followed(event):
+            yield context.holds("the block around a duplicate is the second", event)
+        elif (left, right) not in event.held and event.blocks != same:
+            sentence = f"the D-SACK block {left}-{right} is not followed by the block around it"
+            expected = "the block that holds it as the second"
+            actual = f"blocks {event.blocks}"
+            yield context.violated(sentence, event, expected=expected, actual=actual)
+            return
 
 
 def _cut_from_one(first: Reply, other: Reply) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -22,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import (
     Flow,
 )
 from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS
+from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset
 from bentpipe_conformance.protocols.tcp.replay.option_list import (
     option_octets,
     padding,
@@ -424,4 +426,21 @@ def repeated_syn_ack_negotiates_the_same(flow: Flow, context: Context) -> Findin
             f"a repeated SYN-ACK differs in {' and '.join(changed)}" if changed
             else "a repeated SYN-ACK carried the same options", item, first,
             expected="the options of the first SYN-ACK", actual="others" if changed else "them",
+        )  # fmt: skip
+
+
+@checker("SNR-OPT-020")
+def window_of_a_syn_is_not_scaled(flow: Flow, context: Context) -> Findings:
+    """The window of a SYN is not scaled (RFC 7323 section 2.2)."""
+    # Exercised by every SYN or SYN-ACK that is sent again.
+    for first, again in pairwise(item for item in flow.leaving if item.tcp.flags & SYN):
+        less = again.tcp.window < first.tcp.window
+        if is_reset(first) or is_reset(again) or first.tcp.seq != again.tcp.seq:
+            continue
+        yield judged(
+            context, not less,
+            f"a SYN offered {first.tcp.window} octets, its repetition {again.tcp.window}",
+            again, first,
+            expected="no less, as the window of a SYN is not scaled",
+            actual=f"{again.tcp.window} octets",
         )  # fmt: skip

@@ -20,7 +20,11 @@ from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import disturbed_at
-from bentpipe_conformance.protocols.tcp.replay.recovery import SOONEST_TIMEOUT_RTTS, Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    SOONEST_TIMEOUT_RTTS,
+    Cause,
+    Episode,
+)
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import always_sends, largest_segment
 
@@ -74,9 +78,13 @@ class _Window:
         self.ssthresh = math.inf
         self.phase = Phase.OPENING
         self.since: Ack | Sent | None = None
+        # What looks like a reordering timer's may be a timeout soon after a report.
         self.fast = {
-            e.first: e for e in episodes if e.fast and not e.nested and disturbed_at(e) == math.inf
-        }
+            e.first: e
+            for e in episodes
+            if e.fast and e.cause is not Cause.REORDER_TIMER and not e.nested
+            and disturbed_at(e) == math.inf
+        }  # fmt: skip
         self.begun = {e.first for e in episodes}
         self.ends = {e.end: e for e in self.fast.values() if e.end is not None}
         self.timeouts = {item.expiry.sent: item for item in aftermaths}

@@ -65,3 +65,10 @@ def test_duplicates_right_after_recovery_begin_another() -> None:
     assert story.verdicts("SNR-FR-002", claims=PLAIN) == FAIL
     racked = {**PLAIN, "rack": True}
     assert story.verdicts("SNR-FR-002", claims=racked) == NOTHING
+
+
+def test_timeout_soon_after_a_report_is_no_fast_recovery() -> None:
+    story = Story().send(*range(6)).ack(0, (1, 2), after=2.0)
+    story.ack(0, (1, 3), after=0.01).send(0, after=0.1)
+    story.ack(6, after=RTT).send(*range(6, 11))
+    assert story.verdicts("SNR-FR-009", claims=PLAIN) == NOTHING
