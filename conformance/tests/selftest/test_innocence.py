@@ -71,6 +71,7 @@ def test_stp_references_over_random_links_are_not_accused() -> None:
         3040470,
         3060007,
         5010300,
+        5011104,
     ],
 )
 def test_stp_references_that_were_once_accused_are_not(seed: int) -> None:
