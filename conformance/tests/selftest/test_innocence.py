@@ -23,7 +23,7 @@ FORMERLY_ACCUSED = (
     26, 36, 212, 515, 550, 555, 704, 706, 716, 726, 1290, 2363, 3083, 3278, 3310, 5017,
     600033, 600055, 600128, 700100, 700107, 700427, 710106, 710171, 710209, 710230, 710264,
     710288, 730334, 740035, 760041, 760385, 760398, 770042, 770148,
-    770209, 1080026, 1080219, 1090014,
+    770209, 1080026, 1080219, 1090014, 5000093, 5010120, 5010601,
 )  # fmt: skip
 """Short transfers, each of which several checkers once judged wrongly."""
 
@@ -69,6 +69,9 @@ def test_stp_references_over_random_links_are_not_accused() -> None:
         3040224,
         3040466,
         3040470,
+        3060007,
+        5010300,
+        5011104,
     ],
 )
 def test_stp_references_that_were_once_accused_are_not(seed: int) -> None:

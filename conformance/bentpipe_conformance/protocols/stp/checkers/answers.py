@@ -29,6 +29,9 @@ ANSWERS_PER_S = 10
 """BGREJs with reason 3 or 4, and answers without a connection, that may not be refused in one
 second (STP-CC-019, STP-CC-020)."""
 
+_ROUNDING_S = 1e-6
+"""What rounding may add to a difference of times."""
+
 
 def answers(flow: Flow, at: At, kinds: Sequence[int], within: float = DUE_S) -> list[At]:
     """The IUT's packets of these types that follow a packet within an answer's time."""
@@ -110,7 +113,7 @@ def is_idle(flow: Flow, at: At) -> bool:
         return False
     # One may be about to open, or to call anew.
     return not any(
-        abs(other.passed[0].time - at.time) <= flow.due_s
+        abs(other.passed[0].time - at.time) <= flow.due_s + _ROUNDING_S
         for other in flow.same_ports if other is not flow and other.iut_csn is not None
     )  # fmt: skip
 
@@ -196,7 +199,8 @@ def gone_after(flow: Flow, at: At) -> At | None:
 def is_alone(flow: Flow, at: At) -> bool:
     """Whether no other packet arrived about the same time, so that an answer has one cause."""
     heard = (packet for other in flow.same_ports for packet in other.heard)
-    near_by = (packet for packet in heard if abs(packet.time - at.time) <= flow.due_s)
+    within = flow.due_s + _ROUNDING_S
+    near_by = (packet for packet in heard if abs(packet.time - at.time) <= within)
     return all(packet.frame == at.frame for packet in near_by)
 
 

@@ -217,8 +217,7 @@ def refusals(flow: Flow) -> list[Refusal]:
     if begin is None or at is None:
         return []
     before = [
-        other for other in flow.neighbours
-        if other.iut_calls and other.ends[2] == flow.ends[2] and other.start < flow.start
+        other for other in flow.same_ports if other.iut_calls and other.start < flow.start
     ]  # fmt: skip
     place, first = 1, begin
     for other in reversed(before):
@@ -226,12 +225,31 @@ def refusals(flow: Flow) -> list[Refusal]:
         if gift is None or not 0 <= first.time - gift.time <= flow.due_s:
             break
         place, first = place + 1, other.begins[0]
-    later = [
-        other.begins[0] for other in flow.neighbours
-        if other.iut_calls and other.ends[2] == flow.ends[2] and other.begins
-        and other.start > at.frame and other.begins[0].time <= at.time + flow.due_s
-    ]  # fmt: skip
-    return [Refusal(at, begin, place, min(later, key=lambda item: item.frame, default=None))]
+    return [Refusal(at, begin, place, _anew(flow, at))]
+
+
+def _anew(flow: Flow, at: At) -> At | None:
+    """The BEGIN that answers a BGREJ with a cookie: rather from the ports of the call than others.
+
+    One from other ports may be the answer to the BGREJ of another call, made at the same time.
+    """
+
+    def timely(calls: Sequence[Flow], given: At) -> list[Flow]:
+        return [
+            other for other in calls
+            if other.iut_calls and other.ends[2] == flow.ends[2] and other.begins
+            and other.start > given.frame and other.begins[0].time <= given.time + flow.due_s
+        ]  # fmt: skip
+
+    own = timely(flow.same_ports, at)
+    if not own:
+        gifts = [(other, _gift(other)) for other in flow.neighbours if other.ends != flow.ends]
+        others = [
+            answer for other, gift in gifts if gift is not None
+            for answer in timely(other.same_ports, gift)[:1]
+        ]  # fmt: skip
+        own = [other for other in timely(flow.neighbours, at) if other not in others]
+    return min((other.begins[0] for other in own), key=lambda item: item.frame, default=None)
 
 
 def _gift(flow: Flow) -> At | None:

@@ -264,7 +264,8 @@ def first_retransmission_at_once(flow: Flow, context: Context) -> Findings:
         due = max(due + rate_gap(flow, context), DUE_S)
         if due > bounds[0] / 2:
             continue
-        first = report.responses[0] if report.responses else None
+        # Any SD may be the first, also one that another report had made await retransmission.
+        first = item.sd if not item.sd.new else next(iter(report.responses), None)
         waited = None if first is None else first.time - report.time
         if first is not None and waited is not None and waited <= due + flow.timing_error:
             if first.flight_with > item.window:

@@ -212,6 +212,7 @@ def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findin
             continue
         again = {timeout.first.start}
         reports = 0
+        reported = {sent for ack in timeout.acks if ack.newly_sacked for sent in ack.responses}
         events: list[Sent | Ack] = [*timeout.sent[1:], *timeout.acks]
         for event in sorted(events, key=lambda item: item.packet.number):
             if isinstance(event, Ack):
@@ -225,8 +226,10 @@ def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findin
                     yield context.holds(sentence, event, timeout.first)
             elif event.timed:
                 break
-            elif event.since_arrival > AT_ONCE_S and context.prepared.scoreboard.timed(event):
-                break  # a timer may have met an arrival
+            elif context.prepared.scoreboard.timed(event) and (
+                event.since_arrival > AT_ONCE_S or event not in reported
+            ):
+                break  # a timer may have met an arrival, which reported nothing
             elif event.retransmission and event.start in again:
                 yield context.violated(
                     f"offset {event.start} was retransmitted twice after the timeout",

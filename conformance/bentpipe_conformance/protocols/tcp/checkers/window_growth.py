@@ -127,6 +127,8 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
             put = max(reaction.pipe, reaction.reach)
             if counts_segments and any(sent.payload < segment for sent in ack.responses):
                 continue  # short segments fill a window that admits as many full ones
+            if put < wanted and ack.window_edge - ack.ack - reaction.reach < segment:
+                continue  # the receiver's window has no room for a whole segment (MUST-38)
             finding = judged(
                 context,
                 put >= wanted,

@@ -159,6 +159,7 @@ class _Replay:
         self.certain = RangeSet()
         self.pending: deque[tuple[float, int, int]] = deque()
         self.evidence = RangeSet()
+        self.heeded = 0  # how far what cannot have been dropped has reported
         self.una = 0
         self.sack_duplicates = 0
         self.early = 0
@@ -282,6 +283,8 @@ class _Replay:
             self.evidence.add(*block)
             if ack.acceptable:
                 self.pending.append((ack.time, *block))
+            if not (ack.rejected or ack.may_refuse):
+                self.heeded = max(self.heeded, block[1])
         if ack.dsack is not None:
             self.reordered = True
         if ack.advance:
@@ -340,7 +343,7 @@ class _Replay:
                         continue
                     holes += 1
                     repeated = segment.repeats if segment.epoch == self.epoch else 0
-                    if not repeated and highest > start + reach:
+                    if not repeated and min(highest, self.heeded) > start + reach:
                         eligible.append(start)
             above = self.evidence.above(lowest.end)
         total = lowest.total if lowest else 0

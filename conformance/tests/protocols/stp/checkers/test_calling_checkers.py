@@ -175,6 +175,34 @@ def from_another_port(story: StpStory, number: int, **fields: object) -> StpStor
     return story
 
 
+def two_calls_at_once(*, answered: bool = True) -> StpStory:
+    """Two calls are given cookies 4 ms apart; the first is made anew after the second's BGREJ."""
+    story = given()
+    other = StpStory().iut(BEGIN, csn=IUT_CSN - 5, seq=70, cookie=None, after=0.004)
+    other.tester(BGREJ, reason=6, peer_csn=IUT_CSN - 5, cookie=TESTER_COOKIES[5], after=0.6)
+    anew(other, csn=IUT_CSN - 4, seq=71, cookie=TESTER_COOKIES[5])
+    first, refusal, *again = [between(packet, service=77) for packet in other.packets]
+    story.packets = [story.packets[0], first, story.packets[1], refusal]
+    story.at = refusal.time
+    if answered:
+        anew(story)
+    story.packets += again
+    return story
+
+
+def test_two_calls_that_are_given_cookies_at_once() -> None:
+    for requirement in ("STP-CC-037", "STP-PF-017"):
+        assert Verdict.FAIL not in later(two_calls_at_once()).verdicts(requirement), requirement
+    unanswered = later(two_calls_at_once(answered=False)).findings("STP-CC-037")
+    assert [item.sentence for item in unanswered if item.verdict is Verdict.FAIL] == [
+        "a caller that was given a cookie did not call anew"
+    ]
+
+
+def test_call_anew_from_another_port() -> None:
+    assert from_another_port(given(), 1).verdicts("STP-CC-037") == FAIL
+
+
 def after_a_failure(flags: int, **fields: object) -> StpStory:
     """A connection brings a cookie, the next call fails, and a third one is made."""
     story = connected_with_v()

@@ -8,6 +8,7 @@ from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP, STAT, USTAT
 from bentpipe_conformance.protocols.stp.story import CLAIMS, FAIL, NOTHING, PASS, StpStory
 
 RTT = 0.6
+BOTH = PASS | FAIL
 OCTETS = 1000
 DATA = b"d" * OCTETS
 
@@ -124,6 +125,18 @@ def long() -> Stream:
 def test_first_retransmission(wait: float, verdict: set[Verdict]) -> None:
     stream = long().hears_gap(32, after=0.1).repeats(32, after=wait)
     assert stream.verdicts("STP-CG-006") == verdict
+
+
+@pytest.mark.parametrize(("wait", "verdict"), [(0.01, PASS), (0.3, BOTH)])
+def test_first_retransmission_is_one_that_waited_before(wait: float, verdict: set[Verdict]) -> None:
+    stream, gaps = long(), (30, 31, 35, 36)
+    stream.story.tester(USTAT, 30, elements=gaps[2:], after=0.1)
+    stream.repeats(35)
+    stream.story.tester(STAT, 30, n_ps=stream.n_ps, elements=(*gaps[2:], stream.number), after=0.4)
+    stream.sends(40).story.tester(USTAT, 30, elements=gaps[:2], after=0.01)
+    stream.story.iut(POLL, stream.number, n_ps=stream.n_ps + 1, after=0.01)
+    stream.story.tester(STAT, 30, n_ps=stream.n_ps + 1, elements=(*gaps, 40), after=RTT)
+    assert stream.repeats(30, after=wait).repeats(35, after=0.3).verdicts("STP-CG-006") == verdict
 
 
 def test_retransmission_of_a_small_window_may_wait_for_its_turn() -> None:

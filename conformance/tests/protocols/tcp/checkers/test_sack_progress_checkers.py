@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.story import (
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    SIZE,
+    Story,
+    flight,
+)
 
 
 def _new_data_after_recovery(*, service: int = 19, octets: int = SIZE) -> Story:
@@ -57,3 +67,13 @@ def test_single_report_unanswered_before_a_reset_is_not_judged() -> None:
     story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05)
     story.reset(after=0.001).ack(2, (3, 9), after=2.0)
     assert story.verdicts("SNR-SAK-015") == NOTHING
+
+
+@pytest.mark.parametrize(("seq", "expected"), [(None, FAIL), (10_000_000, NOTHING)])
+def test_blocks_of_a_segment_beyond_the_window_ask_for_no_retransmission(
+    seq: int | None, expected: set[Verdict]
+) -> None:
+    story = flight(12, sack=True).ack(1, (2, 3), after=RTT)
+    story.ack(1, (2, 4), after=0.01).ack(1, (2, 5), after=0.01).send(1)
+    story.ack(1, (2, 5), (7, 12), after=0.1, seq=seq).ack(1, (2, 6), after=0.4)
+    assert story.verdicts("SNR-SAK-008", "hk99") == expected

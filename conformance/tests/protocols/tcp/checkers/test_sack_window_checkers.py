@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.tcp.story import FAIL, RTT, Story
+from bentpipe_conformance.protocols.tcp.story import FAIL, PASS, RTT, Story, flight
 
 
 def _repeated_within_a_round_trip(delay: float) -> Story:
@@ -32,3 +32,17 @@ def test_timeout_soon_after_a_late_report_begins_no_recovery() -> None:
 
     assert not FAIL & late(0.008).verdicts("SNR-SAK-018")
     assert late(0.0).verdicts("SNR-SAK-018") >= FAIL
+
+
+def interrupted_recovery() -> Story:
+    """A timeout interrupts a recovery; three reports below RecoveryPoint follow it."""
+    story = flight(sack=True).ack(1, (2, 3), after=RTT)
+    story.ack(1, (2, 4), after=0.01).ack(1, (2, 5), after=0.01)
+    story.send(1).send(1, after=2.0).ack(1, (2, 6), after=RTT)
+    return story.ack(1, (2, 7), after=0.001).ack(1, (2, 8), after=0.001)
+
+
+def test_second_timeout_that_meets_data_of_the_peer_begins_no_recovery() -> None:
+    assert interrupted_recovery().send(1).verdicts("SNR-SAK-020") == FAIL
+    story = interrupted_recovery().ack(1, (2, 8), after=4.0 - RTT - 0.002, data=b"x")
+    assert story.send(1).verdicts("SNR-SAK-020") == PASS

@@ -73,3 +73,16 @@ def test_acknowledgment_of_less_than_a_segment_opens_the_window_by_as_much(
         story.send_octets(start, octets, after=0.01)
     story.send_octets(0, 1000, after=2.0).ack(octets / 1000, after=RTT).ack(5, after=RTT)
     assert story.verdicts("SNR-RTO-017") == expected
+
+
+@pytest.mark.parametrize(("window", "expected"), [(1100, PASS), (1400, PASS | FAIL)])
+def test_window_without_room_for_a_whole_segment_behind_what_is_in_flight(
+    window: int, expected: set[Verdict]
+) -> None:
+    story = Story(sack=False, window=2000).send_octets(0, 300)
+    for start in range(300, 1800, 300):
+        story.send_octets(start, 300, after=0.01)
+    story.ack(0.3, after=RTT).send_octets(300, 1000, after=2.0)
+    story.ack(0.6, after=RTT, window=1400).ack(0.9, after=0.14, window=window)
+    story.ack(1.2, after=0.14, window=window)
+    assert story.verdicts("SNR-RTO-017") == expected
