@@ -20,6 +20,10 @@ WITHOUT_RACK = [
     "snr/fast-retransmit/established-small-reports",
     "snr/fast-retransmit/established-scattered-small-reports",
     "snr/fast-retransmit/established-reports-around-an-acknowledgment-with-data",
+    "snr/fast-retransmit/established-reports-on-segments-with-data",
+    "snr/fast-retransmit/established-window-narrowed",
+    "snr/fast-retransmit/idle-duplicates-then-loss",
+    "snr/fast-retransmit/small-flights-below-threshold",
 ]
 """Cases for a sender without RACK, which the box has."""
 

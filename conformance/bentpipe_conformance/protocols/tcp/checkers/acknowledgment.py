@@ -293,7 +293,8 @@ def closed_window_keeps_no_acknowledgment_out(flow: Flow, context: Context) -> F
             continue
         prompt = max(trips.largest, 0.25) + context.timing_error
         number = ack.packet.number
-        following = (s for s in flow.sent if s.packet.number > number and s.end > ack.max + 1)
+        # After timeouts the first segment may repeat no more than the probe that is outstanding.
+        following = (s for s in flow.sent if s.packet.number > number)
         again = (s.time for s in flow.arriving if s.packet.number > number)
         used, until = next(following, None), min(next(again, flow.horizon), flow.horizon)
         if used is not None and used.time <= min(until, ack.time + prompt):
