@@ -17,6 +17,12 @@ READY = "TLC server at vm is ready (2026-01-01 00:00:00)"
 LONG = 60  # seconds; no test waits for it
 
 
+HEED_INTERRUPTS = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+"""What runs in the background of a shell is born deaf to SIGINT."""
+
+MAIN = "from bentpipe_conformance.cli.main import main; main()"
+
+
 @pytest.fixture
 def models(tmp_path: Path) -> Path:
     folder = tmp_path / "tla" / "toy"
@@ -49,7 +55,7 @@ def models(tmp_path: Path) -> Path:
 def started(models: Path, *arguments: str) -> subprocess.Popen[str]:
     place = models.parent
     return subprocess.Popen(
-        [sys.executable, "-c", "from bentpipe_conformance.cli.main import main; main()",
+        [sys.executable, "-c", f"{HEED_INTERRUPTS}; {MAIN}",
          "model", "toy", "--models", str(models), "--workers", "2", *arguments],
         text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env={**os.environ, "TLA2TOOLS_JAR": str(place / "tools.jar"), "JAVA_HOME": str(place),
