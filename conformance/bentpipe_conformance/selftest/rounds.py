@@ -77,7 +77,7 @@ def judge_fault(identifier: str, suite: str, number: int) -> FaultResult:
     record = suite_named(suite)
     fault = load_round(record.folder, number)[identifier]
     try:
-        cases = _played(record, fault.profile or record.profiles[0], fault.setting, fault)
+        cases = _played(record, *_circumstances(fault, record), fault)
     except Exception as error:  # what a stranger wrote may not even start
         why = f"{type(error).__name__}: {error}"
         return FaultResult(fault.id, fault.title, fault.clause, False, "", (), "", False, why)
@@ -88,6 +88,11 @@ def judge_fault(identifier: str, suite: str, number: int) -> FaultResult:
         fault.id, fault.title, fault.clause, bool(named), first, tuple(order),
         _sentence(cases, first), bool(first) and cites(record.requirements()[first], fault.clause),
     )  # fmt: skip
+
+
+def _circumstances(fault: Fault, suite: Suite) -> tuple[str, str]:
+    """The profile and the setting that a fault is judged in."""
+    return fault.profile or suite.profiles[0], fault.setting
 
 
 def _played(
@@ -173,9 +178,7 @@ def run_round(
     chosen = [name for name in faults if not only or name in only]
     if not chosen:
         raise ValueError(f"the round {number} of {suite} has no fault {', '.join(only)}")
-    for profile, setting in sorted({
-        (faults[name].profile or record.profiles[0], faults[name].setting) for name in chosen
-    }):  # fmt: skip
+    for profile, setting in sorted({_circumstances(faults[name], record) for name in chosen}):
         if accusation := accused_reference(record, profile, setting):
             where = f"{profile}, {setting}" if setting else profile
             raise ValueError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from dataclasses import replace
 from typing import Any
 
 from bentpipe_reference.common.encapsulation import PROTOCOL
@@ -86,7 +85,7 @@ def _draw(numbers: random.Random, link: LinkProfile) -> Drawn:
         "path_class": config.path_class,
     }
     latency = numbers.choice((0.0, 0.0, 0.001, 0.005))
-    return Drawn(replace(Setup(), config=config), ics, "stp1e2", latency_s=latency)
+    return Drawn(Setup(config), ics, "stp1e2", latency_s=latency)
 
 
 class User(Caller):

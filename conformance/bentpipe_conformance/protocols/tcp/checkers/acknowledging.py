@@ -12,7 +12,6 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT
 from bentpipe_conformance.protocols.tcp.codec import PSH, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
@@ -24,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.users import echoes
 
 PROBE_S = 0.15
 """Seconds after which a tail loss probe may send what waits (RFC 8985 section 7.2: it allows for an
@@ -318,7 +318,7 @@ def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
     """One small segment is outstanding at a time (RFC 9293 section 3.7.4, SHLD-7)."""
     # Exercised by a small segment that waited for another, which shows as one sent upon its
     # acknowledgment. A tail loss probe may send one by timer (RFC 8985 section 7.3).
-    if flow.iut[1] != ECHO_PORT or flow.handshake.iut_opens:
+    if not echoes(flow):
         return  # a user that writes much shows where its writes end, not what waited
     small: Sent | None = None
     room = flow.segment - 40  # SACK blocks and timestamps take as much of a segment at most

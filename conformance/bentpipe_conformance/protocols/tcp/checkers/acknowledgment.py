@@ -14,12 +14,13 @@ from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
-from bentpipe_conformance.protocols.tcp.replay.order import count_before
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
-from bentpipe_conformance.protocols.tcp.replay.users import largest_segment, never_short_of_data
-
-ECHO_PORT = 7
-"""RFC 862."""
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    ECHO_PORT,
+    largest_segment,
+    never_short_of_data,
+    newest_before,
+)
 
 ANSWER_S = 0.2
 """An acknowledgment that answers an unacceptable segment is not delayed; this is ample."""
@@ -204,9 +205,7 @@ def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Findings:
 
 def _was_waiting(flow: Flow, ack: Ack) -> bool:
     """Whether the last data sent before an acknowledgment shows that more waited behind it."""
-    last = count_before(flow.sent, ack.packet.number)
-    before = (flow.sent[at] for at in range(last - 1, -1, -1))
-    newest = next((sent for sent in before if sent.new), None)
+    newest = newest_before(flow, ack.packet.number)
     return newest is not None and not newest.tcp.flags & PSH
 
 

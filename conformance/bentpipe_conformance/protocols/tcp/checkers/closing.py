@@ -27,10 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     leaving_after,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
-from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
-
-ECHO_PORT = 7
-"""RFC 862."""
+from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT, is_own_reset
 
 
 @checker("SNR-CON-010")

@@ -19,7 +19,11 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     may_be_tail_probe,
     reaction,
 )
-from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
+from bentpipe_conformance.protocols.tcp.replay.order import (
+    count_before,
+    count_through,
+    latest_first,
+)
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
@@ -245,9 +249,7 @@ def held_segments(flow: Flow, ack: Ack) -> int:
 
 def _sent_from(offset: int, flow: Flow, ack: Ack) -> Iterator[Sent]:
     """What had been sent from an offset on when an acknowledgment arrived, the latest first."""
-    number = ack.packet.number
-    for at in range(count_before(flow.sent, number) - 1, -1, -1):
-        sent = flow.sent[at]
+    for sent in latest_first(flow.sent, count_before(flow.sent, ack.packet.number)):
         if not sent.retransmission and sent.end <= offset:
             return
         yield sent
@@ -274,9 +276,8 @@ def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, fl
 
 def _last_news(flow: Flow, ack: Ack) -> float:
     """When an acknowledgment, or one before it, last told of new data delivered."""
-    at = count_through(flow.acks, ack.packet.number)
-    told = (item.time for item in reversed(flow.acks[:at]) if item.newly_sacked or item.advance)
-    return next(told, ack.time)
+    acks = latest_first(flow.acks, count_through(flow.acks, ack.packet.number))
+    return next((item.time for item in acks if item.newly_sacked or item.advance), ack.time)
 
 
 @checker("SNR-FR-004")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.tcp.checkers.closing import ECHO_PORT
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, SYN
 from bentpipe_conformance.protocols.tcp.replay.answers import DAYTIME_PORT
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset
 from bentpipe_conformance.protocols.tcp.replay.stream import Stream
-from bentpipe_conformance.protocols.tcp.replay.users import always_sends
+from bentpipe_conformance.protocols.tcp.replay.users import always_sends, echoes
 
 
 @checker("SNR-CON-034")
@@ -21,8 +20,8 @@ def what_waits_is_sent(flow: Flow, context: Context) -> Findings:
     # Exercised by every time in which all that was sent is acknowledged, the window is open by a
     # full segment, and the service has more: chargen always, echo what it was given.
     patience = float(context.permitted("patience_s", 5.0))
-    echoes = flow.iut[1] == ECHO_PORT and not flow.handshake.iut_opens
-    if not always_sends(flow) and not echoes:
+    echoing = echoes(flow)
+    if not always_sends(flow) and not echoing:
         return
     ended = min((p.number for p in flow.resets), default=float("inf"))
     given = sent = 0
@@ -31,17 +30,17 @@ def what_waits_is_sent(flow: Flow, context: Context) -> Findings:
         if event.packet.number > ended:
             break
         if isinstance(event, Arrival):
-            if event.fin and not echoes:
+            if event.fin and not echoing:
                 return  # chargen ends when its peer does
             if event.acceptable and event.in_order and event.end <= event.window_edge:
                 given = max(given, event.start + event.payload)
-        waiting = not echoes or given > sent
+        waiting = not echoing or given > sent
         if idle is not None and waiting and not isinstance(event, Sent):
             yield from _asleep(context, idle, event.time - patience)
             if event.time - idle.time > patience:
                 return
         if isinstance(event, Sent):
-            more = not echoes or given - sent > 1
+            more = not echoing or given - sent > 1
             sent = max(sent, event.start + event.payload)
             if idle is not None and more and event.timed and event.payload <= 1:
                 continue  # a probe, though the window is open
@@ -54,7 +53,7 @@ def what_waits_is_sent(flow: Flow, context: Context) -> Findings:
                 idle = None
             elif idle is None and waiting:
                 idle = event
-    if idle is not None and (not echoes or given > sent):
+    if idle is not None and (not echoing or given > sent):
         yield from _asleep(context, idle, flow.horizon - patience)
 
 
@@ -155,7 +154,7 @@ def stream_is_consistent(flow: Flow, context: Context) -> Findings:
 def last_segment_is_pushed(flow: Flow, context: Context) -> Findings:
     """The last segment queued has PSH (RFC 9293 section 3.9.1.2, MUST-61)."""
     # Exercised by the segment with which echo has returned all that ever arrived.
-    if flow.iut[1] != ECHO_PORT or flow.handshake.iut_opens:
+    if not echoes(flow):
         return
     given = max((a.start + a.payload for a in flow.arrivals if a.acceptable), default=0)
     for sent in flow.sent:

@@ -6,7 +6,7 @@ import math
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
-from bentpipe_conformance.protocols.tcp.checkers.receiving import ECHO_PORT, scale_unit
+from bentpipe_conformance.protocols.tcp.checkers.receiving import scale_unit
 from bentpipe_conformance.protocols.tcp.codec import ACK
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, MOST_OPTIONS, Flow
+from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT
 
 OPENED_S = 1.0
 """Seconds within which a window opens once its user has read everything."""

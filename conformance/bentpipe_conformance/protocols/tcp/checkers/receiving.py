@@ -26,9 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.stream import read_stream
-
-ECHO_PORT = 7
-"""RFC 862."""
+from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT
 
 _LONGEST_WINDOWS = 2
 """A receive window that was never offered cannot exceed the widest offered one by this factor."""
@@ -240,7 +238,7 @@ def right_edge_stays(flow: Flow, context: Context) -> Findings:
     answer = flow.handshake.answer
     if answer is None:
         return
-    shift = (answer.window_scale or 0) if flow.handshake.window_scale else 0
+    unit = scale_unit(flow)
     # What a SYN offers counts too; only its rounding may be lost.
     edge: int = answer.window
     offer: Segment | None = Segment(flow.handshake.iut) if flow.handshake.iut else None
@@ -252,9 +250,9 @@ def right_edge_stays(flow: Flow, context: Context) -> Findings:
             continue
         if not event.window and context.permitted("may_close", False):
             edge = event.window_edge
-        if event.window_edge <= edge - (1 << shift) and offer is not None:
+        if event.window_edge <= edge - unit and offer is not None:
             sentence = f"the right window edge moved back from {edge} to {event.window_edge}"
-            expected = f"an edge above {edge - (1 << shift)}"
+            expected = f"an edge above {edge - unit}"
             actual = str(event.window_edge)
             yield context.violated(sentence, event, offer, expected=expected, actual=actual)
             return
@@ -342,6 +340,7 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         begin = lifetime.established.packet.number if lifetime.established else math.inf
     newest: int | None = None
     before = -math.inf
+    widest = _widest_offer(flow)
     for item in flow.arriving:
         tcp, number = item.tcp, item.packet.number
         while following is not None and following.packet.number < number:
@@ -360,7 +359,7 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         old = arrival is not None and arrival.duplicate and number > own_fin
         if (tcp.length and not old) or tcp.flags & (ACK | SYN | RST | FIN) != ACK:
             continue
-        beyond = at > ack + _LONGEST_WINDOWS * max(edge - ack, widest_offer(flow))
+        beyond = at > ack + _LONGEST_WINDOWS * max(edge - ack, widest)
         below = at + tcp.length <= ack if tcp.length else at < ack
         if not (below or beyond):
             continue
@@ -380,7 +379,7 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
             return
 
 
-def widest_offer(flow: Flow) -> int:
+def _widest_offer(flow: Flow) -> int:
     """The widest window that the IUT ever offered, octets."""
     answer = flow.handshake.answer
     return max([item.window for item in flow.replies] + [answer.window if answer else 0])

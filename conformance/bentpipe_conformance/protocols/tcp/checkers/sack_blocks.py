@@ -294,23 +294,28 @@ def _not_isolated(reply: Reply, moment: _Moment | None) -> str:
     return ""
 
 
+def _reporting(flow: Flow) -> Iterator[tuple[_Moment, RangeSet]]:
+    """The moments, each with what has been reported held until then."""
+    reported = RangeSet()
+    for moment in _moments(flow):
+        reported.remove_below(moment.reply.ack)
+        for block in moment.reply.sack:
+            reported.add(*block)
+        yield moment, reported
+
+
 @checker("SNR-RCV-011")
 def as_many_blocks_as_fit(flow: Flow, context: Context) -> Findings:
     """As many SACK blocks are sent as fit (RFC 2018 section 4)."""
     # Exercised by pure acknowledgments of out-of-order data while several blocks are held.
-    reported = RangeSet()
-    for moment in _moments(flow):
+    for moment, reported in _reporting(flow):
         reply = moment.reply
-        reported.remove_below(reply.ack)
-        for block in reply.sack:
-            reported.add(*block)
         if reply.payload or not reply.sack or moment.crowded:
             continue
-        room = (OPTION_OCTETS - 2 - (12 if reply.tcp.tsval is not None else 0)) // 8
         caused = bool(moment.unanswered) and all(a.out_of_order for a in moment.unanswered)
         # Only what it has reported at some time is sure to be held.
         known = [r for r in reply.held if reported.covers(*r)]
-        wanted = min(len(known), room - (reply.dsack is not None))
+        wanted = min(len(known), _room(reply))
         if not caused or wanted < 2:
             continue
         # The block of a segment held alone is the same, whether it reports a duplicate or not.
@@ -328,12 +333,8 @@ def as_many_blocks_as_fit(flow: Flow, context: Context) -> Findings:
 def blocks_are_recalled(flow: Flow, context: Context) -> Findings:
     """Blocks that had no room are reported when there is room again (RFC 2018 section 4)."""
     # Exercised by pure acknowledgments once more blocks were held than fit, and fewer are left.
-    reported = RangeSet()
-    for moment in _moments(flow):
+    for moment, reported in _reporting(flow):
         reply = moment.reply
-        reported.remove_below(reply.ack)
-        for block in reply.sack:
-            reported.add(*block)
         if reply.payload or not reply.sack or not moment.crowded:
             continue
         room = _room(reply)

@@ -13,14 +13,14 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     timer_expiries,
     too_coarse,
 )
-from bentpipe_conformance.protocols.tcp.replay.estimates import Estimate, read_estimates
+from bentpipe_conformance.protocols.tcp.replay.estimates import Estimate
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 
 
-def _first_timeouts(flow: Flow, context: Context) -> Iterator[tuple[Expiry, Estimate]]:
+def _first_timeouts(context: Context) -> Iterator[tuple[Expiry, Estimate]]:
     """First timeouts of the only segment outstanding, with what they should be."""
-    estimates = read_estimates(flow)
+    estimates = context.prepared.estimates
     copies = {sent.start: sent for sent in estimates if not sent.retransmission}
     for expiry in timer_expiries(context):
         original = copies.get(expiry.sent.start)
@@ -33,11 +33,11 @@ def _first_timeouts(flow: Flow, context: Context) -> Iterator[tuple[Expiry, Esti
 
 
 @checker("SNR-RTO-015")
-def timeout_is_no_shorter_than_computed(flow: Flow, context: Context) -> Findings:
+def timeout_is_no_shorter_than_computed(_flow: Flow, context: Context) -> Findings:
     """The timeout is no shorter than SRTT + 4 * RTTVAR (RFC 6298 rules 2.2 and 2.3)."""
     # Exercised by the first timeout of a lone segment after at least one measurement.
     share = context.permitted("share")
-    for expiry, estimate in _first_timeouts(flow, context):
+    for expiry, estimate in _first_timeouts(context):
         least = share * estimate.least - TICK_S
         waited = expiry.since_transmission
         if estimate.least and estimate.samples:
@@ -52,11 +52,11 @@ def timeout_is_no_shorter_than_computed(flow: Flow, context: Context) -> Finding
 
 
 @checker("SNR-RTO-016")
-def timeout_follows_the_measurements(flow: Flow, context: Context) -> Findings:
+def timeout_follows_the_measurements(_flow: Flow, context: Context) -> Findings:
     """The timeout is what the measurements give, also after back-off (RFC 6298 section 5)."""
     # Exercised by the first timeout of a lone segment after a measurement since the last timeout.
     ratio, late = context.permitted("ratio"), context.permitted("tick_s")
-    for expiry, estimate in _first_timeouts(flow, context):
+    for expiry, estimate in _first_timeouts(context):
         if not estimate.samples:
             continue
         most = ratio * max(context.permitted("minimum_s"), estimate.most) + late

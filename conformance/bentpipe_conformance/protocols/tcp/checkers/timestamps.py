@@ -18,6 +18,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
 
 _CLOCK_SPAN_S = 2.0
 """The slowest clock allowed (RFC 7323 section 5.4: 1 Hz) ticks at least once in this time."""
@@ -275,10 +276,10 @@ def acknowledgment_with_an_old_timestamp_is_ignored(flow: Flow, context: Context
         return
     for ack in flow.acks:
         number, tsval = ack.packet.number, ack.tcp.tsval
-        known = next((r for r in reversed(flow.replies) if r.packet.number < number), None)
-        if not ack.rejected or ack.beyond or tsval is None or known is None:
+        if not ack.rejected or ack.beyond or tsval is None:
             continue
-        if not all(older(tsval, echo) for echo in known.echoes):
+        known = next(latest_first(flow.replies, count_before(flow.replies, number)), None)
+        if known is None or not all(older(tsval, echo) for echo in known.echoes):
             continue
         again = next((s for s in flow.arriving if s.packet.number > number), None)
         until = flow.horizon if again is None else again.time

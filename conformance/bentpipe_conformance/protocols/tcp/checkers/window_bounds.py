@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most
-from bentpipe_conformance.protocols.tcp.replay.bounds import Bound, Phase, read_bounds
+from bentpipe_conformance.protocols.tcp.replay.bounds import Bound, Phase
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -22,17 +20,14 @@ def follows_rfc_5681(context: Context) -> bool:
     return plain and counted and not any(ics.get(item, True) for item in BEYOND)
 
 
-def exceeded(flow: Flow, context: Context, *phases: Phase, initial: float = math.inf) -> Findings:
+def exceeded(flow: Flow, context: Context, *phases: Phase) -> Findings:
     """The first segment in some phases by which more is in the network than any window permits."""
     if not follows_rfc_5681(context):
         return
     growth = 2 if context.ics.get("byte_counting") == "abc" else 1
-    aftermaths = context.prepared.aftermaths(True)
     segment = largest_segment(flow)
     last: Bound | None = None
-    for bound in read_bounds(
-        flow, context.prepared.episodes, aftermaths, initial=initial, growth=growth
-    ):
+    for bound in context.prepared.bounds(growth):
         if bound.phase not in phases:
             continue
         last = bound

@@ -67,15 +67,13 @@ class Bound:
 
 class _Window:
     def __init__(
-        self, flow: Flow, episodes: Sequence[Episode], aftermaths: Sequence[Aftermath],
-        initial: float, growth: int,
-    ) -> None:  # fmt: skip
+        self, flow: Flow, episodes: Sequence[Episode], aftermaths: Sequence[Aftermath], growth: int
+    ) -> None:
         self.flow = flow
         self.smss = largest_segment(flow)
         self.rtt = minimum_rtt(flow)
         self.growth = growth
-        self.cwnd: float = initial
-        self.ssthresh = math.inf
+        self.cwnd = self.ssthresh = math.inf
         self.phase = Phase.OPENING
         self.since: Ack | Sent | None = None
         # What looks like a reordering timer's may be a timeout soon after a report.
@@ -231,19 +229,17 @@ class _Window:
 
 
 def read_bounds(
-    flow: Flow, episodes: Sequence[Episode], aftermaths: Sequence[Aftermath], *,
-    initial: float = math.inf, growth: int = 1,
-) -> Iterator[Bound]:  # fmt: skip
+    flow: Flow, episodes: Sequence[Episode], aftermaths: Sequence[Aftermath], growth: int
+) -> Iterator[Bound]:
     """What was sent outside recovery, each with the largest window that it may have met.
 
     Args:
         flow: the connection.
         episodes: its recovery episodes.
         aftermaths: the accounts of its timeouts.
-        initial: the largest initial window in octets; infinity to begin at the first reduction.
         growth: segments that one acknowledgment may add in slow start (RFC 3465 section 2.2).
     """
-    window = _Window(flow, episodes, aftermaths, initial, growth)
+    window = _Window(flow, episodes, aftermaths, growth)
     for event in flow.events:
         if event.packet.number > flow.first_reset:
             return

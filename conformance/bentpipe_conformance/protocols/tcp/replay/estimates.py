@@ -9,12 +9,14 @@ bounded by what could be measured (:class:`_Largest`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
 from bentpipe_reference.common.rtt import RttEstimator
 
 from bentpipe_conformance.protocols.tcp.codec import SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.round_trips import answer_of_handshake
 
 STEADY = 0.9
 """A sample is no shorter than this share of the smoothed round trip while the path does not speed
@@ -135,14 +137,14 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
         variants.sample(first, handshake=True)
         largest.sample(first, first, sure=False)
     elif flow.handshake.established is not None and flow.handshake.timestamps:
-        answer = next(item for item in flow.arriving if item.time == flow.handshake.established)
+        answer = answer_of_handshake(flow, flow.handshake.established)
         for item in opened:
             if item.tcp.tsval == answer.tcp.tsecr:
                 first = answer.time - item.time
                 variants.sample(first, handshake=True, again=True)
                 largest.sample(first, first, sure=False)
     found: dict[Sent, Estimate] = {}
-    sent_at: dict[int, float] = {}
+    sent_at: dict[int, float] = {}  # by the end of new data, in its order
     probes: dict[int, float] = {}  # of a window, which need not be measured
     stamped: dict[int, float] = {}
     samples = 0
@@ -179,12 +181,12 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
                 possible = event.time - probes.pop(end)
                 largest.sample(possible, possible, sure=False)
             started = sent_at.get(event.ack)
-            ages = [event.time - at for end, at in sent_at.items() if end <= event.ack]
-            sent_at = {end: at for end, at in sent_at.items() if end > event.ack}
-            if started is not None:
+            reached = list(takewhile(event.ack.__ge__, sent_at))
+            ages = [event.time - sent_at.pop(end) for end in reached]
+            samples += started is not None
+            if alone and started is not None:
                 variants.sample(event.time - started, age)
-                samples += 1
-            elif age is not None:
+            elif alone and age is not None:
                 variants.sample(age, again=True)
             candidates = ages if age is None else [*ages, age]
             if candidates:

@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
+from bentpipe_conformance.protocols.tcp.replay.order import (
+    count_before,
+    count_through,
+    latest_first,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +74,8 @@ def read_lifetime(flow: Flow) -> Lifetime:
 
 def latest_before(flow: Flow, number: int) -> Segment | None:
     """The last segment that left the IUT before a packet, RSTs excepted."""
-    at = count_through(flow.leaving, number)
-    earlier = (item for item in reversed(flow.leaving[:at]) if not item.tcp.flags & RST)
-    return next(earlier, None)
+    earlier = latest_first(flow.leaving, count_through(flow.leaving, number))
+    return next((item for item in earlier if not item.tcp.flags & RST), None)
 
 
 def at_next_expected(flow: Flow, segment: Segment) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from bentpipe_conformance.protocols.tcp.replay import Packet
 
@@ -12,6 +12,9 @@ from bentpipe_conformance.protocols.tcp.replay import Packet
 class _OfPacket(Protocol):
     @property
     def packet(self) -> Packet: ...
+
+
+_E = TypeVar("_E", bound=_OfPacket)
 
 
 def count_before(events: Sequence[_OfPacket], number: int) -> int:
@@ -22,6 +25,11 @@ def count_before(events: Sequence[_OfPacket], number: int) -> int:
 def count_through(events: Sequence[_OfPacket], number: int) -> int:
     """How many of the events belong to packets up to that of a number, itself included."""
     return bisect_right(events, number, key=_number)
+
+
+def latest_first(events: Sequence[_E], count: int) -> Iterator[_E]:
+    """The first so many of the events, the last of them first; a copy of them is not made."""
+    return (events[at] for at in range(count - 1, -1, -1))
 
 
 def _number(event: _OfPacket) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cache, cached_property, partial
 
 from bentpipe_conformance.protocols.tcp.replay.aftermath import Aftermath, read_aftermaths
+from bentpipe_conformance.protocols.tcp.replay.bounds import Bound, read_bounds
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure, read_closures
-from bentpipe_conformance.protocols.tcp.replay.events import Ack
+from bentpipe_conformance.protocols.tcp.replay.estimates import Estimate, read_estimates
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import Lifetime, read_lifetime
 from bentpipe_conformance.protocols.tcp.replay.moments import Moment, read_moments
@@ -23,15 +25,21 @@ class Prepared:
         expiries: what its timers retransmitted, given whether acknowledgments are answered at
             once; see :func:`.timeouts.read_expiries`.
         aftermaths: the accounts of those that are certain, given the same.
+        bounds: what was sent outside recovery with the largest window it may have met, given how
+            many segments one acknowledgment may add; see :func:`.bounds.read_bounds`.
     """
 
     def __init__(self, flow: Flow) -> None:
         self._flow = flow
         self.expiries = cache(partial(read_expiries, flow))
         self.aftermaths = cache(self._read_aftermaths)
+        self.bounds = cache(self._read_bounds)
 
     def _read_aftermaths(self, at_once: bool) -> tuple[Aftermath, ...]:
         return read_aftermaths(self._flow, self.expiries(at_once), at_once)
+
+    def _read_bounds(self, growth: int) -> tuple[Bound, ...]:
+        return tuple(read_bounds(self._flow, self.episodes, self.aftermaths(True), growth))
 
     @cached_property
     def episodes(self) -> tuple[Episode, ...]:
@@ -62,6 +70,11 @@ class Prepared:
     def closures(self) -> tuple[Closure, ...]:
         """The times during which the receiver offered no window."""
         return read_closures(self._flow)
+
+    @cached_property
+    def estimates(self) -> dict[Sent, Estimate]:
+        """The timeouts that RFC 6298 computes."""
+        return read_estimates(self._flow)
 
     @cached_property
     def scoreboard(self) -> Scoreboard:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from bentpipe_conformance.protocols.tcp.codec import SYN
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 
 MOST_DOUBLINGS = 6
@@ -41,8 +41,7 @@ class RoundTrips:
         if len(opened) == 1 and established is not None:
             self._take(established - opened[0])
         elif established is not None:
-            answer = next(item for item in flow.arriving if item.time == established)
-            self._echo(answer.tcp.tsecr, established)
+            self._echo(answer_of_handshake(flow, established).tcp.tsecr, established)
             self.smallest = self.echoed
 
     def _take(self, sample: float) -> None:
@@ -82,6 +81,11 @@ class RoundTrips:
     def longest_after(self, expired: int) -> float:
         """Seconds that no timeout exceeds that has expired so often (RFC 6298 rule 5.5)."""
         return self.longest_timeout * 2.0 ** min(expired, MOST_DOUBLINGS)
+
+
+def answer_of_handshake(flow: Flow, established: float) -> Segment:
+    """The segment that established a connection at a time."""
+    return next(item for item in flow.arriving if item.time == established)
 
 
 @lru_cache(maxsize=2)

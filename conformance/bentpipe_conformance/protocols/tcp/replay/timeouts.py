@@ -15,7 +15,7 @@ from itertools import takewhile
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.order import count_before
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
 
 
@@ -131,8 +131,8 @@ def _last_sent(
     """When the first octet of a retransmission was last sent, wherever that segment began."""
     if again.start in transmitted:
         return transmitted[again.start]
-    at = count_before(flow.sent, again.packet.number)
-    covering = (item for item in reversed(flow.sent[:at]) if item.start <= again.start < item.end)
+    earlier = latest_first(flow.sent, count_before(flow.sent, again.packet.number))
+    covering = (item for item in earlier if item.start <= again.start < item.end)
     return next((item.time for item in covering), otherwise)
 
 

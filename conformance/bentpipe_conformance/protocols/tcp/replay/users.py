@@ -16,7 +16,14 @@ from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Freedom
-from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
+from bentpipe_conformance.protocols.tcp.replay.order import (
+    count_before,
+    count_through,
+    latest_first,
+)
+
+ECHO_PORT = STANDARD_SERVICES["echo"]
+"""RFC 862."""
 
 
 def is_own_reset(flow: Flow, reset: Packet) -> bool:
@@ -46,7 +53,7 @@ def always_sends(flow: Flow) -> bool:
 
 def echoes(flow: Flow) -> bool:
     """Whether the IUT's user certainly sends back all that the IUT acknowledges (RFC 862)."""
-    return not flow.handshake.iut_opens and flow.iut[1] == STANDARD_SERVICES["echo"]
+    return not flow.handshake.iut_opens and flow.iut[1] == ECHO_PORT
 
 
 def stopped_at(flow: Flow) -> float:
@@ -104,8 +111,12 @@ def largest_segment(flow: Flow) -> int:
 
 def _newest(flow: Flow, count: int) -> Iterator[Sent]:
     """The new data among the first so many segments sent, the latest first."""
-    sent = (flow.sent[at] for at in range(count - 1, -1, -1))  # a copy for each would be quadratic
-    return (item for item in sent if item.new)
+    return (item for item in latest_first(flow.sent, count) if item.new)
+
+
+def newest_before(flow: Flow, number: int) -> Sent | None:
+    """The new data sent last before a packet."""
+    return next(_newest(flow, count_before(flow.sent, number)), None)
 
 
 def data_waited(flow: Flow, ack: Ack) -> bool:
@@ -113,7 +124,7 @@ def data_waited(flow: Flow, ack: Ack) -> bool:
     number = ack.packet.number
     if number >= stopped_at(flow):
         return False
-    last = next(_newest(flow, count_before(flow.sent, number)), None)
+    last = newest_before(flow, number)
     return always_sends(flow) or (last is not None and more_waited(flow, last))
 
 
@@ -128,7 +139,7 @@ def short_of_data(flow: Flow, sent: Sent) -> bool:
 
     What is outstanding then does not show the congestion window.
     """
-    last = next(_newest(flow, count_before(flow.sent, sent.packet.number)), None)
+    last = newest_before(flow, sent.packet.number)
     return last is None or not more_waited(flow, last)
 
 
@@ -138,7 +149,7 @@ def may_have_been_full(flow: Flow, sent: Sent) -> bool:
     An implementation that reduces its window, not what is outstanding (RFC 9438 section 4.6), may
     then have more outstanding afterwards.
     """
-    last = next(_newest(flow, count_before(flow.sent, sent.packet.number)), None)
+    last = newest_before(flow, sent.packet.number)
     return last is not None and may_be_last(flow, last)
 
 
