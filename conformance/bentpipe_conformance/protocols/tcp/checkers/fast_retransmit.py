@@ -12,7 +12,6 @@ from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
-    ROUND_TRIP_SHARE,
     Moment,
     acts_at_once,
     answer_window,
@@ -24,7 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.order import (
     count_through,
     latest_first,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import ROUND_TRIP_SHARE, Episode
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 REORDERING_WINDOW_SHARE = 0.2
@@ -194,7 +193,7 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
             continue
         # Without RACK a recovery ends at its RecoveryPoint, whatever it has sent beyond that.
-        if ack.ack < (m.shadow if context.ics.get("rack", True) else m.recover):
+        if ack.ack < (m.shadow if context.ics.get("rack", True) else m.reach):
             continue
         # Only the first starts recovery; others that the same acknowledgment causes belong to it.
         early = [

@@ -17,12 +17,12 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import (
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, timer_within
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
-    acts_at_once,
-    timer_within,
+    SOONEST_TIMEOUT_RTTS,
+    Episode,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import SOONEST_TIMEOUT_RTTS, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.timeouts import timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import (
