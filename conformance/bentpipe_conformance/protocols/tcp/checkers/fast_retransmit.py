@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -21,6 +22,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
 from bentpipe_conformance.protocols.tcp.replay.order import (
     count_before,
     count_through,
+    later,
     latest_first,
 )
 from bentpipe_conformance.protocols.tcp.replay.recovery import ROUND_TRIP_SHARE, Episode
@@ -137,7 +139,8 @@ def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
     """
     ack = m.ack
     due = ack.time + (flow.reaction if acts_at_once(context.ics) else answer_window(m.rtt))
-    return any(later.ack > ack.ack and ack.time < later.time <= due for later in flow.acks)
+    meanwhile = takewhile(lambda item: item.time <= due, later(flow.acks, ack.packet))
+    return any(item.ack > ack.ack for item in meanwhile)
 
 
 def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
