@@ -21,6 +21,7 @@ from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     data_waited,
@@ -318,10 +319,11 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
             expected = "a connection that continues"
             yield context.violated(sentence, reset, ack, expected=expected, actual="a RST")
             return
-        later = next((a for a in flow.acks if a.time > ack.time and a.window_edge > a.max), None)
-        if later is None:
+        wider = (item for item in later(flow.acks, ack.packet) if item.window_edge > item.max)
+        reopened = next(wider, None)
+        if reopened is None:
             continue
-        resumed = next((s for s in flow.sent if s.time >= later.time and s.new), None)
+        resumed = next((sent for sent in later(flow.sent, reopened.packet) if sent.new), None)
         if resumed is not None:
             yield context.holds("new data followed when the window opened again", resumed, ack)
             return
