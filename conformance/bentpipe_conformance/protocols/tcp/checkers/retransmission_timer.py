@@ -181,7 +181,15 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Findin
         if expiry.samples or not expiry.certain or expiry.progress is not None:
             return
         what = "the first data after a lost SYN-ACK timed out after"
-        yield _at_least(context, expiry.since_progress, minimum, what, expiry.sent)
+        waited, late = expiry.since_progress, context.permitted("tick_s")
+        most = context.permitted("ratio") * minimum + late
+        if follows_rfc_5681(context) and waited > most + context.timing_error:
+            expected = f"three seconds, however often the SYN-ACK was sent, {most:.2f} s at most"
+            yield too_coarse(context, waited, expiry.sent) or context.violated(
+                f"{what} {waited:.3f} s", expiry.sent, expected=expected, actual=f"{waited:.3f} s"
+            )
+            return
+        yield _at_least(context, waited, minimum, what, expiry.sent)
 
 
 @checker("SNR-RTO-006")

@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     too_coarse,
     until_violated,
 )
+from bentpipe_conformance.protocols.tcp.checkers.limited_transmit import early_duplicates
 from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
@@ -36,7 +37,9 @@ CROSSING_S = 0.002
 @checker("SNR-WIN-001")
 def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
     """New data keeps to the offered window (RFC 9293 section 3.8.6)."""
-    # Exercised by a sender that comes within a segment of the edge.
+    # Exercised by a sender that comes within a segment of the edge. What the first duplicates send
+    # is judged as limited transmit.
+    limited = {sent for m in early_duplicates(context) for sent in m.new_data}
     reached: Sent | None = None
     window = flow.handshake.offer.window if flow.handshake.offer is not None else 0
     for event in flow.events:
@@ -47,7 +50,7 @@ def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
         room = event.window_edge - event.end
         timed = event.timed and window < flow.segment
         probe = timed or (event.payload <= 1 and not (event.fin and window > 0))
-        if room < 0 and not probe:
+        if room < 0 and not (probe or event in limited):
             yield context.violated(
                 f"new data up to offset {event.end} was sent",
                 event,
