@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import echoes
 
@@ -124,9 +125,8 @@ def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"{what} was acknowledged when the gap was filled", reply, arrival)
             continue
         again = any(
-            a.time > arrival.time and a.start < reaches and a.end > arrival.end
-            and a.time <= arrival.time + HELD_S
-            for a in flow.arrivals
+            a.start < reaches and a.end > arrival.end and a.time <= arrival.time + HELD_S
+            for a in later(flow.arrivals, arrival.packet)
         )  # fmt: skip
         if not again and flow.horizon - arrival.time > HELD_S + flow.reaction:
             sentence = f"{what} was not acknowledged when the gap was filled"

@@ -10,6 +10,7 @@ from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
@@ -163,8 +164,8 @@ def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Findings:
                 sentence = f"the acknowledgment of {ack.ack} was answered by offset {answer.start}"
                 yield context.holds(sentence, answer, ack)
                 continue
-            following = next((s for s in flow.sent if s.time > ack.time), None)
-            arrived = next((a for a in flow.acks if a.time > ack.time), None)
+            following = next(later(flow.sent, ack.packet), None)
+            arrived = next(later(flow.acks, ack.packet), None)
             until = following.time if following else flow.horizon
             disturbed = arrived is not None and arrived.time < until
             if reaction.pipe == 0 and not disturbed and until - ack.time > max(rtt, 0.1):

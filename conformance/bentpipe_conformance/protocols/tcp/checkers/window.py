@@ -15,12 +15,14 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     too_coarse,
     until_violated,
 )
+from bentpipe_conformance.protocols.tcp.checkers.limited_transmit import early_duplicates
 from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     data_waited,
@@ -35,7 +37,9 @@ CROSSING_S = 0.002
 @checker("SNR-WIN-001")
 def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
     """New data keeps to the offered window (RFC 9293 section 3.8.6)."""
-    # Exercised by a sender that comes within a segment of the edge.
+    # Exercised by a sender that comes within a segment of the edge. What the first duplicates send
+    # is judged as limited transmit.
+    limited = {sent for m in early_duplicates(context) for sent in m.new_data}
     reached: Sent | None = None
     window = flow.handshake.offer.window if flow.handshake.offer is not None else 0
     for event in flow.events:
@@ -46,7 +50,7 @@ def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
         room = event.window_edge - event.end
         timed = event.timed and window < flow.segment
         probe = timed or (event.payload <= 1 and not (event.fin and window > 0))
-        if room < 0 and not probe:
+        if room < 0 and not (probe or event in limited):
             yield context.violated(
                 f"new data up to offset {event.end} was sent",
                 event,
@@ -329,10 +333,11 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
             expected = "a connection that continues"
             yield context.violated(sentence, reset, ack, expected=expected, actual="a RST")
             return
-        later = next((a for a in flow.acks if a.time > ack.time and a.window_edge > a.max), None)
-        if later is None:
+        wider = (item for item in later(flow.acks, ack.packet) if item.window_edge > item.max)
+        reopened = next(wider, None)
+        if reopened is None:
             continue
-        resumed = next((s for s in flow.sent if s.time >= later.time and s.new), None)
+        resumed = next((sent for sent in later(flow.sent, reopened.packet) if sent.new), None)
         if resumed is not None:
             yield context.holds("new data followed when the window opened again", resumed, ack)
             return

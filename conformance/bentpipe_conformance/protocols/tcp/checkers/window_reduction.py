@@ -24,13 +24,10 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     octets,
 )
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import (
-    ROUND_TRIP_SHARE,
-    acts_at_once,
-    disturbed_at,
-)
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, disturbed_at
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    ROUND_TRIP_SHARE,
     Episode,
     may_be_undone,
     outlives_inflation,
