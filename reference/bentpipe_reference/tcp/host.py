@@ -55,6 +55,7 @@ class TcpHost:
         self._running: dict[Key, Service] = {}
         self._most_connections = most_connections
         self._random = random.Random(seed)
+        self._numbers = parts.numbers(self._random)
         self._outbox: list[bytes] = []
 
     def receive(self, packet: bytes, now: float) -> None:
@@ -132,17 +133,17 @@ class TcpHost:
             return
         if not self._has_room():
             return
-        self._new_connection(key, service()).accept(segment, now)
+        self._new_connection(key, service(), segment).accept(segment, now)
 
-    def _new_connection(self, key: Key, service: Service) -> Connection:
+    def _new_connection(self, key: Key, service: Service, syn: Segment | None = None) -> Connection:
         self._running[key] = service
-        drawn = self._random.getrandbits(32)
+        drawn = self._numbers.draw(syn)
         self.connections[key] = connection = self._parts.connection(
             self.config,
             Addresses(self.address, key[2], key[0], key[1]),
             drawn if self.config.iss is None else self.config.iss,
             self._parts,
-            timestamp_offset=self._random.getrandbits(32),
+            timestamp_offset=self._numbers.draw_clock(syn),
         )
         return connection
 

@@ -13,8 +13,10 @@ from bentpipe_reference.common.users import Caller
 from bentpipe_reference.tcp.config import VARIANTS, EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.host import TcpHost
-from bentpipe_reference.tcp.parts import Setup
+from bentpipe_reference.tcp.parts import InitialNumbers, Setup
 from bentpipe_reference.tcp.states import State
+from bentpipe_reference.tcp.wire import Segment
+from bentpipe_reference.tcp.wire.sequence import MASK
 
 ICS = {
     "sack": True,
@@ -47,9 +49,46 @@ ICS = {
 }
 """The conformance statement of :data:`SETUPS`."""
 
+SOON_BITS = 16.0
+"""The binary logarithm of the most octets before a wrap that :class:`SoonWrapping` draws."""
+
+SOON_TICKS_BITS = 13.0
+"""The same of the ticks of a timestamp clock: eight seconds."""
+
+
+class SoonWrapping(InitialNumbers):
+    """ISSs of which half are random; the data of the others soon passes 2^32, or some of it 2^31.
+
+    So do the timestamps. Nobody who draws either from the whole range ever gets to the wrap within
+    a case. What is drawn depends on the peer's ISS, too: the cases all begin with a new host, but
+    not with the same SYN.
+    """
+
+    def draw(self, syn: Segment | None) -> int:
+        """See :class:`InitialNumbers`."""
+        return soon_wrapping(super().draw(syn), syn, SOON_BITS)
+
+    def draw_clock(self, syn: Segment | None) -> int:
+        """See :class:`InitialNumbers`; the clock of a simulation begins at zero."""
+        return soon_wrapping(super().draw_clock(syn), syn, SOON_TICKS_BITS)
+
+
+def soon_wrapping(drawn: int, syn: Segment | None, bits: float) -> int:
+    """What was drawn, or a number at most 2^``bits`` before a wrap."""
+    chance = random.Random(drawn if syn is None else drawn ^ syn.seq << 32)
+    kind = chance.randrange(8)
+    if kind > 3:
+        return drawn
+    before = int(2 ** chance.uniform(0, bits))
+    return (MASK // 2 if kind == 0 else MASK) + 1 - before
+
+
 SETUPS = {
-    "rfc": Setup(EndpointConfig(variant="sack-newreno-rfc", dsack=True, nagle=True)),
-    "hk99": Setup(EndpointConfig(variant="sack-newreno-hk99", timestamps=True, nagle=True)),
+    name: Setup(config).with_part(SoonWrapping)
+    for name, config in {
+        "rfc": EndpointConfig(variant="sack-newreno-rfc", dsack=True, nagle=True),
+        "hk99": EndpointConfig(variant="sack-newreno-hk99", timestamps=True, nagle=True),
+    }.items()
 }
 
 
@@ -85,7 +124,7 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         "byte_counting": "abc" if config.byte_counting > 1 else "no",
         "initial_window_segments": config.initial_segments,
     }
-    return Drawn(Setup(config), ics, profile)
+    return Drawn(Setup(config).with_part(SoonWrapping), ics, profile)
 
 
 class User(Caller):

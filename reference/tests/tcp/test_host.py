@@ -6,6 +6,7 @@ import pytest
 from bentpipe_reference.common.address import address_number
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.stream import pattern
+from bentpipe_reference.tcp import subject
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.host import TcpHost
@@ -130,3 +131,19 @@ def test_host_when_full_of_half_open_connections_makes_room() -> None:
         host.receive(probe(flags=Flags.SYN, sport=port), 0.0)
     assert len(host.connections) == 4
     assert len(host.transmit(0.0)) == 10
+
+
+def test_reference_as_examined_when_called_often_wraps_soon() -> None:
+    numbers = subject.SoonWrapping(random.Random(1))
+    drawn = [numbers.draw(Segment(0, 0, 0, 0, seq=seq)) for seq in range(200)]
+
+    assert 50 < sum(number >= 2**32 - 2**16 for number in drawn) < 150
+    assert sum(2**31 - 2**16 <= number < 2**31 for number in drawn) > 10
+    assert len(set(drawn)) > 150
+
+
+def test_reference_as_examined_when_its_peer_begins_elsewhere_begins_elsewhere() -> None:
+    def first(seq: int) -> int:
+        return subject.SoonWrapping(random.Random(0)).draw(Segment(0, 0, 0, 0, seq=seq))
+
+    assert len({first(seq) for seq in range(20)}) > 10

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any
 
 from bentpipe_reference.common.ranges import Range
@@ -31,6 +32,18 @@ QUIET_S = 0.05
 """Seconds without an arrival after which a window's worth of segments has arrived: five times what
 the slowest link of the profiles takes for one, and short enough that no retransmission timer of
 200 ms expires meanwhile on a path of 80 ms."""
+
+
+SOON_BITS, SOON_TICKS_BITS = 12.0, 13.0
+"""Binary logarithms of the most octets, and ticks of the clock, before a wrap that is soon."""
+
+
+def _soon_wrapping(numbers: Random, bits: float) -> int:
+    """A number that in every other case is at most 2^``bits`` before 2^32, or before 2^31."""
+    kind, before = numbers.randrange(8), int(2 ** numbers.uniform(0, bits))
+    if kind > 3:
+        return numbers.getrandbits(32)
+    return (MODULUS // 2 if kind == 0 else MODULUS) - before
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +107,8 @@ class Connection(BaseConnection[Tcp, Segment]):
             window_scale: shift to offer, None to leave the option out.
             window: octets to offer once established.
             syn_window: window field of the SYN, never scaled.
-            tsval: first timestamp value; a random one when omitted.
-            iss: initial sequence number; a random one when omitted.
+            tsval: first timestamp value; a random one when omitted, which often wraps soon.
+            iss: initial sequence number; the same.
             options: further options of the SYN; it is then a packet of Scapy.
             raw: octets behind its options, see :func:`~.crafting.craft`.
         """
@@ -110,9 +123,10 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.bearing = 0
         self.syn_ack: Tcp | None = None
         self._segment_known = False
-        self._iss = peer.random.getrandbits(32) if iss is None else iss % MODULUS
+        self._iss = _soon_wrapping(peer.random, SOON_BITS) if iss is None else iss % MODULUS
         self._irs = 0
-        self._ts_base = tsval if tsval is not None else peer.random.getrandbits(31)
+        drawn = _soon_wrapping(peer.random, SOON_TICKS_BITS)
+        self._ts_base = drawn if tsval is None else tsval
         self._ts_start = peer.now()
         self._ts_recent = 0
         self._shift = 0
