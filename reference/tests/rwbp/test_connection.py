@@ -165,7 +165,8 @@ def test_option_when_in_another_segment_is_ignored(script: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "mss", "smss"), [(1000, 1000, 1000), (48, 1000, 48), (5000, 800, 800), (500, None, 500)]
+    ("unit", "mss", "smss"),
+    [(1000, 1000, 1000), (48, 1000, 48), (5000, 800, 800), (500, None, 500)],
 )
 def test_segment_size_is_the_smallest_of_units_and_mss(
     script: Any, unit: int, mss: int | None, smss: int
@@ -274,7 +275,12 @@ def test_abort_is_one_reset_at_the_next_number(script: Any) -> None:
 
 @pytest.mark.parametrize(
     ("offset", "state", "answers"),
-    [(0, State.CLOSED, 0), (1, State.ESTABLISHED, 1), (1 << 20, State.ESTABLISHED, 0)],
+    [
+        (0, State.CLOSED, 0),
+        (1, State.ESTABLISHED, 1),
+        (59_999, State.ESTABLISHED, 1),
+        (60_000, State.ESTABLISHED, 0),
+    ],
 )
 def test_reset_counts_only_at_the_next_number(
     script: Any, offset: int, state: State, answers: int
@@ -321,6 +327,15 @@ def test_syn_on_an_open_connection_is_acknowledged_and_ignored(script: Any, offs
     peer.give(peer.segment(seq=seq, flags=Flags.SYN | Flags.ACK))
     assert peer.reports() == [(0, [])]
     assert peer.connection.state is State.ESTABLISHED
+
+
+def test_acknowledgment_at_the_edge_counts(script: Any) -> None:
+    """RWBP-WN-013: its sender has filled the window, and the first of it has been lost."""
+    peer = script(window=2, buffer=4000)
+    assert peer.ack(2, window=1, seq=peer.peer_number(4)) == [2]
+    assert peer.last[0].payload
+    assert peer.ack(3, window=1, seq=peer.peer_number(4) + 1) == []
+    assert peer.reports() == [(0, [])]
 
 
 def test_segments_when_random_never_stop_a_connection(script: Any) -> None:

@@ -82,9 +82,7 @@ def test_segments_when_given_together_are_acknowledged_one_by_one(script: Any) -
     peer = script(octets=0)
     for n in (3, 1):
         payload = pattern(n * 1000, 1000)
-        peer.connection.receive(
-            peer.segment(seq=peer.peer_number(n), payload=payload), peer.now
-        )
+        peer.connection.receive(peer.segment(seq=peer.peer_number(n), payload=payload), peer.now)
     peer.last = peer.connection.transmit(peer.now)
     assert peer.reports() == [(0, [(3, 4)]), (0, [(1, 2), (3, 4)])]
 
@@ -102,12 +100,20 @@ def test_data_when_nothing_is_missing_takes_the_place_of_the_acknowledgment(scri
     assert [peer.data(n) for n in (1, 2)] == [[], []]
 
 
+def test_retransmission_acknowledges_nothing(script: Any) -> None:
+    """RWBP-AK-008: a peer that has its data already heeds nothing of it."""
+    peer = script(octets=2000, window=2)
+    peer.data(0, ack=peer.number(0), sack_blocks=((peer.number(1), peer.number(2)),))
+    assert [each.seq for each in peer.last] == [peer.number(0)]
+    assert peer.receiver.unacked == 1
+    peer.wait(0.1)
+    assert peer.reports() == [(1, [])]
+
+
 def test_data_when_a_run_is_held_acknowledges_nothing(script: Any) -> None:
     """RWBP-AK-008, RWBP-WF-003."""
     peer = script(octets=0, window=10)
-    peer.connection.receive(
-        peer.segment(seq=peer.peer_number(1), payload=bytes(1000)), peer.now
-    )
+    peer.connection.receive(peer.segment(seq=peer.peer_number(1), payload=bytes(1000)), peer.now)
     peer.connection.write(bytes(10), peer.now)
     data, ack = peer.connection.transmit(peer.now)
     assert (len(data.payload), data.sack_blocks) == (10, ())

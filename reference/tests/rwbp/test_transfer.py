@@ -37,9 +37,7 @@ def transfer(
     """A stream of segments of 512 octets in IP; it has to arrive, and the connection to close."""
     config.setdefault("receive_buffer", 4 * int(RATE * RTT / 8))
     path = Path(link(forward or {}, back or {}), seed)
-    flow = path.flow(
-        segments * UNIT, Setup(RwbpConfig(mss=UNIT, send_buffer=100_000, **config))
-    )
+    flow = path.flow(segments * UNIT, Setup(RwbpConfig(mss=UNIT, send_buffer=100_000, **config)))
     flow.start()
     path.simulation.run_while(flow.is_pending, 3600.0)
     assert (flow.failure, flow.read, flow.intact) == (None, segments * UNIT, True)
@@ -54,7 +52,7 @@ def sender(flow: Flow) -> RwbpSender:
 
 
 def test_stream_on_a_clean_link_fills_it_and_is_sent_once() -> None:
-    flow, path = transfer(2000)
+    flow, _ = transfer(2000)
     assert sender(flow).counters.retransmissions == 0
     assert flow.finished is not None
     assert flow.finished < 2000 * 8 * 512 / RATE + 2 * RTT
