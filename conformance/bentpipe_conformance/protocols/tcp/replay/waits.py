@@ -51,6 +51,7 @@ class _Timer:
 
     def __init__(self, longest: Mapping[Sent | Ack, float]) -> None:
         self._longest = longest
+        self._base = INITIAL_TIMEOUT_S
         self._timeouts = 0
         self._fresh: int | None = None
         self.since: Sent | Ack | None = None
@@ -58,6 +59,7 @@ class _Timer:
 
     def restart(self, event: Sent | Ack) -> None:
         self.since, self.amid = event, None
+        self._base = self._longest.get(event, self._base)
 
     def stop(self) -> None:
         self.since = self.amid = None
@@ -73,13 +75,12 @@ class _Timer:
 
     def acknowledged(self, ack: Ack) -> None:
         """What was first sent since the last retransmission is a measurement for everyone."""
+        self._base = self._longest.get(ack, self._base)
         if self._fresh is not None and ack.ack >= self._fresh:
             self._timeouts, self._fresh = 0, None
 
     def timeout(self) -> float:
-        assert self.since is not None
-        base = self._longest.get(self.since, INITIAL_TIMEOUT_S)
-        return float(base * 2 ** min(self._timeouts, MOST_DOUBLINGS))
+        return float(self._base * 2 ** min(self._timeouts, MOST_DOUBLINGS))
 
     def wait(self, until: float, ended: Sent | None, progress: float) -> Wait:
         assert self.since is not None
