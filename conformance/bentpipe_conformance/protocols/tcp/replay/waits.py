@@ -51,13 +51,18 @@ class _Timer:
 
     def __init__(self, longest: Mapping[Sent | Ack, float]) -> None:
         self._longest = longest
+        self._base = INITIAL_TIMEOUT_S
+        self._restarted = 0.0
         self._timeouts = 0
         self._fresh: int | None = None
         self.since: Sent | Ack | None = None
         self.amid: Sent | Ack | Arrival | None = None
 
-    def restart(self, event: Sent | Ack) -> None:
+    def restart(self, event: Sent | Ack, *, sure: bool = True) -> None:
+        """It may have been restarted; ``sure`` says that it was."""
         self.since, self.amid = event, None
+        self._restarted = event.time if sure else self._restarted
+        self._base = self._longest.get(event, self._base)
 
     def stop(self) -> None:
         self.since = self.amid = None
@@ -65,7 +70,7 @@ class _Timer:
     def transmitted(self, event: Sent) -> None:
         if event.retransmission:
             # So late it has been timed, whatever has just arrived.
-            late = self.since is not None and event.time - self.since.time >= SOONEST_S
+            late = event.time - self._restarted >= SOONEST_S
             self._timeouts += event.timed or late
             self._fresh = None
         elif self._fresh is None:
@@ -73,13 +78,12 @@ class _Timer:
 
     def acknowledged(self, ack: Ack) -> None:
         """What was first sent since the last retransmission is a measurement for everyone."""
+        self._base = self._longest.get(ack, self._base)
         if self._fresh is not None and ack.ack >= self._fresh:
             self._timeouts, self._fresh = 0, None
 
     def timeout(self) -> float:
-        assert self.since is not None
-        base = self._longest.get(self.since, INITIAL_TIMEOUT_S)
-        return float(base * 2 ** min(self._timeouts, MOST_DOUBLINGS))
+        return float(self._base * 2 ** min(self._timeouts, MOST_DOUBLINGS))
 
     def wait(self, until: float, ended: Sent | None, progress: float) -> Wait:
         assert self.since is not None
@@ -129,7 +133,7 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
             if una >= top or edge < min(una + enough, top):
                 timer.stop()
             elif event.advance or not sure or timer.since is None:
-                timer.restart(event)
+                timer.restart(event, sure=event.advance > 0 and sure)
             else:
                 timer.amid = event
         elif isinstance(event, Ack | Arrival):

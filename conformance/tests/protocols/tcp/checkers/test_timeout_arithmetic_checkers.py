@@ -45,3 +45,17 @@ def test_closed_window_amid_what_is_lost() -> None:
 def test_first_timeout_beyond_three_seconds_after_repeated_syn_acks() -> None:
     story = Story(sack=False, syn_acks=(0.0, 1.0, 3.0, 7.0)).send(0, 1)
     assert story.send(0, after=8.0).verdicts("SNR-RTO-005", claims=PLAIN) == FAIL
+
+
+def test_timer_that_an_odd_acknowledgment_may_have_restarted() -> None:
+    story = Story(sack=False)
+    for number in range(4):
+        story.send(number, after=0.1).ack(number + 1, after=4 * RTT)
+    # An acknowledgment at the right edge of the window may be refused.
+    story.send(4, 5).ack(5, after=0.5, seq=100 + 60000).send(5, after=4.8)
+    assert story.verdicts("SNR-RTO-016", claims=PLAIN) <= PASS
+
+
+def test_timeout_that_meets_an_odd_acknowledgment_backs_off() -> None:
+    story = _measured().ack(12, after=0.9999, seq=100 + 60000).send(12, after=0.0002)
+    assert story.send(12, after=2.0).verdicts("SNR-RTO-016", claims=PLAIN) <= PASS
