@@ -88,7 +88,7 @@ class KernelLane(Closing):
         attachment: Attachment,
         *,
         timing_error: float = 0.0,
-        capture_frames: int = 2048,
+        capture_frames: int = 4096,
     ) -> None:
         """Lay out the link and start the implementation.
 

@@ -193,6 +193,39 @@ class AllowsForTenVariances(RttEstimator):
     K = 10
 
 
+@mutant("snr-new-data-restarts-timer", breaks="SNR-RTO-016")
+class NewDataRestartsTimer(Sender):
+    """Whatever is sent restarts the timer (RFC 6298 rule 5.1 has it run on)."""
+
+    def start_rto(self, now: float) -> None:
+        self.rto_deadline = now + self.estimator.rto
+
+
+@mutant("snr-restarts-with-old-timeout", breaks="SNR-RTO-016", hk99=True)
+class RestartsWithOldTimeout(Sender):
+    """An acknowledgment restarts the timer before it is measured."""
+
+    _before = 0.0
+
+    def on_new_ack(self, ack: Ack, now: float) -> None:
+        self._before = self.estimator.rto
+        super().on_new_ack(ack, now)
+
+    def restart_rto(self, now: float) -> None:
+        super().restart_rto(now)
+        if self.rto_deadline is not None:
+            self.rto_deadline = now + self._before
+
+
+@mutant("snr-keeps-back-off-of-syn-ack", breaks="SNR-RTO-005")
+class KeepsBackOffOfSynAck(RttEstimator):
+    """Data starts with the timeout of the SYN-ACK if that is longer than three seconds."""
+
+    def after_lost_syn(self) -> None:
+        if self.srtt is None:
+            self.rto = max(3.0, self.rto)
+
+
 @mutant("snr-no-growth-after-timeout", breaks="SNR-RTO-017", hk99=True)
 class GrowsNoMoreAfterTimeout(Sender):
     """After a timeout two segments are in the network until all is repaired."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -358,10 +359,10 @@ def _opened_nothing(flow: Flow, context: Context, at: At, why: str) -> Findings:
         for item in other.passed
         if item.frame > at.frame
     ]  # fmt: skip
-    until = next((item.frame for item in later if item.stp.type == codec.BEGIN), None)
+    until = min((item.frame for item in later if item.stp.type == codec.BEGIN), default=math.inf)
     acted = [
         item for item in later
-        if item.outgoing and item.stp.type in TAGGED and (until is None or item.frame < until)
+        if item.outgoing and item.stp.type in TAGGED and item.frame < until
     ]  # fmt: skip
     yield judged(
         context, not acted,

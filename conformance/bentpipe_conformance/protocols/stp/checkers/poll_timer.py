@@ -214,7 +214,8 @@ def _first(flow: Flow, context: Context, silence: _Silence, trips: RoundTrips) -
     first = silence.polls[0] if silence.polls else None
     until = silence.end if first is None else first.time
     error = SLACK_S + flow.timing_error
-    where = silence.polls[:1] or [poll for poll in flow.polls_sent if poll.time <= silence.end][-1:]
+    before = bisect_right(flow.polls_sent, silence.end, key=lambda poll: poll.time)
+    where = silence.polls[:1] or flow.polls_sent[max(0, before - 1) : before]
     if until - late > most * (1 + MARGIN) + error:
         yield context.violated(
             f"no POLL left in {until - late:.2f} s of silence", *where,

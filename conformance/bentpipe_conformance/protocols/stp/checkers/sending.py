@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import islice
 
@@ -173,11 +173,17 @@ def _held_back(flow: Flow, context: Context) -> Findings:
             yield from _leave_in_time(flow, context, event, least, bounds[1])
 
 
+@lru_cache(maxsize=2)
+def _octets(flow: Flow) -> Mapping[int, int]:
+    """Octets of each SD sent, by its number."""
+    return {sd.number: sd.octets for sd in flow.sds_sent}
+
+
 def _leave_in_time(
     flow: Flow, context: Context, report: ReportHeard, least: float, srtt: float
 ) -> Findings:
     size = smss(flow)
-    octets = {sd.number: sd.octets for sd in flow.sds_sent if sd.frame < report.frame}
+    octets = _octets(flow)
     flight = report.flight - sum(octets[n] for n in (*report.arrived, *report.wanted))
     count = sum(flight + (place + 1) * size <= least for place in range(len(report.wanted)))
     if count < _AT_ONCE or not report.responses:
@@ -385,7 +391,8 @@ def _use_of_credit(flow: Flow, context: Context, mine: Callable[[ReportHeard], b
             if report.vt_ms <= report.vt_s or report.n_mr < report.vt_ms:
                 yield context.holds(f"the credit that {report.name} left was used", report, sd)
         elif flow.over > due and not any(
-            not later.fault and report.time < later.time <= due for later in flow.reports_heard
+            not later.fault and report.frame < later.frame and later.time <= due
+            for later in flow.reports_heard
         ):
             yield context.violated(
                 f"the credit that {report.name} left was not used", report,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ
@@ -97,16 +97,24 @@ class RoundTrips:
     exactly: RoundTrips | None = None
     unread: float = 0.0
     rule: Rule = silence_time
+    _silences: Sequence[Bounds] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_silences", [self._ruled(item) for item in self.smoothed])
+
+    def _ruled(self, item: Smoothed) -> Bounds:
+        low, high = map(self.rule, item.srtt, item.deviation)
+        return low, high
 
     @property
     def exact(self) -> RoundTrips:
         """The measurements smoothed as STP-PL-009 says, not by just any average."""
         return self if self.exactly is None else self.exactly
 
-    def _current(self, start: float, end: float) -> Sequence[Smoothed]:
-        """What may have been current in a span of time."""
+    def _current(self, start: float, end: float) -> slice:
+        """Which measurements may have been current in a span of time."""
         first, last = bisect_right(self.times, start - self.unread), bisect_right(self.times, end)
-        return self.smoothed[max(first - 1, 0) : last]
+        return slice(max(first - 1, 0), last)
 
     def _unmeasured(self, start: float) -> bool:
         """Whether the first measurement may not have been read at ``start``."""
@@ -114,7 +122,7 @@ class RoundTrips:
 
     def bounds(self, start: float, end: float | None = None) -> Bounds | None:
         """Bounds of the smoothed round-trip time at a time or in a span; None without one."""
-        current = self._current(start, start if end is None else end)
+        current = self.smoothed[self._current(start, start if end is None else end)]
         if not current:
             return None
         return min(item.srtt[0] for item in current), max(item.srtt[1] for item in current)
@@ -147,13 +155,10 @@ class RoundTrips:
 
     def silence(self, start: float, end: float | None = None) -> Bounds:
         """Bounds of the silence time at a time or in a span, undoubled, seconds (STP-PL-007)."""
-        current = self._current(start, start if end is None else end)
+        current = self._silences[self._current(start, start if end is None else end)]
         unmeasured = [self.initial] if not current or self._unmeasured(start) else []
-        low, high = (
-            [*unmeasured, *(self.rule(item.srtt[side], item.deviation[side]) for item in current)]
-            for side in (0, 1)
-        )
-        return min(low), max(high)
+        lowest = min([*unmeasured, *(low for low, _ in current)])
+        return lowest, max([*unmeasured, *(high for _, high in current)])
 
 
 def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:

@@ -14,7 +14,8 @@ from bentpipe_conformance.protocols.tcp.cases.steps import (
     await_retransmissions,
     show_silence,
 )
-from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 SMALL_WINDOW = 35 << 7
@@ -254,9 +255,10 @@ def test_handshake_lost_then_data_lost(peer: Peer) -> None:
     """The SYN-ACK was repeated, and the first data is lost: the timeout starts at three seconds.
 
     On one connection the SYN-ACK is repeated once if its timer begins with a second, on the other
-    more often, or for the first time if the timer begins with three.
+    more often, or for the first time if the timer begins with three; on the last its back-off has
+    gone beyond that.
     """
-    for silence in (1.5, 3.5):
+    for silence in (1.5, 3.5, 7.5):
         connection = peer.begin(sack=False)
         peer.wait(peer.rtt + silence)
         connection.establish()
@@ -322,3 +324,102 @@ def test_handshake_repeated_needlessly_then_data_lost(peer: Peer) -> None:
     _exchange(connection, 0.0)
     _lose_echo(connection, 1)
     connection.abort()
+
+
+def _request(connection: Connection) -> None:
+    """Have a full-sized segment echoed, which Nagle's rule does not hold."""
+    assert connection.syn_ack is not None
+    connection.send_data(min(connection.syn_ack.mss or 536, SEGMENT))
+
+
+def _same(connection: Connection, _: int) -> None:
+    connection.ack()
+
+
+def _window_update(connection: Connection, turn: int) -> None:
+    connection.ack(window=(1 << 19) + (turn << 12))
+
+
+def _data(connection: Connection, _: int) -> None:
+    _request(connection)
+
+
+def _small_data(connection: Connection, _: int) -> None:
+    connection.send_data(1, at=0)
+
+
+def _report(connection: Connection, turn: int) -> None:
+    held = connection.delivered + SEGMENT
+    connection.ack(sack=[(held, held + 60 * (turn + 1))] if connection.sack else None)
+
+
+POSTPONING = {
+    "the same acknowledgment": _same, "a window update": _window_update,
+    "a full segment": _data, "an old octet": _small_data, "a report of held data": _report,
+}  # fmt: skip
+"""What restarts no retransmission timer, although it arrives, or has new data leave."""
+
+
+@case("SNR-RTO-016", needs=PLAIN)
+def test_loss_amid_what_restarts_no_timer(peer: Peer) -> None:
+    """The first of a few segments is lost, and other things arrive before its timer expires.
+
+    They come every quarter of a second: each of POSTPONING on a connection of its own, with SACK
+    and without, and some after the tester has closed its side.
+    """
+    for happen, sack, closed in product(POSTPONING.values(), (False, True), (False, True)):
+        if closed and happen in (_data, _small_data):
+            continue
+        connection = peer.connect("echo", sack=sack)
+        for _ in range(6):
+            _exchange(connection, 0.0)
+        for _ in range(3):
+            _request(connection)
+        if closed:
+            connection.send(flags=ACK | FIN)
+        first = connection.expect(what="the echo").start
+        for turn in range(20):
+            connection.wait(0.25)
+            happen(connection, turn)
+        connection.inbox.clear()
+        connection.take(await_again(connection, first, "a timeout", TIMEOUT_S))
+        connection.abort()
+
+
+@case("SNR-RTO-016", needs=PLAIN)
+def test_recovery_whose_repair_is_lost(peer: Peer) -> None:
+    """What recovery repeats is lost again and again while all else arrives.
+
+    Neither new data nor the reports of what arrives restart the timer. On one connection the first
+    segment of a window is lost so, on another one that a partial acknowledgment shows missing.
+    """
+    for sack, partial in product((False, True), (False, True)):
+        connection = peer.connect(sack=sack)
+        connection.grow(12)
+        lost = connection.delivered // connection.segment
+        losing = {lost: 1, lost + 4: 3} if partial else {lost: 3}
+        connection.receive(lost + 40, losing=losing, within=TIMEOUT_S)
+        connection.abort()
+
+
+@case("SNR-RTO-016", needs=PLAIN)
+def test_timeouts_then_measured_and_lost(peer: Peer) -> None:
+    """After timeouts the first measurement restarts the timer, with the timeout that it gives.
+
+    A lone segment is lost until its timeout is backed off. Of the two segments after it the first
+    is acknowledged, which is a measurement, and the second is lost.
+    """
+    for sack in (False, True):
+        connection = peer.connect("echo", sack=sack)
+        for _ in range(6):
+            _exchange(connection, 0.0)
+        _request(connection)
+        lost = connection.expect(what="the echo")
+        connection.take(await_retransmissions(connection, lost.start, 3))
+        connection.wait(0.8)
+        for _ in range(2):
+            _request(connection)
+        connection.take(connection.expect())
+        connection.discard(0)
+        connection.take(await_retransmissions(connection, connection.delivered, 1, seen=True))
+        connection.abort()

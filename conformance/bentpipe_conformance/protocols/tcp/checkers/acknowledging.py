@@ -17,11 +17,13 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
     still_receiving,
+    takes_held_fin,
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import echoes
 
@@ -123,9 +125,8 @@ def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"{what} was acknowledged when the gap was filled", reply, arrival)
             continue
         again = any(
-            a.time > arrival.time and a.start < reaches and a.end > arrival.end
-            and a.time <= arrival.time + HELD_S
-            for a in flow.arrivals
+            a.start < reaches and a.end > arrival.end and a.time <= arrival.time + HELD_S
+            for a in later(flow.arrivals, arrival.packet)
         )  # fmt: skip
         if not again and flow.horizon - arrival.time > HELD_S + flow.reaction:
             sentence = f"{what} was not acknowledged when the gap was filled"
@@ -197,6 +198,7 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
     seen, twice, fresh = RangeSet(), RangeSet(), RangeSet()
     reporting: Reply | None = None
     told: tuple[Range, ...] = ()
+    with_fin = takes_held_fin(flow) if context.permitted("keeps_blocks_with_fin", False) else None
     for event in flow.events:
         same, told = told, event.blocks if isinstance(event, Reply) else told
         if isinstance(event, Arrival):
@@ -209,8 +211,8 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
             seen.add(event.start, event.end)
         elif isinstance(event, Reply) and event.dsack is not None:
             left, right = event.dsack
-            if right <= 0:
-                continue  # the SYN came again
+            if right <= 0 or event is with_fin:
+                continue  # the SYN came again, or the block was not one of a duplicate
             if left >= right or not twice.covers(left, right):
                 sentence = f"the D-SACK block {left}-{right} reports what came once"
                 expected = "a block of data that arrived twice"

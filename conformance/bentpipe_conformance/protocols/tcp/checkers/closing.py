@@ -26,6 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     latest_before,
     leaving_after,
 )
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT, is_own_reset
 
@@ -392,7 +393,7 @@ def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
     first = sent[0]
     round_trips = context.permitted("patience_rtts", 12.0) * minimum_rtt(flow)
     acked = context.prepared.lifetime.own_fin_acked
-    until = flow.horizon if acked is None else acked.time
+    until = flow.horizon if acked is None else min(flow.horizon, acked.time)
     heeded = (a.time for a in flow.acks if a.may_heed and a.ack >= first.end)
     until = min(until, next(heeded, until))
     longest = max(round_trips, _longest_timeout(flow, until))
@@ -402,7 +403,7 @@ def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
         yield context.holds(f"the FIN was repeated after {waited:.2f} s", sent[1], first)
     else:
         # What lies below it may have had to be repeated first, and progress restarts the timer.
-        below = [s for s in flow.sent if s.time > first.time]
+        below = list(later(flow.sent, first.packet))
         progress = [a.time for a in flow.acks if a.advance and first.time < a.time < until]
         waited = max(after - before for before, after in pairwise([first.time, *progress, until]))
         if waited > patience and not below:

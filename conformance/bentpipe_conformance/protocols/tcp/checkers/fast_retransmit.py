@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -12,7 +13,6 @@ from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
-    ROUND_TRIP_SHARE,
     Moment,
     acts_at_once,
     answer_window,
@@ -22,9 +22,10 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
 from bentpipe_conformance.protocols.tcp.replay.order import (
     count_before,
     count_through,
+    later,
     latest_first,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import ROUND_TRIP_SHARE, Episode
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 REORDERING_WINDOW_SHARE = 0.2
@@ -138,7 +139,8 @@ def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
     """
     ack = m.ack
     due = ack.time + (flow.reaction if acts_at_once(context.ics) else answer_window(m.rtt))
-    return any(later.ack > ack.ack and ack.time < later.time <= due for later in flow.acks)
+    meanwhile = takewhile(lambda item: item.time <= due, later(flow.acks, ack.packet))
+    return any(item.ack > ack.ack for item in meanwhile)
 
 
 def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
@@ -194,7 +196,7 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
             continue
         # Without RACK a recovery ends at its RecoveryPoint, whatever it has sent beyond that.
-        if ack.ack < (m.shadow if context.ics.get("rack", True) else m.recover):
+        if ack.ack < (m.shadow if context.ics.get("rack", True) else m.reach):
             continue
         # Only the first starts recovery; others that the same acknowledgment causes belong to it.
         early = [

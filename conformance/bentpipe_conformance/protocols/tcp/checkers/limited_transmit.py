@@ -26,7 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
 )
 
 
-def _early_duplicates(context: Context) -> Iterator[Moment]:
+def early_duplicates(context: Context) -> Iterator[Moment]:
     """First and second duplicates in a row outside recovery."""
     for m in context.prepared.moments:
         if m.episode is None and m.ack.duplicate and m.ack.duplicates <= 2 and m.pure:
@@ -64,7 +64,7 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
     fresh = [sent for sent in flow.sent if sent.new]
     most = most_outstanding(flow)
     new: list[Sent] = []
-    for m in _early_duplicates(context):
+    for m in early_duplicates(context):
         ack = m.ack
         if ack.duplicates == 1:
             new = []
@@ -117,7 +117,7 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Findings
     segments = int(context.permitted("segments", 2))
     held_back = _held_back(flow, context) if context.permitted("deferral", False) else 0
     sent_before = 0
-    for m in _early_duplicates(context):
+    for m in early_duplicates(context):
         ack = m.ack
         if ack.duplicates == 1:
             sent_before = 0
@@ -155,7 +155,7 @@ def _held_back(flow: Flow, context: Context) -> int:
 def limited_transmit_respects_the_window(flow: Flow, context: Context) -> Findings:
     """Limited transmit keeps to the receiver's window (RFC 3042 section 2)."""
     # Exercised by the first two duplicates while the receiver's window is full.
-    for m in _early_duplicates(context):
+    for m in early_duplicates(context):
         if m.ack.flight and m.window_edge - m.ack.max < largest_segment(flow):
             what = f"duplicate {m.ack.duplicates}"
             yield from within_window(flow, context, m, what)
@@ -183,7 +183,7 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Fin
     # Exercised by the first two duplicates that report nothing although SACK was negotiated.
     if not flow.handshake.sack or not acts_at_once(context.ics):
         return
-    for m in _early_duplicates(context):
+    for m in early_duplicates(context):
         room = m.window_edge - m.ack.max >= largest_segment(flow)
         if m.ack.sacked or not room or not _window_limited_before(m, flow, context):
             continue

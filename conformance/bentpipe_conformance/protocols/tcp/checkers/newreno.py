@@ -13,7 +13,6 @@ from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rf
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
-    ROUND_TRIP_SHARE,
     Moment,
     acts_at_once,
     answer_window,
@@ -23,6 +22,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     PROMPT_S,
+    ROUND_TRIP_SHARE,
     Cause,
     Episode,
     may_be_undone,
@@ -61,6 +61,8 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Findings
         ack = m.ack
         if not ack.advance or _repeated_before(ack, episode):
             continue
+        if may_be_undone(episode.first, ack):
+            continue  # nothing was lost, as far as the sender can know
         if context.permitted("every_partial") or follows_rfc_5681(context):
             yield from _answer_at_once(flow, context, m)
         elif _earned(m, episode):
@@ -270,7 +272,7 @@ def duplicates_exactly_at_recover(flow: Flow, context: Context) -> Findings:
         if m.episode is not None or not m.third or not m.pure or m.last_advance is None:
             continue
         episode = ended.get(m.last_advance)
-        if episode is None or ack.ack != episode.recover or ack.ack < m.recover:
+        if episode is None or ack.ack != episode.recover or ack.ack < m.reach:
             continue
         if not enters and _heuristic_permits(m, flow, context):
             continue

@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
@@ -65,7 +66,9 @@ def _retransmission(context: Context, ack: Ack) -> Sent | None:
             continue
         by_timer = repeat.timer or (rack and repeat.delivered_later)
         apart = sent.since_arrival > AT_ONCE_S or repeat.age >= LEAST_TIMEOUT_S
-        if not (by_timer and apart):
+        # An acknowledgment may also be the occasion at which that timer's time is found to be over.
+        overdue = rack and repeat.delivered_later and repeat.age >= context.prepared.scoreboard.rtt
+        if not (by_timer and apart) and not overdue:
             return sent
     return None
 
@@ -83,11 +86,11 @@ def _stalled(flow: Flow, context: Context, ack: Ack) -> bool:
     patience = SILENCE_S + 12 * context.prepared.scoreboard.rtt
     if ack.max <= max(ack.una, ack.ack) or flow.horizon - ack.time < patience:
         return False
-    if any(later.advance and later.time > ack.time for later in flow.acks):
+    if any(item.advance for item in later(flow.acks, ack.packet)):
         return False
     if any(other.may_heed and other.ack > ack.una for other in flow.acks):
         return False  # perhaps nothing is outstanding
-    return not any(sent.time > ack.time for sent in flow.sent)
+    return next(later(flow.sent, ack.packet), None) is None
 
 
 def harmless(

@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rf
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import INITIAL_TIMEOUT_S, RoundTrips
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
@@ -65,7 +66,8 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
             continue
         if _started_earlier(expiry, context):
             continue
-        if not acts_at_once(context.ics) and _after_loss_signals(flow, sent, expiry.rtt):
+        repairs = _is_under_repair(sent, context) or _after_loss_signals(flow, sent, expiry.rtt)
+        if not acts_at_once(context.ics) and repairs:
             # A paced sender's repairs leave later than what asked for them, as if timed.
             continue
         took = expiry.since_transmission
@@ -82,6 +84,13 @@ def _started_earlier(expiry: Expiry, context: Context) -> bool:
     fast = (episode for episode in context.prepared.episodes if episode.fast)
     partial = ([ack for ack in e.acks if ack.advance and ack is not e.end] for e in fast)
     return any(expiry.progress in acks[1:] for acks in partial)
+
+
+def _is_under_repair(sent: Sent, context: Context) -> bool:
+    """Whether a segment belongs to what a recovery that began before it repairs."""
+    number = sent.packet.number
+    begun = (e for e in context.prepared.episodes if e.first.packet.number < number)
+    return any(sent.una < episode.recover for episode in begun)
 
 
 def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
@@ -159,7 +168,7 @@ def syn_ack_is_repeated_with_back_off(flow: Flow, context: Context) -> Findings:
     syn_acks = timed_syn_acks(flow)
     if len(syn_acks) == 1:
         first = syn_acks[0]
-        answers = (p.time for p in flow.packets if not p.outgoing and p.time > first.time)
+        answers = (item.time for item in later(flow.arriving, first.packet))
         silent = next(answers, flow.horizon) - first.time
         if silent > 4 * INITIAL_TIMEOUT_S:
             sentence = f"the SYN-ACK was not repeated in {silent:.1f} s"
@@ -180,7 +189,15 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Findin
         if expiry.samples or not expiry.certain or expiry.progress is not None:
             return
         what = "the first data after a lost SYN-ACK timed out after"
-        yield _at_least(context, expiry.since_progress, minimum, what, expiry.sent)
+        waited, late = expiry.since_progress, context.permitted("tick_s")
+        most = context.permitted("ratio") * minimum + late
+        if follows_rfc_5681(context) and waited > most + context.timing_error:
+            expected = f"three seconds, however often the SYN-ACK was sent, {most:.2f} s at most"
+            yield too_coarse(context, waited, expiry.sent) or context.violated(
+                f"{what} {waited:.3f} s", expiry.sent, expected=expected, actual=f"{waited:.3f} s"
+            )
+            return
+        yield _at_least(context, waited, minimum, what, expiry.sent)
 
 
 @checker("SNR-RTO-006")
@@ -356,7 +373,9 @@ def persistence(flow: Flow, context: Context) -> Findings:
     reset = Segment(flow.resets[0])
     last = next((item for item in reversed(expiries) if item.sent.time <= reset.time), None)
     if last is None or any(
-        last.sent.time < event.time <= reset.time for event in (*flow.acks, *flow.arrivals)
+        event.time <= reset.time
+        for events in (flow.acks, flow.arrivals)
+        for event in later(events, last.sent.packet)
     ):
         return
     waited = reset.time - last.sent.time + min(last.since_progress, last.since_arrival)

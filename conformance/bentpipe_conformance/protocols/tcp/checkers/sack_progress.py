@@ -10,6 +10,7 @@ from bentpipe_conformance.protocols.tcp.checkers.sack_retransmission import nego
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import is_evidence
+from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -59,7 +60,7 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
             continue
         # First retransmissions of a segment; tails are left out.
         again = (s for s in episode.retransmissions if s.transmission == 2 and s is not first)
-        others = [sent for sent in again if sent.time < repaired.time]
+        others = [sent for sent in again if sent.packet.number < repaired.packet.number]
         if others:
             yield context.holds(
                 f"{1 + len(others)} holes were repaired within a round trip", first, others[-1]
@@ -156,7 +157,8 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Findings:
             arrived = min(arrived, sum(ack.duplicate for ack in acks) * flow.segment)
         if arrived < episode.flight / 2 + context.permitted("margin_segments") * segment:
             continue
-        before = max((s.outstanding for s in flow.sent if s.time < episode.first.time), default=0)
+        sent_before = earlier(flow.sent, episode.first.packet)
+        before = max((sent.outstanding for sent in sent_before), default=0)
         # A window that moved back may have left no room.
         edge = min((ack.window_edge for ack in acks), default=episode.first.window_edge)
         room = edge >= episode.recover + 2 * segment
@@ -192,7 +194,7 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
     episode = next(waiting, None)
     for report in board.reports:
         ack = report.ack
-        while episode is not None and episode.first.time < ack.time:
+        while episode is not None and episode.first.packet.number < ack.packet.number:
             recover = max(recover, episode.recover)
             episode = next(waiting, None)
         if not ack.newly_sacked or ack.advance or ack.una < recover or not ack.acceptable:
@@ -209,7 +211,9 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
         answer = next((sent for sent in soon if sent.start <= ack.una < sent.end), None)
         if answer is not None:
             yield context.holds(f"{report.above} octets held started recovery", answer, ack)
-        elif last > end and not any(a.advance and ack.time < a.time <= end for a in flow.acks):
+        elif last > end and not any(
+            item.advance and item.time <= end for item in later(flow.acks, ack.packet)
+        ):
             sentence = f"{report.above} octets held above offset {ack.una} started no recovery"
             expected = f"a retransmission of offset {ack.una} within {allowed:.3f} s"
             yield context.violated(sentence, ack, expected=expected, actual="none")

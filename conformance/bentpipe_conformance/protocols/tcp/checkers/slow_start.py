@@ -17,12 +17,13 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import (
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, timer_within
+from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
-    acts_at_once,
-    timer_within,
+    SOONEST_TIMEOUT_RTTS,
+    Episode,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import SOONEST_TIMEOUT_RTTS, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.timeouts import timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -34,6 +35,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     may_have_been_full,
     more_waited,
     short_of_data,
+    was_held_down,
 )
 
 
@@ -46,8 +48,9 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
 MOST_ROUNDS = 100
 """Round trips that are counted; half as much again in each is beyond any window long before."""
 
-UNMEASURED_PROBE_S = 1.0
-"""When a tail loss probe leaves before any measurement (RFC 8985 section 7.2)."""
+UNMEASURED_PROBE_S = 0.95
+"""When a tail loss probe leaves before any measurement (RFC 8985 section 7.2): after a second, by a
+clock that may tick coarsely."""
 
 LEAST_TIMEOUT_S = 0.2
 """The shortest retransmission timeout in use."""
@@ -128,7 +131,7 @@ def _repeated_handshakes(flow: Flow) -> int:
     if not sent:
         return 0
     first = sent[0]
-    answers = (i.tcp for i in flow.arriving if i.time > first.time and i.tcp.flags & ACK)
+    answers = (i.tcp for i in later(flow.arriving, first.packet) if i.tcp.flags & ACK)
     answer = next(answers, None)
     if answer and answer.tsecr is not None and answer.tsecr == first.tcp.tsval:
         return 0
@@ -368,7 +371,7 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
             continue
         if episode.first.window_edge - episode.first.max < 2 * segment:
             continue  # the receiver's window held the flight down, which does not show ssthresh
-        before = [s.outstanding for s in flow.sent if s.time < episode.first.time]
+        before = [s.outstanding for s in earlier(flow.sent, episode.first.packet)]
         rounds = read_rounds(flow, episode, acts_at_once(context.ics))
         shown = rounds[0].peak
         if rounds[0].largest is not None and context.permitted("counts_segments", False):
@@ -408,8 +411,10 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
             continue
         flight = aftermath.expiry.flight
         if context.permitted("halves_window", False):
-            earlier = (s.outstanding for s in flow.sent if s.time < before.time)
-            flight = max(earlier, default=flight)
+            flights = (sent.outstanding for sent in earlier(flow.sent, before.packet))
+            # In slow start the window grows to twice of what holds it down.
+            times = 2 if was_held_down(flow, before) else 1
+            flight = times * max(flights, default=flight)
         threshold = max(share * flight, 2 * segment)
         crossed: float | None = None
         exercised = False

@@ -13,6 +13,8 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     timer_expiries,
     too_coarse,
 )
+from bentpipe_conformance.protocols.tcp.checkers.retransmission_timer import PERSISTENCE_S
+from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rfc_5681
 from bentpipe_conformance.protocols.tcp.replay.estimates import Estimate
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
@@ -20,7 +22,7 @@ from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 
 def _first_timeouts(context: Context) -> Iterator[tuple[Expiry, Estimate]]:
     """First timeouts of the only segment outstanding, with what they should be."""
-    estimates = context.prepared.estimates
+    estimates = context.prepared.estimates.alone
     copies = {sent.start: sent for sent in estimates if not sent.retransmission}
     for expiry in timer_expiries(context):
         original = copies.get(expiry.sent.start)
@@ -54,7 +56,9 @@ def timeout_is_no_shorter_than_computed(_flow: Flow, context: Context) -> Findin
 @checker("SNR-RTO-016")
 def timeout_follows_the_measurements(_flow: Flow, context: Context) -> Findings:
     """The timeout is what the measurements give, also after back-off (RFC 6298 section 5)."""
-    # Exercised by the first timeout of a lone segment after a measurement since the last timeout.
+    # Exercised by the first timeout of a lone segment after a measurement since the last timeout;
+    # of whoever follows RFC 5681 by any timeout after something that must not postpone it.
+    yield from _postponed(context)
     ratio, late = context.permitted("ratio"), context.permitted("tick_s")
     for expiry, estimate in _first_timeouts(context):
         if not estimate.samples:
@@ -69,3 +73,23 @@ def timeout_follows_the_measurements(_flow: Flow, context: Context) -> Findings:
             expected=f"at most {most:.3f} s by the round trips measured",
             actual=f"{waited:.3f} s",
         )
+
+
+def _postponed(context: Context) -> Findings:
+    """Whether what restarts no timer postponed a timeout."""
+    if not follows_rfc_5681(context):
+        return
+    ratio, late = context.permitted("ratio"), context.permitted("tick_s")
+    for wait in context.prepared.waits:
+        most = ratio * wait.timeout + late
+        if wait.lasted > most + context.timing_error and wait.unanswered < PERSISTENCE_S:
+            where = [item for item in (wait.ended, wait.since) if item is not None]
+            yield too_coarse(context, wait.lasted, *where) or context.violated(
+                f"nothing was retransmitted for {wait.lasted:.3f} s, while data was outstanding",
+                *where,
+                expected=f"a timeout within {most:.3f} s of what may restart the timer",
+                actual=f"{wait.lasted:.3f} s",
+            )
+        elif wait.ended is not None and wait.ended.timed and wait.amid is not None:
+            sentence = f"the timer expired after {wait.lasted:.3f} s, whatever arrived or left"
+            yield context.holds(sentence, wait.ended, wait.amid)

@@ -15,12 +15,14 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     too_coarse,
     until_violated,
 )
+from bentpipe_conformance.protocols.tcp.checkers.limited_transmit import early_duplicates
 from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     data_waited,
@@ -35,7 +37,9 @@ CROSSING_S = 0.002
 @checker("SNR-WIN-001")
 def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
     """New data keeps to the offered window (RFC 9293 section 3.8.6)."""
-    # Exercised by a sender that comes within a segment of the edge.
+    # Exercised by a sender that comes within a segment of the edge. What the first duplicates send
+    # is judged as limited transmit.
+    limited = {sent for m in early_duplicates(context) for sent in m.new_data}
     reached: Sent | None = None
     window = flow.handshake.offer.window if flow.handshake.offer is not None else 0
     for event in flow.events:
@@ -46,7 +50,7 @@ def nothing_beyond_the_offered_window(flow: Flow, context: Context) -> Findings:
         room = event.window_edge - event.end
         timed = event.timed and window < flow.segment
         probe = timed or (event.payload <= 1 and not (event.fin and window > 0))
-        if room < 0 and not probe:
+        if room < 0 and not (probe or event in limited):
             yield context.violated(
                 f"new data up to offset {event.end} was sent",
                 event,
@@ -194,13 +198,18 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
     # Exercised by three probes of one closure.
     ratio, cap = context.permitted("ratio", 1.3), context.permitted("cap_s", BACK_OFF_CAP_S)
     for closure in context.prepared.closures:
+        resumed = closure.resumed is not None and not closure.resumed.timed
+        if closure.waited_from is None and not resumed:
+            continue  # perhaps keep-alives (RFC 9293 section 3.8.4): nothing shows that data waited
         probes = closure.probes
         intervals = [b.time - a.time for a, b in pairwise(probes)]
+        waits = [_wait(closure, *pair) for pair in pairwise(probes)]
         yield from until_violated(
             too_coarse(context, before, probe)
             or judged(
                 context,
-                after >= min(ratio * before, 0.95 * cap) - context.timing_error,
+                after >= min(ratio * before, 0.95 * cap) - context.timing_error
+                or waits[at + 1] >= ratio * waits[at],
                 f"intervals between probes: {before:.2f} s, then {after:.2f} s",
                 probe,
                 expected="exponentially increasing intervals",
@@ -210,6 +219,12 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
             for probe in probes[at + 2 : at + 3]
             if not _restarted(closure, probes[at], probes[at + 1])
         )
+
+
+def _wait(closure: Closure, first: Reply, second: Reply) -> float:
+    """Seconds from the last arrival between two probes, which may restart the timer, if any."""
+    between = [time for time in closure.arrivals if first.time <= time <= second.time]
+    return second.time - max(between, default=first.time)
 
 
 def _restarted(closure: Closure, first: Reply, second: Reply) -> bool:
@@ -318,10 +333,11 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
             expected = "a connection that continues"
             yield context.violated(sentence, reset, ack, expected=expected, actual="a RST")
             return
-        later = next((a for a in flow.acks if a.time > ack.time and a.window_edge > a.max), None)
-        if later is None:
+        wider = (item for item in later(flow.acks, ack.packet) if item.window_edge > item.max)
+        reopened = next(wider, None)
+        if reopened is None:
             continue
-        resumed = next((s for s in flow.sent if s.time >= later.time and s.new), None)
+        resumed = next((sent for sent in later(flow.sent, reopened.packet) if sent.new), None)
         if resumed is not None:
             yield context.holds("new data followed when the window opened again", resumed, ack)
             return

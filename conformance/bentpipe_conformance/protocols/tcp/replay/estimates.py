@@ -16,7 +16,10 @@ from bentpipe_reference.common.rtt import RttEstimator
 from bentpipe_conformance.protocols.tcp.codec import SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.round_trips import answer_of_handshake
+from bentpipe_conformance.protocols.tcp.replay.round_trips import (
+    INITIAL_TIMEOUT_S,
+    answer_of_handshake,
+)
 
 STEADY = 0.9
 """A sample is no shorter than this share of the smoothed round trip while the path does not speed
@@ -40,6 +43,20 @@ class Estimate:
     least: float
     most: float
     samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What timeouts should be.
+
+    Attributes:
+        alone: of each segment that leaves while nothing is outstanding, and of its repetitions.
+        longest: the largest timeout after a segment or an acknowledgment of new data, no less than
+            a second, and than the initial one while there may be no sample.
+    """
+
+    alone: dict[Sent, Estimate]
+    longest: dict[Sent | Ack, float]
 
 
 class _Variant:
@@ -91,10 +108,15 @@ class _Variants:
 
 
 class _Largest:
-    """The largest that SRTT and RTTVAR can be, whichever of the permitted samples were taken."""
+    """The largest that SRTT and RTTVAR can be, whichever of the permitted samples were taken.
+
+    Attributes:
+        measured: there has been a sample that everyone takes.
+    """
 
     def __init__(self) -> None:
         self._seen = self._sure = False
+        self.measured = False
         self._low = self._high = self._variation = 0.0
 
     def sample(self, least: float, most: float, *, sure: bool) -> None:
@@ -123,9 +145,14 @@ class _Largest:
         most = self._high + max(COARSEST_S, RttEstimator.K * self._variation)
         return most if self._seen else 0.0
 
+    @property
+    def timeout(self) -> float:
+        """The largest timeout within its lower bounds (RFC 6298 rules 2.1, 2.4 and 5.7)."""
+        return max(self.value, 1.0 if self.measured else INITIAL_TIMEOUT_S)
 
-def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
-    """The timeout for each segment that leaves while nothing is outstanding, and its repetitions.
+
+def read_estimates(flow: Flow) -> Estimates:
+    """The timeouts of one flow.
 
     Once more than one segment has been outstanding there is no lower bound any more.
     """
@@ -144,14 +171,18 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
                 variants.sample(first, handshake=True, again=True)
                 largest.sample(first, first, sure=False)
     found: dict[Sent, Estimate] = {}
+    longest: dict[Sent | Ack, float] = {}
     sent_at: dict[int, float] = {}  # by the end of new data, in its order
     probes: dict[int, float] = {}  # of a window, which need not be measured
     stamped: dict[int, float] = {}
     samples = 0
+    fresh: int | None = None
     alone = True
     for event in flow.events:
         if isinstance(event, Sent):
+            longest[event] = largest.timeout
             again = event.retransmission
+            fresh = None if again else fresh or event.end
             probing = event.timed and event.payload == 1 and not (event.flight or again)
             alone = alone and (again or not event.flight) and not probing
             samples = 0 if again else samples
@@ -192,4 +223,7 @@ def read_estimates(flow: Flow) -> dict[Sent, Estimate]:
             if candidates:
                 sure = started is not None and len(ages) == 1 and not sent_at
                 largest.sample(min(candidates), max(candidates), sure=sure)
-    return found
+            # Everyone measures the first segment since the last retransmission, once a round trip.
+            largest.measured = largest.measured or (fresh is not None and event.ack >= fresh)
+            longest[event] = largest.timeout
+    return Estimates(found, longest)

@@ -22,6 +22,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     PROMPT_S,
+    ROUND_TRIP_SHARE,
     SOONEST_TIMEOUT_RTTS,
     Episode,
 )
@@ -34,9 +35,6 @@ SLUGGISH_S = 0.1
 EXACT_S = 0.001
 """Timing error up to which a bed counts as exact: then a late reaction is the IUT's own."""
 
-ROUND_TRIP_SHARE = 0.95
-"""Share of the smallest round trip that certainly has not passed when less has."""
-
 
 @dataclass(slots=True, eq=False)
 class Moment:
@@ -48,6 +46,8 @@ class Moment:
         episode: the recovery episode that was running, None outside recovery.
         fast_recover: highest recover recorded by a fast retransmit so far; -1 when none was.
         recover: the same, timeouts included.
+        reach: the highest that may have been recorded: what seems to continue an episode may have
+            begun another.
         progress: when the retransmission timer was certainly last restarted: by the last
             acknowledgment of new data, or by data sent while nothing was outstanding. Of the
             partial acknowledgments of an episode only the first counts (RFC 6582 section 3.2).
@@ -72,6 +72,7 @@ class Moment:
     episode: Episode | None
     fast_recover: int
     recover: int
+    reach: int
     progress: float
     last_advance: Ack | None
     repeats: int
@@ -86,12 +87,12 @@ class Moment:
     @property
     def open(self) -> bool:
         """Whether the sender was outside recovery and above every earlier recover."""
-        above = self.ack.ack > self.recover and self.ack.ack >= self.shadow
+        above = self.ack.ack > self.reach and self.ack.ack >= self.shadow
         return self.episode is None and above
 
     def opened(self, *, plain: bool) -> bool:
         """The same; ``plain`` says that no recovery goes on that retransmits nothing."""
-        over = self.episode is None and self.ack.ack > max(self.recover, self.resent - 1)
+        over = self.episode is None and self.ack.ack > max(self.reach, self.resent - 1)
         return over if plain else self.open
 
     @property
@@ -202,6 +203,8 @@ def timer_within(episode: Episode) -> float:
     """When a timer may first have expired after an episode's beginning; infinity when none can."""
     repeated: set[int] = set()
     for sent in episode.retransmissions:
+        if sent.time >= episode.timer:
+            return sent.time
         if sent.start in repeated or (sent.timed and sent is not episode.first):
             return sent.time
         repeated.add(sent.start)
@@ -213,8 +216,9 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     rtt = minimum_rtt(flow)
     running = {ack: episode for episode in episodes for ack in episode.acks}
     triggered = {episode.first: episode for episode in episodes}
+    restarts = {sent for episode in episodes for sent in episode.restarts}
     disturbances = {episode: disturbed_at(episode) for episode in episodes}
-    fast_recover = recover = -1
+    fast_recover = recover = reach = -1
     progress = 0.0
     last_advance: Ack | None = None
     repeats = informative = 0
@@ -238,6 +242,8 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 recover = max(recover, episode.recover)
                 if episode.fast:
                     fast_recover = max(fast_recover, episode.recover)
+            if episode is not None or event in restarts:
+                reach = max(reach, event.max)
         elif isinstance(event, Ack):
             advances = event.acceptable and event.advance > 0
             if event.acceptable and not advances and event.flight:
@@ -248,7 +254,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 window_edge = max(window_edge, event.window_edge)
             episode = running.get(event)
             yield Moment(
-                event, rtt, episode, fast_recover, recover, progress, last_advance,
+                event, rtt, episode, fast_recover, recover, reach, progress, last_advance,
                 repeats, reordered, pure, informative, window_edge, shadow,
                 episode is not None and event.time > disturbances[episode], resent,
             )  # fmt: skip

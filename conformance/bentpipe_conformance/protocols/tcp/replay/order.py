@@ -32,5 +32,15 @@ def latest_first(events: Sequence[_E], count: int) -> Iterator[_E]:
     return (events[at] for at in range(count - 1, -1, -1))
 
 
+def earlier(events: Sequence[_E], packet: Packet) -> Iterator[_E]:
+    """The events before a packet's, in order; what the bed gives the same time is told apart."""
+    return (events[at] for at in range(count_before(events, packet.number)))
+
+
+def later(events: Sequence[_E], packet: Packet) -> Iterator[_E]:
+    """The events after a packet's, in order; what the bed gives the same time is told apart."""
+    return (events[at] for at in range(count_through(events, packet.number), len(events)))
+
+
 def _number(event: _OfPacket) -> int:
     return event.packet.number

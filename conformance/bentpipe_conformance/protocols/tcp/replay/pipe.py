@@ -15,8 +15,8 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE, disturbed_at
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.moments import disturbed_at
+from bentpipe_conformance.protocols.tcp.replay.recovery import ROUND_TRIP_SHARE, Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import always_sends, largest_segment
@@ -218,10 +218,13 @@ def reneges(ack: Ack) -> bool:
 
 
 def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, ...]:
-    """The recoveries with SACK of a flow, in order, that acknowledgments certainly started."""
-    if not flow.handshake.sack:
-        return ()
+    """The recoveries with SACK of a flow, in order, that acknowledgments certainly started.
+
+    None where no segment shows SMSS, on which it depends what counts as lost.
+    """
     smss = largest_segment(flow)
+    if not flow.handshake.sack or smss > flow.segment:
+        return ()
     begun = {
         episode.first: episode
         for episode in episodes

@@ -7,8 +7,8 @@ from functools import cache, cached_property, partial
 from bentpipe_conformance.protocols.tcp.replay.aftermath import Aftermath, read_aftermaths
 from bentpipe_conformance.protocols.tcp.replay.bounds import Bound, read_bounds
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure, read_closures
-from bentpipe_conformance.protocols.tcp.replay.estimates import Estimate, read_estimates
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.estimates import Estimates, read_estimates
+from bentpipe_conformance.protocols.tcp.replay.events import Ack
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import Lifetime, read_lifetime
 from bentpipe_conformance.protocols.tcp.replay.moments import Moment, read_moments
@@ -16,6 +16,7 @@ from bentpipe_conformance.protocols.tcp.replay.pipe import Recovery, read_recove
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, read_episodes
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Scoreboard, read_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.timeouts import read_expiries
+from bentpipe_conformance.protocols.tcp.replay.waits import Wait, read_waits
 
 
 class Prepared:
@@ -72,9 +73,14 @@ class Prepared:
         return read_closures(self._flow)
 
     @cached_property
-    def estimates(self) -> dict[Sent, Estimate]:
+    def estimates(self) -> Estimates:
         """The timeouts that RFC 6298 computes."""
         return read_estimates(self._flow)
+
+    @cached_property
+    def waits(self) -> tuple[Wait, ...]:
+        """How long its retransmission timer ran."""
+        return read_waits(self._flow, self.estimates.longest)
 
     @cached_property
     def scoreboard(self) -> Scoreboard:

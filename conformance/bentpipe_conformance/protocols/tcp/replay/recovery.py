@@ -6,6 +6,7 @@ retransmission, and ends when everything outstanding at that moment is acknowled
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -22,6 +23,10 @@ satellite link delivers an acknowledgment every 9 ms."""
 SOONEST_TIMEOUT_RTTS = 1.3
 """Round trips below which the timers of common stacks do not expire, so that the unlikely is not
 even possible there."""
+
+
+ROUND_TRIP_SHARE = 0.95
+"""Share of the smallest round trip that certainly has not passed when less has."""
 
 
 class Cause(StrEnum):
@@ -48,6 +53,9 @@ class Episode:
         interrupted: the timeout that cut it short.
         nested: it started while an earlier episode was not over.
         late: it started so long after the last progress that a timeout may have met an arrival.
+        restarts: further retransmissions of the earliest data that no progress lets out: with each
+            another episode may have begun, so that recover moves.
+        timer: when the retransmission timer may first have expired, having met an arrival.
     """
 
     cause: Cause
@@ -58,6 +66,8 @@ class Episode:
     acks: list[Ack] = field(default_factory=list)
     end: Ack | None = None
     interrupted: Episode | None = None
+    restarts: list[Sent] = field(default_factory=list)
+    timer: float = math.inf
 
     @property
     def trigger(self) -> Ack | None:
@@ -121,10 +131,14 @@ def read_episodes(flow: Flow) -> list[Episode]:
     rtt = minimum_rtt(flow)
     episodes: list[Episode] = []
     current: Episode | None = None
-    progress = news = 0.0
+    progress = restarted = news = 0.0
+    partially = False
     for event in flow.events:
         if isinstance(event, Ack):
             if event.advance:
+                # Of the partial acknowledgments only the first may count (RFC 6582 section 3.2).
+                restarted = restarted if partially else event.time
+                partially = current is not None and current.fast
                 progress = event.time
             if event.advance or event.newly_sacked:
                 news = event.time
@@ -133,10 +147,15 @@ def read_episodes(flow: Flow) -> list[Episode]:
                 if event.acceptable and event.ack >= current.recover:
                     current.end = event
                     current = None
+                    restarted, partially = event.time, False
         elif isinstance(event, Sent):
             if not event.flight:
-                progress = event.time
+                progress = restarted = event.time
             if event.retransmission:
+                if current is not None and _begins_anew(event):
+                    current.restarts.append(event)
+                    if event.time - restarted >= ROUND_TRIP_SHARE * rtt:
+                        current.timer = min(current.timer, event.time)
                 cause = _cause(event, rtt, event.time - progress, news)
                 if cause is Cause.ACK and event.probed:
                     cause = None
@@ -147,7 +166,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
                     if current is not None:
                         current.interrupted = episode
                     episodes.append(episode)
-                    current = episode
+                    current, partially = episode, False
             if current is not None:
                 current.sent.append(event)
     return episodes
@@ -166,6 +185,16 @@ def _may_have_met_an_arrival(sent: Sent) -> bool:
     if sent.cause is None or sent.start != sent.una or sent.since_arrival <= PROMPT_S:
         return False
     return not reports_something(sent.cause)
+
+
+def _begins_anew(sent: Sent) -> bool:
+    """Whether it repeats the earliest data, not as the first that acknowledged data lets out.
+
+    That would be the answer to a partial acknowledgment (RFC 6582 section 3.2 step 3).
+    """
+    if sent.start != sent.una:
+        return False
+    return sent.cause is None or not sent.cause.advance or sent.cause.responses[0] is not sent
 
 
 def _cause(sent: Sent, rtt: float, waited: float, news: float) -> Cause | None:

@@ -17,9 +17,9 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import ROUND_TRIP_SHARE
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    ROUND_TRIP_SHARE,
     SOONEST_TIMEOUT_RTTS,
     Cause,
     Episode,

@@ -106,6 +106,16 @@ def test_data_of_a_caller_that_was_refused_is_acted_on() -> None:
     assert later(story).verdicts("STP-CC-035") == BOTH
 
 
+def test_copy_of_a_refused_begin_that_comes_once_a_later_one_has_opened() -> None:
+    asking = {"csn": NEW_CSN, "cookie": None}
+    story = StpStory().tester(BEGIN, **asking)
+    story.iut(BGREJ, reason=6, peer_csn=NEW_CSN, after=0.01)
+    story.tester(BEGIN, after=0.6).iut(BGAK, 0, after=0.01).iut(STAT, 0, after=0.3)
+    story.tester(BEGIN, **asking, after=0.6)
+    story.iut(BGREJ, reason=6, peer_csn=NEW_CSN, after=0.01)
+    assert story.verdicts("STP-CC-035") == PASS
+
+
 def two_cookies(flags: int) -> StpStory:
     """Of two cookies the later one opens a connection; then the earlier one comes."""
     story = StpStory().asked(COOKIES[0]).asked(COOKIES[2], port=39998)

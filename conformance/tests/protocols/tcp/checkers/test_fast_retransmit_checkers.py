@@ -161,3 +161,23 @@ def test_bare_repetitions_with_sack() -> None:
     story = duplicates(window_limited_flight(sack=True), 2)
     assert story.verdicts("SNR-FR-008") == PASS
     assert story.send(2).verdicts("SNR-FR-008") == FAIL
+
+
+@pytest.mark.parametrize(("again", "expected"), [((), PASS | FAIL), ((3,), PASS)])
+def test_third_duplicate_at_what_a_timeout_may_have_recorded(
+    again: tuple[int, ...], expected: set[Verdict]
+) -> None:
+    story = duplicates(window_limited_flight(), 2).send(2).ack(3, after=RTT).send(3, 16)
+    story.at += 0.014
+    story.send(*again).ack(17, after=RTT).send(*range(17, 23))
+    assert duplicates(story, 17).ack(17, after=0.5).verdicts("SNR-FR-002", "hk99") == expected
+
+
+@pytest.mark.parametrize(("again", "expected"), [((), FAIL), ((5,), NOTHING)])
+def test_recovery_that_begins_while_a_timeout_is_repaired_goes_on_beyond_it(
+    again: tuple[int, ...], expected: set[Verdict]
+) -> None:
+    story = Story().send(*range(10)).send(0, after=2.0).ack(5, after=RTT).send(5, 10)
+    story.ack(5, (6, 7), after=0.01).ack(5, (6, 8), after=0.01).ack(5, (6, 9), after=0.01)
+    story.send(*again).send(11, 12).ack(10, after=RTT).ack(10, (11, 12), after=0.01).send(10)
+    assert story.verdicts("SNR-FR-003", "hk99") == expected

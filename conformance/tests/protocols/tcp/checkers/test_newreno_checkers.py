@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.story import (
     FAIL,
@@ -136,3 +137,13 @@ def test_going_back_after_a_timeout_soon_after_an_arrival_without_news() -> None
     story.ack(1, (2, 3), (4, 5), data=b"x", after=1.2).send(1, after=0.05)
     story.ack(2, (4, 5), after=RTT).send(2, 3)
     assert Verdict.FAIL not in story.verdicts("SNR-REC-007", "hk99")
+
+
+@pytest.mark.parametrize(("wait", "expected"), [(0.01, FAIL), (1.5, NOTHING)])
+def test_timeout_that_meets_a_duplicate_during_a_recovery(
+    wait: float, expected: set[Verdict]
+) -> None:
+    story = window_limited_flight(sack=True).ack(2, (3, 4), after=0.01)
+    story.ack(2, (3, 5), after=0.01).ack(2, (3, 6), after=0.01).send(2)
+    story.ack(6, (7, 9), after=RTT).send(16).ack(6, (7, 10), after=wait).send(6)
+    assert story.ack(16, after=0.01).send(16).verdicts("SNR-REC-012") == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -184,3 +185,13 @@ def test_reset_of_a_user_is_no_giving_up(whose: dict[str, Any]) -> None:
 def test_reset_by_the_tester_is_no_giving_up() -> None:
     story = flight().send(1, after=2).reset(after=1, outgoing=False).reset(after=RTT)
     assert story.verdicts("SNR-RTO-014") == NOTHING
+
+
+def test_syn_ack_whose_connection_is_called_again_in_the_same_instant() -> None:
+    story = Story()
+    syn, syn_ack, answer = story.packets
+    same = replace(syn, time=syn_ack.time)
+    story.packets[1:] = [syn_ack, same, syn_ack, replace(answer, time=30.0)]
+    assert story.verdicts("SNR-RTO-004") == NOTHING
+    story.packets[1:] = [syn_ack, replace(answer, time=30.0)]
+    assert story.verdicts("SNR-RTO-004") == FAIL

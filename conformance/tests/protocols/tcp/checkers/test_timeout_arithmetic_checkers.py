@@ -1,0 +1,47 @@
+"""The checkers of how long the retransmission timeout is, on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story
+
+PLAIN = {**CLAIMS, "byte_counting": "no"}
+
+
+def _measured() -> Story:
+    """Round trips measured until the timeout has settled, then a flight, its first part lost."""
+    story = Story(sack=False)
+    for number in range(12):
+        story.send(number, after=0.1).ack(number + 1, after=RTT)
+    return story.send(12, 13, 14)
+
+
+@pytest.mark.parametrize(("waited", "expected"), [(0.3, PASS), (2.6, FAIL)])
+def test_late_timeout_amid_new_data(waited: float, expected: set[Verdict]) -> None:
+    story = _measured().send(15, after=0.8).send(12, after=waited)
+    assert story.verdicts("SNR-RTO-016", claims=PLAIN) == expected
+    assert story.verdicts("SNR-RTO-016") == NOTHING
+
+
+def test_no_timeout_amid_acknowledgments_of_nothing_new() -> None:
+    story = _measured()
+    for turn in range(20):
+        story.ack(12, after=0.3, window=50_000 + turn)
+    assert story.verdicts("SNR-RTO-016", claims=PLAIN) == FAIL
+
+
+def test_late_timeout_after_a_retransmission() -> None:
+    story = _measured().ack(12, after=RTT).ack(12, after=0.01).ack(12, after=0.01)
+    story.send(12).ack(12, after=0.8).send(12, after=0.4)
+    assert story.verdicts("SNR-RTO-016", claims=PLAIN) == PASS
+
+
+def test_closed_window_amid_what_is_lost() -> None:
+    story = _measured().ack(12, after=0.1, window=0).ack(12, after=9.0, window=0)
+    assert story.verdicts("SNR-RTO-016", claims=PLAIN) == NOTHING
+
+
+def test_first_timeout_beyond_three_seconds_after_repeated_syn_acks() -> None:
+    story = Story(sack=False, syn_acks=(0.0, 1.0, 3.0, 7.0)).send(0, 1)
+    assert story.send(0, after=8.0).verdicts("SNR-RTO-005", claims=PLAIN) == FAIL
