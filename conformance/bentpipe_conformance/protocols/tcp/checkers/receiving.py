@@ -1,4 +1,4 @@
-"""Checkers for acknowledging received data (SNR-RCV-001 to 006 and 013 to 018)."""
+"""Checkers for acknowledging received data (SNR-RCV-001 to 006, 013 to 018, 028, 029, 032)."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.stream import read_stream
 from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT
+
+_SURE_BLOCKS = 3
+"""As many fit into every acknowledgment (RFC 2018 section 4, with timestamps)."""
 
 _LONGEST_WINDOWS = 2
 """A receive window that was never offered cannot exceed the widest offered one by this factor."""
@@ -241,6 +244,27 @@ def scale_unit(flow: Flow) -> int:
     """Octets of one unit of the IUT's window field."""
     answer = flow.handshake.answer
     return 1 << (answer.window_scale or 0 if answer and flow.handshake.window_scale else 0)
+
+
+@checker("SNR-RCV-032")
+def crossing_segment_is_taken(flow: Flow, context: Context) -> Findings:
+    """What lies in the window of a segment that crosses its edge is taken (RFC 9293 3.10.7.4)."""
+    # Exercised by data that begins in the window offered and ends beyond it.
+    for arrival in still_receiving(flow):
+        start, reach = arrival.start, min(arrival.start + arrival.payload, arrival.window_edge)
+        if not arrival.acceptable or arrival.end <= arrival.window_edge or reach <= start:
+            continue
+        if arrival.out_of_order and (not flow.handshake.sack or len(arrival.held) >= _SURE_BLOCKS):
+            continue
+        answer = answer_within(flow, arrival, LONGEST_DELAY_S, _covering(start, reach))
+        yield from _timely(context, answer, f"data up to the window's edge at {reach}")
+
+
+def _covering(start: int, reach: int) -> Callable[[Reply], bool]:
+    """Whether an acknowledgment reaches an offset, or a block reports everything between two."""
+    return lambda reply: (
+        reply.ack >= reach or any(left <= start and reach <= right for left, right in reply.blocks)
+    )
 
 
 @checker("SNR-RCV-017")
