@@ -86,8 +86,10 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
                 last = reply
             continue
         if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:
-            # What it covers needs no other answer; what lies above may still have one of its own.
-            owed = [end for end in owed if end > reply.ack]
+            # What it covers needs no other answer; what lies above may still have one of its own,
+            # and what is refused as well, if the user had just read.
+            offers = last is not None and reply.ack == last.ack
+            owed = [end for end in owed if end > reply.ack or (offers and end < 0)]
         elif not owed and last.payload and reply.blocks != last.blocks:
             last = reply  # there was no room for its SACK blocks beside the data
         elif not owed:

@@ -78,7 +78,11 @@ def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
             continue
         answer = answer_at_once(flow, arrival, acknowledging(arrival.end))
         reaches = max((b for a, b in arrival.held if a <= arrival.end), default=arrival.end)
-        if answer.reply is not None and (answer.reply.ack >= reaches or answer.reply.blocks):
+        if answer.reply is None:
+            continue
+        # Who reports nothing above has not kept it.
+        told = reaches > arrival.end or not flow.handshake.sack
+        if answer.reply.blocks or (told and answer.reply.ack >= reaches):
             yield from _timely(context, answer, "data that fills a gap")
 
 
