@@ -63,3 +63,13 @@ def test_closed_window_amid_what_is_lost() -> None:
 def test_first_timeout_beyond_three_seconds_after_repeated_syn_acks() -> None:
     story = Story(sack=False, syn_acks=(0.0, 1.0, 3.0, 7.0)).send(0, 1)
     assert story.send(0, after=8.0).verdicts("SNR-RTO-005", claims=PLAIN) == FAIL
+
+
+def test_acknowledgment_of_more_than_what_left_again_is_no_measurement() -> None:
+    def backed_off(*again: int) -> Story:
+        story = _measured_alone().send(12, after=1.2).send(12, after=2.4).send(12, after=4.8)
+        story.ack(13, after=RTT).send(13, 14, after=0.01).send(*again, after=0.5)
+        return story.ack(15, after=RTT).send(15).send(15, after=8.8)
+
+    assert backed_off().verdicts("SNR-RTO-016") >= FAIL
+    assert not FAIL & backed_off(13).verdicts("SNR-RTO-016")
