@@ -355,3 +355,31 @@ def test_window_closed_over_what_is_lost(peer: Peer) -> None:
         connection.ack(window=CLOSING_WINDOW)
         _take_all(connection, connection.next_offset)
         connection.abort()
+
+
+@case("SNR-RTO-011")
+def test_window_reopened_and_the_last_segment_lost(peer: Peer) -> None:
+    """A closed window opens with less than a segment left to send, which is then lost.
+
+    Its timer runs although the persist timer did. On one connection probes come first, on another
+    the window opens before any, on the last it had an octet of room.
+    """
+    for probes, room in ((2, 0), (0, 0), (1, 1)):
+        connection = peer.connect("echo", window_scale=None, window=1000, syn_window=1000)
+        connection.send(pattern(0, 1300), flags=ACK | PSH)
+        while connection.delivered < 1000:
+            connection.hold(connection.expect(what="the echo"))
+            connection.ack(window=1000 - connection.delivered + room)
+        for _ in range(probes):
+            if (probe := connection.next(PATIENCE_S)) is not None:
+                connection.hold(probe)
+            connection.ack(window=0)
+        connection.inbox.clear()
+        connection.ack(window=CLOSING_WINDOW)
+        lost = connection.expect(what="the rest")
+        if connection.next(TIMEOUT_S) is None:
+            raise show_silence(connection, "nothing was retransmitted after the window had opened")
+        connection.reception.take(lost.start, lost.end)
+        connection.ack()
+        _take_all(connection, 1300)
+        connection.abort()
