@@ -218,10 +218,13 @@ def reneges(ack: Ack) -> bool:
 
 
 def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, ...]:
-    """The recoveries with SACK of a flow, in order, that acknowledgments certainly started."""
-    if not flow.handshake.sack:
-        return ()
+    """The recoveries with SACK of a flow, in order, that acknowledgments certainly started.
+
+    None where no segment shows SMSS, on which it depends what counts as lost.
+    """
     smss = largest_segment(flow)
+    if not flow.handshake.sack or smss > flow.segment:
+        return ()
     begun = {
         episode.first: episode
         for episode in episodes
@@ -263,7 +266,9 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
                 found.append(tracker.recovery)
                 last = event.cause
             elif tracker is not None and (
-                event in others or tracker.may_be_timed(event, rtt, progress)
+                event in others
+                or event.time >= tracker.recovery.episode.timer
+                or tracker.may_be_timed(event, rtt, progress)
             ):
                 tracker = None
             if tracker is not None:

@@ -52,26 +52,31 @@ class _Timer:
     def __init__(self, longest: Mapping[Sent | Ack, float]) -> None:
         self._longest = longest
         self._base = INITIAL_TIMEOUT_S
-        self._restarted = 0.0
         self._timeouts = 0
         self._fresh: int | None = None
         self.since: Sent | Ack | None = None
         self.amid: Sent | Ack | Arrival | None = None
+        self._surely = 0.0
+        self._base = INITIAL_TIMEOUT_S
 
     def restart(self, event: Sent | Ack, *, sure: bool = True) -> None:
-        """It may have been restarted; ``sure`` says that it was."""
+        """Restart it; unless ``sure``, it may run on all the same."""
         self.since, self.amid = event, None
-        self._restarted = event.time if sure else self._restarted
+        # What acknowledges nothing measures nothing.
         self._base = self._longest.get(event, self._base)
+        self._surely = event.time if sure else self._surely
 
     def stop(self) -> None:
         self.since = self.amid = None
 
     def transmitted(self, event: Sent) -> None:
+        """Note a segment, which may have left because of a timeout."""
         if event.retransmission:
-            # So late it has been timed, whatever has just arrived.
-            late = event.time - self._restarted >= SOONEST_S
-            self._timeouts += event.timed or late
+            # So late it may have been timed, whatever has just arrived.
+            late = self.since is not None and event.time - self._surely >= SOONEST_S
+            if event.timed or late:
+                self._timeouts += 1
+                self._surely = event.time
             self._fresh = None
         elif self._fresh is None:
             self._fresh = event.end
@@ -118,7 +123,7 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
                 if timer.since is not None:
                     found.append(timer.wait(event.time, event, progress))
                 timer.transmitted(event)
-                timer.restart(event)
+                timer.restart(event, sure=False)
                 continue
             else:
                 timer.amid = event

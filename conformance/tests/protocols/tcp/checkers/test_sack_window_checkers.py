@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.tcp.story import FAIL, PASS, RTT, Story, flight
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, Story, flight
 
 
-def _repeated_within_a_round_trip(delay: float) -> Story:
-    """A recovery late after the last progress, and a copy of its beginning 0.3 s later."""
+def _late_recovery(repeated: float | None) -> Story:
+    """A recovery late after the last progress; 0.3 s later a report, and its beginning again."""
     story = Story().send(*range(14)).ack(4, after=RTT)
     for top, after in ((6, 0.9), (7, 0.01), (8, 0.01)):
         story.ack(4, (5, top), after=after)
-    story.send(4).ack(4, (3, 4), (5, 8), after=0.3).send(4, after=delay)
+    story.send(4).ack(4, (3, 4), (5, 8), after=0.3)
+    if repeated is not None:
+        story.send(4, after=repeated)
     return story.ack(4, (5, 13), after=0.1).ack(14, after=RTT)
 
 
-def test_timeout_soon_after_an_arrival_ends_what_a_recovery_may_send() -> None:
-    assert not FAIL & _repeated_within_a_round_trip(0.008).verdicts("SNR-SAK-018")
+@pytest.mark.parametrize("repeated", [0.0, 0.008])
+def test_timeout_that_meets_an_arrival_ends_what_a_recovery_may_send(repeated: float) -> None:
+    assert not FAIL & _late_recovery(repeated).verdicts("SNR-SAK-018")
 
 
 def test_recovery_that_does_not_fill_the_window_fails() -> None:
-    assert _repeated_within_a_round_trip(0.0).verdicts("SNR-SAK-018") >= FAIL
+    assert _late_recovery(None).verdicts("SNR-SAK-018") >= FAIL
 
 
 def test_timeout_soon_after_a_late_report_begins_no_recovery() -> None:
@@ -46,3 +51,25 @@ def test_second_timeout_that_meets_data_of_the_peer_begins_no_recovery() -> None
     assert interrupted_recovery().send(1).verdicts("SNR-SAK-020") == FAIL
     story = interrupted_recovery().ack(1, (2, 8), after=4.0 - RTT - 0.002, data=b"x")
     assert story.send(1).verdicts("SNR-SAK-020") == PASS
+
+
+def test_second_timeout_that_meets_a_further_report_begins_no_recovery() -> None:
+    story = interrupted_recovery().ack(1, (2, 9), after=4.0 - RTT - 0.002).send(9, 1)
+    assert story.verdicts("SNR-SAK-020") == PASS
+
+
+@pytest.mark.parametrize(("service", "expected"), [(19, FAIL), (4321, NOTHING)])
+def test_pipe_of_a_user_that_writes_less_than_a_segment(
+    service: int, expected: set[Verdict]
+) -> None:
+    """What counts as lost depends on SMSS, which small segments do not show."""
+    story = Story(service=service)
+    for start in range(0, 6000, 300):
+        story.send_octets(start, 300, push=True)
+    story.ack(0.6, after=RTT)
+    for top in (1.2, 1.5, 1.8):
+        story.ack(0.6, (0.9, top), after=0.01)
+    story.send_octets(600, 300).ack(0.6, (0.9, 1.8), (2.1, 2.7), after=0.01)
+    story.send_octets(1800, 300).ack(0.6, (0.9, 1.8), (2.1, 2.7), (3.0, 3.9), after=0.01)
+    story.send_octets(2700, 300).send_octets(5700, 300)
+    assert story.verdicts("SNR-SAK-017") == expected

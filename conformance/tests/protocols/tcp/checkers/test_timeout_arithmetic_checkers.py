@@ -37,6 +37,24 @@ def test_late_timeout_after_a_retransmission() -> None:
     assert story.verdicts("SNR-RTO-016", claims=PLAIN) == PASS
 
 
+def _measured_alone(rtt: float = RTT) -> Story:
+    """Round trips of single segments; the peer's data, then one more segment."""
+    story = Story(sack=False)
+    for number in range(12):
+        story.send(number, after=0.1).ack(number + 1, after=rtt)
+    return story.ack(12, data=b"x").ack(12, after=0.1).send(12)
+
+
+def test_timeout_that_meets_a_segment_to_be_dropped_is_backed_off_from() -> None:
+    story = _measured_alone().ack(12, after=1.2, seq=100, data=b"x").send(12)
+    assert not FAIL & story.send(12, after=2.4).verdicts("SNR-RTO-016", claims=PLAIN)
+
+
+def test_timeout_after_a_segment_to_be_dropped_follows_what_was_measured_before() -> None:
+    story = _measured_alone(6.0).ack(12, after=0.5, seq=100, data=b"x")
+    assert not FAIL & story.send(12, after=6.0).verdicts("SNR-RTO-016", claims=PLAIN)
+
+
 def test_closed_window_amid_what_is_lost() -> None:
     story = _measured().ack(12, after=0.1, window=0).ack(12, after=9.0, window=0)
     assert story.verdicts("SNR-RTO-016", claims=PLAIN) == NOTHING
