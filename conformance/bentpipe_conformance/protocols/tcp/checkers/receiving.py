@@ -335,10 +335,10 @@ def echo_is_exact(flow: Flow, context: Context) -> Findings:
 def data_beyond_the_fin_is_ignored(flow: Flow, context: Context) -> Findings:
     """Data behind a FIN that was received is ignored (RFC 9293 section 3.10.7.4)."""
     # Exercised by data behind an acknowledged FIN, once an acknowledgment follows.
-    ends = {item.end for item in flow.arrivals if item.fin}
-    if len(ends) != 1:
+    fin = context.prepared.lifetime.fin
+    if fin is None:
         return
-    (end,) = ends
+    end = fin.end
     taken, beyond = False, None
     for event in flow.events:
         if isinstance(event, Reply):
