@@ -66,7 +66,8 @@ def mutant(
             setup = setup.configured(**settings)
             if isinstance(mutated, type):
                 return setup.with_part(mutated)
-            return replace(setup, parts=replace(setup.parts, **{part: mutated}))
+            change: dict[str, Any] = {part: mutated}
+            return replace(setup, parts=replace(setup.parts, **change))
 
         MUTANTS.append(Mutant(identifier, breaks, title, configure, PROFILE, setting))
         return mutated
