@@ -16,7 +16,9 @@ ROLES = ("sack_sender", "sack_receiver")
 """Items that say how a negotiated option is used."""
 
 
-class _Interview:
+class Interview:
+    """How TCP is asked the questions of the probe."""
+
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
 
@@ -56,4 +58,4 @@ def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     )  # fmt: skip
 
 
-DRIVER = Driver(peer=_peer, interview=_Interview, roles=ROLES)
+DRIVER = Driver(peer=_peer, interview=Interview, roles=ROLES)

@@ -50,7 +50,6 @@ class PipeOfEpisode(Base):
         )
 
 
-
 class CountsOnly(Base):
     def loss_detected(self) -> bool:
         if not self.sack_ok:
@@ -68,7 +67,6 @@ class LostAtTwo(Base):
 class BareOnly(Base):
     def is_duplicate_ack(self, ack: Any, newly_held: int) -> bool:
         return super().is_duplicate_ack(ack, newly_held) and ack.bare
-
 
 
 class LimitedBeyondWindow(Base):
@@ -97,7 +95,6 @@ class DuplicateEndsBackOff(Base):
         if self.consecutive_timeouts and ack.number == self.snd_una and timer.srtt is not None:
             timer.rto = timer.bounded(timer.srtt + max(timer.granularity, timer.K * timer.rttvar))
         super().on_ack(ack, now)
-
 
 
 class KarnNotFast(Base):
@@ -159,7 +156,6 @@ class NoOverride(Base):
             super().check_probe(now)
 
 
-
 # -- the receiving half -----------------------------------------------------------------------
 
 
@@ -214,8 +210,6 @@ class ForgetsEarlyFin(Receiver):
             self.fin_seq = None
 
 
-
-
 class EchoesOld(Connection):
     def _receive_unacceptable(self, segment: Any, seq: int, receiver: Any, now: float) -> None:
         if segment.timestamps is not None:
@@ -264,7 +258,6 @@ class SackBesideAnything(Handshake):
         return super().sack_room(0)
 
 
-
 # -- unexpected segments ----------------------------------------------------------------------
 
 
@@ -274,7 +267,6 @@ class ResetNotWhileDelaying(Connection):
             receiver.ack_now = True
             return
         super()._receive_synchronized(segment, receiver, now)
-
 
 
 class AnswersOldSyn(Connection):
@@ -295,7 +287,6 @@ class OneAbove(Connection):
         if self.state is not State.SYN_RECEIVED and number == sender.snd_max + 1 and more:
             sender.snd_max = number
         return super()._take_ack(segment, seq, now)
-
 
 
 class AckOfNothing(Connection):
