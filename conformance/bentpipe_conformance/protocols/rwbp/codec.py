@@ -131,10 +131,8 @@ def dissect(packet: bytes) -> Rwbp:
     if tcp.offset_ok:
         octets = packet[start + 20 : start + (packet[start + 12] >> 4) * 4]
     options, walkable = _walk(octets)
-    return Rwbp(
-        *(getattr(tcp, name) for name in _INHERITED), options, walkable,
-        packet[start + 12] & 15, packet[1] & 3,
-    )  # fmt: skip
+    inherited: Any = [getattr(tcp, name) for name in _INHERITED]
+    return Rwbp(*inherited, options, walkable, packet[start + 12] & 15, packet[1] & 3)
 
 
 def _walk(octets: bytes) -> tuple[tuple[tuple[int, bytes], ...], bool]:

@@ -21,7 +21,7 @@ class _Interview(probe.Interview):
             raise NotReached("its SYN-ACK does not agree to RWBP")
         return connection
 
-    def observed(self, connection: Connection) -> dict[str, Any]:
+    def observed(self, _: Any) -> dict[str, Any]:
         return {}
 
 

@@ -50,8 +50,8 @@ def _event(event: Sent | Ack | Arrival | Reply) -> tuple[str, tuple[str, ...]]:
             return f"data {span(event.start, event.end)}", (event.why.value,) * again
         case Arrival():
             text = f"data {span(event.start, event.end)}" if event.end > event.start else ""
-            notes = () if event.acceptable else ("not acceptable",)
-            return text, (*notes, *(() if event.orderly or not text else ("not orderly",)))
+            odd = {"not acceptable": not event.acceptable, "not orderly": not event.orderly}
+            return text, tuple(note for note, there in odd.items() if there and text)
         case Ack():
             notes = tuple(f"lost: {span(item.start, item.end)}" for item in event.taken)
             return _ack(event.ack, event.tcp.window, (*event.blocks, *event.untrue)), notes

@@ -23,15 +23,18 @@ class Interview:
         self._peer = peer
 
     def open(self, service: str | int) -> Connection:
+        """Open a connection to a service by name or port."""
         return self._peer.connect(service, timestamps=isinstance(service, str))
 
     def observed(self, connection: Connection) -> dict[str, Any]:
+        """Items of the conformance statement as the handshake shows them."""
         return {
             item: carries(connection.syn_ack, attribute)
             for item, (attribute, _) in HANDSHAKE_ITEMS.items()
         }
 
     def echo(self, connection: Connection) -> bytes:
+        """Send :data:`ECHO_TEXT`; return what comes back."""
         connection.send(ECHO_TEXT)
         returned = bytearray()
         while connection.delivered < len(ECHO_TEXT):
@@ -42,10 +45,12 @@ class Interview:
         return bytes(returned)
 
     def generate(self, connection: Connection) -> str:
+        """Receive generated data."""
         connection.receive(3)
         return ""
 
     def take(self, connection: Connection) -> None:
+        """Send :data:`ECHO_TEXT` and wait until it is acknowledged."""
         connection.send(ECHO_TEXT)
         what = "an acknowledgment of the data"
         connection.expect(lambda segment: segment.ack >= len(ECHO_TEXT), what=what)

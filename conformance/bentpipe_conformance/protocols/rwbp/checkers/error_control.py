@@ -120,7 +120,7 @@ def timer_runs(flow: Flow, context: Context) -> Findings:
         if late > STALLED_S or not expiry.copies:
             yield context.violated(
                 f"{expiry.outgoing.span} was outstanding, and nothing was sent again",
-                *(expiry.copies[:1] or [expiry.started]), expiry.started,
+                *expiry.copies[:1], expiry.started,
                 expected=f"a retransmission after {expiry.most:.2f} s at most",
                 actual=f"none for {expiry.lasted:.2f} s",
             )  # fmt: skip

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import cast
 
 from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
@@ -42,6 +43,7 @@ class Flow:
 
     Attributes:
         tcp: TCP's replay of it, for what is the same: it reads all window fields as octets.
+        packets: every packet of the connection at the IUT's side.
         opening: the SYNs.
         timing_error: seconds by which recorded times may be wrong.
         agreed: whether RWBP is agreed; without it there are no events.
@@ -54,6 +56,7 @@ class Flow:
     """
 
     tcp: tcp_flow.Flow
+    packets: list[Packet]
     opening: Opening = field(default_factory=Opening)
     agreed: bool = False
     events: list[Event] = field(default_factory=list)
@@ -68,11 +71,6 @@ class Flow:
     established: float | None = None
     sender: Sender = field(default_factory=lambda: Sender(0, 0.0))
     receiver: Receiver = field(default_factory=lambda: Receiver(0, 0.0))
-
-    @property
-    def packets(self) -> list[Packet]:
-        """Every packet of the connection at the IUT's side."""
-        return self.tcp.source
 
     @property
     def iut(self) -> tuple[str, int]:
@@ -129,12 +127,11 @@ class _Replay:
 
     def packet(self, packet: Packet, tcp: Rwbp) -> None:
         flow, segment = self.flow, Segment(packet)
-        if tcp.malformed or not tcp.checksum_ok:
-            if not packet.outgoing:
-                flow.damaged.append(segment)
-                return
+        if not packet.outgoing and (tcp.malformed or not tcp.checksum_ok):
+            flow.damaged.append(segment)
+            return
         (flow.leaving if packet.outgoing else flow.arriving).append(segment)
-        if tcp.flags & SYN and not self._opened(segment, tcp):
+        if tcp.flags & SYN and not self._opened(segment):
             return
         if tcp.flags & RST and (packet.outgoing or self._resets(tcp)):
             flow.resets.append(segment)
@@ -151,7 +148,7 @@ class _Replay:
     def _resets(self, tcp: Rwbp) -> bool:
         return not self.flow.agreed or self.flow.receiver.offset(tcp.seq) == self.flow.receiver.nxt
 
-    def _opened(self, segment: Segment, tcp: Rwbp) -> bool:
+    def _opened(self, segment: Segment) -> bool:
         """Take a SYN; whether it is a segment of an open connection instead."""
         flow, opening = self.flow, self.flow.opening
         if flow.established is not None and not segment.packet.outgoing:
@@ -255,7 +252,7 @@ class _Replay:
 
 def read_flows(trace: Trace) -> list[Flow]:
     """Every connection of a trace, replayed at the ``iut`` capture point."""
-    flows = [Flow(tcp) for tcp in tcp_flow.read_flows(trace)]  # type: ignore[arg-type]
+    flows = [Flow(tcp, cast(list[Packet], tcp.source)) for tcp in tcp_flow.read_flows(trace)]
     for flow in flows:
         replay = _Replay(flow)
         for packet in flow.packets:

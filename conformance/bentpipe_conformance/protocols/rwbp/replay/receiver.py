@@ -187,7 +187,7 @@ class Receiver:
     def leaving(self, packet: Packet, tcp: Rwbp, start: int, snd_nxt: int) -> Reply:
         """A segment with ACK flag, without SYN and RST, left the IUT."""
         ack, pure = self.offset(tcp.ack), not tcp.length
-        self._follow(packet.time, ack)
+        self._forget(packet.time)
         _, nxt, runs, last = self._seen(packet.time, ack)
         listed, rotation = listed_blocks(runs, last, self._rotation)
         blocks = tuple((self.offset(a), self.offset(b)) for a, b in tcp.sack)
@@ -208,7 +208,7 @@ class Receiver:
                 self._rotation = rotation
         return reply
 
-    def _follow(self, now: float, ack: int) -> None:
+    def _forget(self, now: float) -> None:
         """Forget the states that are too old to be seen in a segment that leaves now."""
         while len(self._states) > 1 and self._states[0][0] < now - self._slack:
             self._states.popleft()
@@ -227,7 +227,6 @@ class Receiver:
             owed.arrival.answer = reply
             if not reply.pure or owed.call is Call.COUNT:
                 self._owed.clear()
-        elif self._timer is not None and reply.delay is not None:
-            if reply.delay >= DELAY_S - self._slack - 1e-6:
-                reply.calls, reply.arrival = Call.TIMER, self._timer
+        elif reply.delay is not None and reply.delay >= DELAY_S - self._slack - 1e-6:
+            reply.calls, reply.arrival = Call.TIMER, self._timer
         self._unacked, self._timer = 0, None
