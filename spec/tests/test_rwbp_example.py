@@ -170,3 +170,51 @@ def test_segment_4_is_lost_three_times_and_no_timer_expires() -> None:
     of_4 = [line for line in lines if "segment 4 " in line]
     assert [line.endswith("lost") for line in of_4] == [True, True, True, False]
     assert exchange.tx == 14 + len(LOST)
+
+
+# -- the small examples of the text ------------------------------------------------------------
+
+
+def folded() -> str:
+    return " ".join(specification("rwbp").split())
+
+
+def test_the_edge_of_section_6_1_stands_while_a_part_of_a_unit_is_unread() -> None:
+    unit, room, edge = 1000, 4000, 0
+    told = []
+    for rcv_nxt, rcv_user in ((1, 1), (101, 1), (101, 101)):
+        field = min(65535, 2**30 // unit, (rcv_user + room - rcv_nxt) // unit)
+        edge = max(edge, rcv_nxt + field * unit)
+        told.append((field, edge))
+    assert told == [(4, 4001), (3, 4001), (4, 4101)]
+    example = folded().partition("Example: UNIT 1,000")[2].partition("RWBP-WN-001")[0]
+    for number in ("the edge is 4,001", "W = floor(3,900 / 1,000) = 3", "3,101", "is 4,101"):
+        assert number in example
+
+
+def listed(runs: list[int], last: int, rotation: int) -> tuple[list[int], int]:
+    """Section 7.2, with runs named by their first numbers, and the new RCV.ROT."""
+    blocks = [last]
+    blocks.append(max(run for run in runs if run not in blocks))
+    others = [run for run in runs if run not in blocks]
+    start = next((at for at, run in enumerate(others) if run > rotation), 0)
+    turned = (others[start:] + others[:start])[: 4 - len(blocks)]
+    return blocks + turned, turned[-1]
+
+
+def test_the_blocks_of_section_7_2_come_round() -> None:
+    runs = [20, 30, 40, 50, 60, 70]
+    first, rotation = listed(runs, 40, 30)
+    second, _ = listed(runs, 40, rotation)
+    assert (first, rotation, second) == ([40, 70, 50, 60], 60, [40, 70, 20, 30])
+    example = folded().partition("Example: the runs begin at")[2]
+    assert "those of 40, 70, 50 and 60, and RCV.ROT becomes 60" in example
+    assert "the next ones are 40, 70, 20 and 30." in example
+
+
+def test_the_first_call_of_appendix_a_names_its_edges() -> None:
+    room, unit = 292_000, 1460
+    assert room // unit == 200 and room % unit == 0
+    assert room - 65535 >= room / 2
+    assert "window 200 (292,000 octets)" in folded()
+    assert room >> 3 == 36500 and "window 36500 (with Window Scale 3)" in folded()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise, zip_longest
@@ -193,19 +194,18 @@ def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
     """
     established = flow.established
     assert established is not None
-    arrivals = [at.time for at in flow.heard]
     end, size = min(flow.over, flow.passed[-1].time), smss(flow)
     for sd, following in zip_longest(flow.sds_sent, flow.sds_sent[1:]):
         if sd.time < established or sd.stp.flags & FIN or flow.service != CHARGEN or flow.iut_calls:
             continue
-        if _arrives_around(arrivals, sd, flow.timing_error):
+        arrives = _arrives_after(flow, sd)
+        if arrives <= sd.time + FOLLOWS_S + flow.timing_error:
             continue  # what it permits may have been read, or not
         if sd.new and sd.number + 1 >= sd.vt_ms and not set(sd.queue) - {sd.number}:
             yield sd
             continue
         # No arrival before the next SD could have left shows that the window was the cause.
-        later = bisect_right(arrivals, sd.time)
-        moved = arrivals[later] if later < len(arrivals) else end
+        moved = min(arrives, end)
         bounds = trips.bounds(sd.time)
         # Without a measurement nothing is paced.
         spread = 0.0 if bounds is None else bounds[1]
@@ -215,12 +215,10 @@ def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
             yield sd
 
 
-def _arrives_around(arrivals: list[float], sd: SdSent, error: float) -> bool:
-    first = bisect_left(arrivals, sd.time - FOLLOWS_S - error)
-    # What let the SD leave has been read.
-    return any(
-        sd.time < time <= sd.time + FOLLOWS_S + error for time in arrivals[first : first + 8]
-    )
+def _arrives_after(flow: Flow, sd: SdSent) -> float:
+    """When something arrives after an SD, perhaps in the same instant; infinity if nothing does."""
+    following = bisect_right(flow.heard, sd.frame, key=lambda at: at.frame)
+    return flow.heard[following].time if following < len(flow.heard) else math.inf
 
 
 @checker("STP-PL-004")
@@ -265,7 +263,7 @@ def _polls(
         yield context.holds(f"{what} is an SDP", sd)
         return
     within = wait + FOLLOWS_S + flow.timing_error
-    if any(sd.time < at.time <= sd.time + within for at in flow.heard):
+    if _arrives_after(flow, sd) <= sd.time + within:
         return  # it may bring data, credit, or the end
     following = polls.behind(sd)
     after = next((item for item in flow.sds_sent if item.frame > sd.frame), None)

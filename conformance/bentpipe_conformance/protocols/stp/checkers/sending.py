@@ -391,7 +391,8 @@ def _use_of_credit(flow: Flow, context: Context, mine: Callable[[ReportHeard], b
             if report.vt_ms <= report.vt_s or report.n_mr < report.vt_ms:
                 yield context.holds(f"the credit that {report.name} left was used", report, sd)
         elif flow.over > due and not any(
-            not later.fault and report.time < later.time <= due for later in flow.reports_heard
+            not later.fault and report.frame < later.frame and later.time <= due
+            for later in flow.reports_heard
         ):
             yield context.violated(
                 f"the credit that {report.name} left was not used", report,

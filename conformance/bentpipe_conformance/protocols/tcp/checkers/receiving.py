@@ -56,15 +56,23 @@ def out_of_order_at_once(flow: Flow, context: Context) -> Findings:
             yield from _timely(context, answer_at_once(flow, arrival), "out-of-order data")
 
 
+def _need_not_be_kept(arrival: Arrival, left: int, right: int) -> bool:
+    """Whether what is held may be a FIN, which need not be, and nothing shows that it was."""
+    return right - left == 1 and (left > arrival.end or right == arrival.end)
+
+
 @checker("SNR-RCV-002")
 def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
     """Data that fills a gap is acknowledged at once (RFC 5681 section 4.2)."""
     # Exercised by in-order data below data that the IUT turns out to have kept.
+    with_fin = context.permitted("delays_with_fin", False)
     for arrival in still_receiving(flow):
         if not arrival.fills_gap or arrival.end > arrival.window_edge:
             continue
-        if all(right - left == 1 and left > arrival.end for left, right in arrival.held):
-            continue  # perhaps a FIN, which need not be held
+        if all(_need_not_be_kept(arrival, *held) for held in arrival.held):
+            continue
+        if with_fin and arrival.fin and arrival.held[-1][1] == arrival.end:
+            continue
         answer = answer_at_once(flow, arrival, acknowledging(arrival.end))
         reaches = max((b for a, b in arrival.held if a <= arrival.end), default=arrival.end)
         if answer.reply is not None and (answer.reply.ack >= reaches or answer.reply.blocks):

@@ -66,7 +66,8 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
             continue
         if _started_earlier(expiry, context):
             continue
-        if not acts_at_once(context.ics) and _after_loss_signals(flow, sent, expiry.rtt):
+        repairs = _is_under_repair(sent, context) or _after_loss_signals(flow, sent, expiry.rtt)
+        if not acts_at_once(context.ics) and repairs:
             # A paced sender's repairs leave later than what asked for them, as if timed.
             continue
         took = expiry.since_transmission
@@ -83,6 +84,13 @@ def _started_earlier(expiry: Expiry, context: Context) -> bool:
     fast = (episode for episode in context.prepared.episodes if episode.fast)
     partial = ([ack for ack in e.acks if ack.advance and ack is not e.end] for e in fast)
     return any(expiry.progress in acks[1:] for acks in partial)
+
+
+def _is_under_repair(sent: Sent, context: Context) -> bool:
+    """Whether a segment belongs to what a recovery that began before it repairs."""
+    number = sent.packet.number
+    begun = (e for e in context.prepared.episodes if e.first.packet.number < number)
+    return any(sent.una < episode.recover for episode in begun)
 
 
 def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:

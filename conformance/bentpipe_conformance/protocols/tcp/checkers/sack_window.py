@@ -200,6 +200,13 @@ def _wanted(step: Step, flow: Flow, smss: int) -> str | None:
     return None
 
 
+def _answers_report(sent: Sent) -> bool:
+    """Whether a segment is the first that left at once after a report of newly held data."""
+    if sent.cause is None or sent.since_arrival > AT_ONCE_S:
+        return False
+    return sent.cause.newly_sacked > 0 and sent.cause.responses[0] is sent
+
+
 @checker("SNR-SAK-020")
 def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findings:
     """After a timeout in a recovery none begins below RecoveryPoint (RFC 6675 section 5.1)."""
@@ -212,7 +219,6 @@ def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findin
             continue
         again = {timeout.first.start}
         reports = 0
-        reported = {sent for ack in timeout.acks if ack.newly_sacked for sent in ack.responses}
         events: list[Sent | Ack] = [*timeout.sent[1:], *timeout.acks]
         for event in sorted(events, key=lambda item: item.packet.number):
             if isinstance(event, Ack):
@@ -226,10 +232,10 @@ def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findin
                     yield context.holds(sentence, event, timeout.first)
             elif event.timed:
                 break
-            elif context.prepared.scoreboard.timed(event) and (
-                event.since_arrival > AT_ONCE_S or event not in reported
+            elif context.prepared.scoreboard.timed(event) and not (
+                reports == DUPLICATE_THRESHOLD and _answers_report(event)
             ):
-                break  # a timer may have met an arrival, which reported nothing
+                break  # a timer may have met an arrival
             elif event.retransmission and event.start in again:
                 yield context.violated(
                     f"offset {event.start} was retransmitted twice after the timeout",

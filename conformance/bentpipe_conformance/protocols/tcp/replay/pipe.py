@@ -218,10 +218,13 @@ def reneges(ack: Ack) -> bool:
 
 
 def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, ...]:
-    """The recoveries with SACK of a flow, in order, that acknowledgments certainly started."""
-    if not flow.handshake.sack:
-        return ()
+    """The recoveries with SACK of a flow, in order, that acknowledgments certainly started.
+
+    None where no segment shows SMSS, on which it depends what counts as lost.
+    """
     smss = largest_segment(flow)
+    if not flow.handshake.sack or smss > flow.segment:
+        return ()
     begun = {
         episode.first: episode
         for episode in episodes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.tcp.story import FAIL, PASS, RTT, Story, flight
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, Story, flight
 
 
 def _repeated_within_a_round_trip(delay: float) -> Story:
@@ -46,3 +48,25 @@ def test_second_timeout_that_meets_data_of_the_peer_begins_no_recovery() -> None
     assert interrupted_recovery().send(1).verdicts("SNR-SAK-020") == FAIL
     story = interrupted_recovery().ack(1, (2, 8), after=4.0 - RTT - 0.002, data=b"x")
     assert story.send(1).verdicts("SNR-SAK-020") == PASS
+
+
+def test_second_timeout_that_meets_a_further_report_begins_no_recovery() -> None:
+    story = interrupted_recovery().ack(1, (2, 9), after=4.0 - RTT - 0.002).send(9, 1)
+    assert story.verdicts("SNR-SAK-020") == PASS
+
+
+@pytest.mark.parametrize(("service", "expected"), [(19, FAIL), (4321, NOTHING)])
+def test_pipe_of_a_user_that_writes_less_than_a_segment(
+    service: int, expected: set[Verdict]
+) -> None:
+    """What counts as lost depends on SMSS, which small segments do not show."""
+    story = Story(service=service)
+    for start in range(0, 6000, 300):
+        story.send_octets(start, 300, push=True)
+    story.ack(0.6, after=RTT)
+    for top in (1.2, 1.5, 1.8):
+        story.ack(0.6, (0.9, top), after=0.01)
+    story.send_octets(600, 300).ack(0.6, (0.9, 1.8), (2.1, 2.7), after=0.01)
+    story.send_octets(1800, 300).ack(0.6, (0.9, 1.8), (2.1, 2.7), (3.0, 3.9), after=0.01)
+    story.send_octets(2700, 300).send_octets(5700, 300)
+    assert story.verdicts("SNR-SAK-017") == expected
