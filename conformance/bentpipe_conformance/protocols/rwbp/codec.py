@@ -131,8 +131,9 @@ def dissect(packet: bytes) -> Rwbp:
     if tcp.offset_ok:
         octets = packet[start + 20 : start + (packet[start + 12] >> 4) * 4]
     options, walkable = _walk(octets)
-    inherited: Any = [getattr(tcp, name) for name in _INHERITED]
-    return Rwbp(*inherited, options, walkable, packet[start + 12] & 15, packet[1] & 3)
+    inherited: Any = {name: getattr(tcp, name) for name in _INHERITED}
+    reserved, ecn = packet[start + 12] & 15, packet[1] & 3
+    return Rwbp(**inherited, options=options, walkable=walkable, reserved=reserved, ecn=ecn)
 
 
 def _walk(octets: bytes) -> tuple[tuple[tuple[int, bytes], ...], bool]:

@@ -145,6 +145,8 @@ class Ack(Segment):
         taken: the segments that are taken for lost because of it.
         false: those of ``arrived`` whose loss was false.
         k: K after it.
+        spared: what is not taken for lost because K is 3.
+        at_edge: whether it stands at RCV.EDGE, above RCV.NXT.
         responses: the segments with data that left before the next one arrived, in order.
     """
 
@@ -164,6 +166,8 @@ class Ack(Segment):
     taken: tuple[Outgoing, ...] = ()
     false: tuple[Outgoing, ...] = ()
     k: int = 1
+    spared: tuple[Outgoing, ...] = ()
+    at_edge: bool = False
     responses: list[Sent] = field(default_factory=list)
 
 

@@ -52,6 +52,7 @@ class Flow:
         resets: RSTs in either direction, and whether the IUT sent them.
         damaged: what the IUT has to discard without an answer: malformed or with a wrong checksum.
         sender, receiver: the halves, with what they found at their ends.
+        siblings: all flows of the trace, itself included.
         established: when the handshake was complete for the IUT, None before.
     """
 
@@ -69,6 +70,7 @@ class Flow:
     resets: list[Segment] = field(default_factory=list)
     damaged: list[Segment] = field(default_factory=list)
     established: float | None = None
+    siblings: list[Flow] = field(default_factory=list)
     sender: Sender = field(default_factory=lambda: Sender(0, 0.0))
     receiver: Receiver = field(default_factory=lambda: Receiver(0, 0.0))
 
@@ -221,6 +223,7 @@ class _Replay:
             # An empty window refuses a segment, and not its acknowledgment (section 5.4).
             shut = receiver.edge <= receiver.nxt == receiver.offset(tcp.seq)
             ack = sender.arriving(packet, tcp, acceptable or shut)
+            ack.at_edge = receiver.nxt < receiver.edge == receiver.offset(tcp.seq)
             refused = ack.refused
             flow.acks.append(ack)
             flow.events.append(ack)
@@ -254,6 +257,7 @@ def read_flows(trace: Trace) -> list[Flow]:
     """Every connection of a trace, replayed at the ``iut`` capture point."""
     flows = [Flow(tcp, cast(list[Packet], tcp.source)) for tcp in tcp_flow.read_flows(trace)]
     for flow in flows:
+        flow.siblings = flows
         replay = _Replay(flow)
         for packet in flow.packets:
             if packet.content is not None:

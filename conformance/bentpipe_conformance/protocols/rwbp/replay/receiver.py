@@ -25,8 +25,7 @@ def listed_blocks(
 ) -> tuple[tuple[Range, ...], int]:
     """The blocks that section 7.2 gives, and RCV.ROT after them."""
     found = [run for run in runs if run[0] <= last < run[1]]
-    if runs and runs[-1] not in found:
-        found.append(runs[-1])
+    found += [run for run in runs if run not in found][-1:]
     others = [run for run in runs if run not in found]
     turned = [run for run in others if run[0] > rotation]
     turned += [run for run in others if run[0] <= rotation]
@@ -89,6 +88,8 @@ class Receiver:
     def acceptable(self, tcp: Rwbp) -> bool:
         """The sequence check of RFC 9293 section 3.10.7.4, with RCV.EDGE."""
         start, length = self.offset(tcp.seq), tcp.length
+        if not length and not tcp.flags & RST:
+            return self.nxt <= start <= self.edge  # RWBP-WN-013
         if self.edge <= self.nxt:
             return not length and start == self.nxt
         if not length:
@@ -145,7 +146,9 @@ class Receiver:
         self._into.saw(start)
         stop = min(data_end, self.edge, self.edge if fin is None else fin)
         self._runs.add(max(start, self.nxt), stop)
-        if tcp.flags & FIN and fin is None and data_end < self.edge:
+        if max(start, self.nxt) < stop:
+            self.top = max(self.top, stop)
+        if tcp.flags & FIN and fin is None and self.top <= data_end < self.edge:
             self.fin = data_end
         self._advance()
         if not arrival.orderly or tcp.flags & FIN:
@@ -164,13 +167,8 @@ class Receiver:
             self._runs.remove_below(self.nxt)
         if self.nxt == self.fin:
             self.nxt += 1
-        self.top = max(self.top, self.nxt, self.runs[-1][1] if self.runs else 0)
-        if self.fin is not None:
-            self.top = max(self.top, self.fin + 1)
-        if not self.runs and (self.fin is None or self.nxt > self.fin):
-            self.top = self.nxt
         self._rotation = max(self._rotation, self.nxt)
-        self._into.saw(self.top)
+        self._into.saw(max(self.top, self.nxt))
 
     def _call(self, arrival: Arrival, call: Call) -> None:
         if not self.over:
@@ -185,7 +183,7 @@ class Receiver:
     # -- leaving
 
     def leaving(self, packet: Packet, tcp: Rwbp, start: int, snd_nxt: int) -> Reply:
-        """A segment with ACK flag, without SYN and RST, left the IUT."""
+        """A segment with ACK flag, without SYN and RST, left the IUT, SND.NXT being ``snd_nxt``."""
         ack, pure = self.offset(tcp.ack), not tcp.length
         self._forget(packet.time)
         _, nxt, runs, last = self._seen(packet.time, ack)
@@ -200,7 +198,7 @@ class Receiver:
             packet.time - self._timer.time if self._timer is not None else None, probe, last,
         )  # fmt: skip
         self.edge, self.named = max(self.edge, edge), edge
-        if pure or not runs:
+        if pure or (not runs and start >= snd_nxt):
             self._answered(reply)
         if pure:
             self._rotation = blocks[-1][0] if len(blocks) > 2 else rotation

@@ -65,7 +65,7 @@ class Sender:
         self._tx = 0
         self._first = [0, 0, 0]
         self._false = 0
-        self._backoff = 0
+        self._backoff = self._tx_timeout = 0
         self._timer: Expiry | None = None
         self._last_ack: Ack | None = None
         self._arrived = RangeSet()
@@ -206,6 +206,7 @@ class Sender:
         sent.expiry = timer
         self.expiries.append(timer)
         self._backoff += 1
+        self._tx_timeout = self._tx - 1
         self._losses = True
         self._start_timer(sent, "timeout")
         return True
@@ -257,7 +258,7 @@ class Sender:
     def _arrive(self, ack: Ack, arrived: tuple[Outgoing, ...], now: float) -> None:
         ack.arrived, k = arrived, self.k
         highest = arrived[-1]
-        if highest.ft == highest.lt:
+        if highest.ft == highest.lt and highest.ft > self._tx_timeout:
             self.estimate.sample(now - highest.last_sent)
         ack.false = tuple(item for item in arrived if self._was_false(item, now))
         self._false += len(ack.false)
@@ -277,6 +278,12 @@ class Sender:
             ack.taken = tuple(
                 item for item in self.outstanding.values()
                 if not item.copies and item.lt < ack.h_after
+            )  # fmt: skip
+        if self.k > 1:
+            first = self._first[0]
+            ack.spared = tuple(
+                item for item in self.outstanding.values()
+                if not item.copies and ack.h_after <= item.lt < first and item not in ack.taken
             )  # fmt: skip
         for item in ack.taken:
             item.copies, item.reason, item.due = 1, Why.LOST, now
