@@ -83,9 +83,10 @@ def edge_never_retreats(flow: Flow, context: Context) -> Findings:
         if isinstance(event, Ack) and event.counts:
             named = event.ack + event.tcp.window * flow.sender.unit
             lower = event if named < event.edge_after else None
-        elif isinstance(event, Sent) and event.why is Why.NEW and lower is not None:
-            if named < event.end <= event.edge:
-                yield context.holds(f"{event.span} was sent up to the highest edge", event, lower)
+        elif isinstance(event, Sent) and lower is not None and event.why is Why.NEW:
+            if not named < event.end <= event.edge:
+                continue
+            yield context.holds(f"{event.span} was sent up to the highest edge", event, lower)
     for stall in flow.sender.stalls if leaves_at_once(context) else ():
         last = next((a for a in reversed(flow.acks) if a.time <= stall.until and a.counts), None)
         if last is None:
