@@ -23,6 +23,9 @@ TICK_S = 0.011
 PERSISTENCE_S = 100.0
 """RWBP-TM-006."""
 
+SILENCE_S = 5.0
+"""A reset after a shorter silence is for another reason."""
+
 
 def expired(flow: Flow) -> Iterator[Expiry]:
     """The runs of the timer after which something was sent again."""
@@ -110,18 +113,22 @@ def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
 def patience(flow: Flow, context: Context) -> Findings:
     """A sender goes on for at least 100 s without any segment from the peer."""
     # Exercised by that much silence while it retransmits or probes.
-    if not flow.agreed:
+    if not flow.agreed or flow.established is None:
         return
-    last = max((item.time for item in flow.arriving if item.time < flow.horizon), default=0.0)
-    sent = [item for item in flow.leaving if item.time > last + 1.0]
-    end = next((item for item in sent if item.tcp.flags & RST), None)
-    if end is not None and flow.sender.outstanding:
-        yield judged(
-            context, end.time - last >= PERSISTENCE_S - context.timing_error,
-            "the connection was given up", end, expected="no sooner than after 100 s of silence",
-            actual=f"after {end.time - last:.1f} s",
-        )  # fmt: skip
-        return
-    tries = [item for item in sent if not item.tcp.flags & RST]
-    if len(tries) > 1 and tries[-1].time - last >= 40.0:
-        yield context.holds(f"after {tries[-1].time - last:.0f} s it still tried", tries[-1])
+    heard = [item for item in flow.arriving if item.time >= flow.established]
+    for at, item in enumerate(heard):
+        end = heard[at + 1].time if at + 1 < len(heard) else flow.horizon
+        if end - item.time < SILENCE_S:
+            continue
+        sent = [one for one in flow.leaving if item.time + 1.0 < one.time <= end]
+        given_up = next((one for one in sent if one.tcp.flags & RST), None)
+        if given_up is not None:
+            silence = given_up.time - item.time
+            yield judged(
+                context, silence >= PERSISTENCE_S - context.timing_error,
+                f"the connection was given up after {silence:.0f} s", given_up, item,
+                expected="no sooner than after 100 s of silence", actual=f"after {silence:.1f} s",
+            )  # fmt: skip
+        elif len(sent) > 1 and end - item.time >= PERSISTENCE_S:
+            sentence = f"there was silence for {end - item.time:.0f} s and it tried on"
+            yield context.holds(sentence, sent[-1], item)

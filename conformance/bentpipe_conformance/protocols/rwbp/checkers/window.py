@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import islice
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -45,15 +47,17 @@ def units(flow: Flow, context: Context) -> Findings:
     # Exercised by data beyond what the fields name as octets, and by every own field.
     yield from until_violated(_own_units(flow, context))
     octets = flow.opening.offer.window if flow.opening.offer is not None else 0
+    passed = False
     for event in flow.events:
         if isinstance(event, Ack) and event.counts:
             octets = max(octets, event.ack + event.tcp.window)
         elif isinstance(event, Sent) and event.why is Why.NEW and event.end > octets:
+            passed = True
             yield context.holds(
                 f"data up to {event.end} passes {octets}, the edge in octets", event
             )
-    for stall in flow.sender.stalls:
-        if stall.nxt + stall.octets > octets and leaves_at_once(context):
+    for stall in flow.sender.stalls if leaves_at_once(context) and not passed else ():
+        if stall.nxt + stall.octets > octets:
             yield context.violated(
                 f"nothing was sent beyond {stall.nxt}", stall.since,
                 expected=f"segments up to {stall.edge}, the edge in units of {flow.sender.unit}",
@@ -130,8 +134,10 @@ def promises_are_kept(flow: Flow, context: Context) -> Findings:
     """What is below the highest edge is taken, what is at or above it is not (section 6.1)."""
     # Exercised by data between the edge named last and the highest, and by data beyond that.
     for arrival in flow.arrivals:
-        reply = arrival.answer
-        if not arrival.payload or reply is None:
+        if not arrival.payload:
+            continue
+        reply = arrival.answer or _next_reply(flow, arrival)
+        if reply is None:
             continue
         end = arrival.start + arrival.payload
         reported = max((reply.ack, *(b for a, b in reply.blocks if a < end)))
@@ -147,6 +153,14 @@ def promises_are_kept(flow: Flow, context: Context) -> Findings:
                 arrival, expected="what was once permitted to be taken",
                 actual=f"octets up to {reported} were reported, {arrival.named} was named last",
             )  # fmt: skip
+
+
+def _next_reply(flow: Flow, arrival: Arrival) -> Reply | None:
+    at = bisect_right(flow.replies, arrival.packet.number, key=lambda item: item.packet.number)
+    for reply in islice(flow.replies, at, None):
+        if reply.time - arrival.time >= flow.slack:
+            return reply
+    return None
 
 
 def _fins(flow: Flow, arrival: Arrival) -> bool:
