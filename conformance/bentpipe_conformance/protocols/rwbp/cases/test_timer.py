@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.rwbp.cases.steps import PATIENCE_S, lose_until
+from bentpipe_conformance.protocols.rwbp.cases.steps import PATIENCE_S, lose_until, receive_octets
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH
 
-ONE = {"window": SEGMENT}
+ONE: Mapping[str, Any] = {"window": SEGMENT}
 """An offer of one unit: one segment at a time."""
 
 
@@ -143,8 +146,5 @@ def test_tail_lost(peer: Peer) -> None:
         connection = peer.connect("echo")
         for start in range(0, octets, SEGMENT):
             connection.send(pattern(start, min(SEGMENT, octets - start)), flags=ACK | PSH)
-        connection.serve(
-            lambda: connection.delivered >= octets,
-            losing=lambda segment, before: segment.end >= octets and before < 2,
-        )
+        receive_octets(connection, octets, losing={(octets - 1) // SEGMENT: 2})
         connection.abort()

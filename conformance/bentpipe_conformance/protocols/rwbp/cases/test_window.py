@@ -5,7 +5,12 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.rwbp.cases.steps import PATIENCE_S, PAUSE_S, await_silence
+from bentpipe_conformance.protocols.rwbp.cases.steps import (
+    PATIENCE_S,
+    PAUSE_S,
+    await_silence,
+    receive_octets,
+)
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH
@@ -22,14 +27,14 @@ def test_windows_of_several_units(peer: Peer) -> None:
     for mss, unit in ((SEGMENT, SEGMENT), (500, 500), (536, 4000), (SEGMENT, 600)):
         for units in (1, 2, 5):
             connection = peer.connect(mss=mss, unit=unit, window=units * unit, syn_window=unit)
-            connection.serve(lambda: connection.delivered >= 12 * unit)
+            receive_octets(connection, 12 * unit)
             connection.abort()
 
 
 @connected("RWBP-WN-006", "RWBP-WN-005", mss=1000, unit=1500, window=4500)
 def test_room_for_a_part_of_a_segment(connection: Connection) -> None:
     """Windows of three units of 1500 octets leave room for half a segment of 1000."""
-    connection.serve(lambda: connection.delivered >= 30_000)
+    receive_octets(connection, 30_000)
 
 
 @case("RWBP-WN-006", "RWBP-WN-005")
@@ -57,13 +62,13 @@ def test_fields_that_name_lower_edges(connection: Connection) -> None:
         connection.wait(connection.rtt + PAUSE_S)
         connection.collect(0)
     connection.ack(window=16 * SEGMENT)
-    connection.serve(lambda: connection.delivered >= sent)
+    receive_octets(connection, sent)
 
 
 @connected("RWBP-WN-001", "RWBP-WN-005", unit=48, mss=48, window=40 * 48, syn_window=40 * 48)
 def test_smallest_unit(connection: Connection) -> None:
     """Units of 48 octets, the smallest; segments are no larger."""
-    connection.serve(lambda: connection.delivered >= 100 * 48)
+    receive_octets(connection, 100 * 48)
 
 
 def _closed(peer: Peer) -> Connection:
@@ -199,7 +204,7 @@ def test_slow_reader(connection: Connection) -> None:
         if sent > 2 * LARGEST_FILLED:
             raise NotReached("the echo reads without end although it cannot send")
     connection.ack(window=16 * SEGMENT)
-    connection.serve(lambda: connection.delivered >= min(sent, 100_000))
+    receive_octets(connection, min(sent, 100_000))
 
 
 @case("RWBP-FC-007", "RWBP-FC-003")

@@ -37,8 +37,9 @@ def _answered(
                 actual=f"none for {due.until - due.arrival.time:.2f} s",
             )  # fmt: skip
     for reply in flow.replies:
-        if reply.calls in calls and reply.arrival is not None:
-            sentence = f"{reply.arrival.span} was acknowledged because of {reply.calls.value}"
+        call = reply.calls
+        if call is not None and call in calls and reply.arrival is not None:
+            sentence = f"{reply.arrival.span} was acknowledged because of {call.value}"
             yield context.holds(sentence, reply, reply.arrival)
 
 
