@@ -11,7 +11,7 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
-    leaves_at_once,
+    where_nothing_waits,
 )
 from bentpipe_conformance.protocols.rwbp.replay.events import Expiry
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -51,16 +51,17 @@ def in_time(context: Context, expiry: Expiry, sentence: str) -> Finding:
 
 
 @checker("RWBP-TM-001")
+@where_nothing_waits
 def timeout_of_rfc_6298(flow: Flow, context: Context) -> Findings:
     """RTO is computed as in RFC 6298, between 1 s and 60 s."""
     # Exercised by a timeout without back-off.
-    if leaves_at_once(context):
-        for expiry in expired(flow):
-            if not expiry.backoff and expiry.why != "timeout":
-                yield in_time(context, expiry, f"{expiry.outgoing.span} timed out")
+    for expiry in expired(flow):
+        if not expiry.backoff and expiry.why != "timeout":
+            yield in_time(context, expiry, f"{expiry.outgoing.span} timed out")
 
 
 @checker("RWBP-TM-002")
+@where_nothing_waits
 def what_is_measured(flow: Flow, context: Context) -> Findings:
     """One sample of each acknowledgment that reports a segment sent once as its highest."""
     # Exercised by a timeout after an acknowledgment that must yield no sample, or a single one.
@@ -71,7 +72,7 @@ def what_is_measured(flow: Flow, context: Context) -> Findings:
         ),
         None,
     )  # fmt: skip
-    if telling is None or not leaves_at_once(context):
+    if telling is None:
         return
     for expiry in expired(flow):
         after = expiry.started.packet.number >= telling.packet.number
@@ -80,22 +81,21 @@ def what_is_measured(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-TM-003")
+@where_nothing_waits
 def started_anew_by_progress(flow: Flow, context: Context) -> Findings:
     """Progress of any kind starts the timer anew."""
     # Exercised by a timeout after an acknowledgment that reported one of several segments.
-    if leaves_at_once(context):
-        for expiry in expired(flow):
-            if expiry.why == "progress":
-                sentence = f"{expiry.outgoing.span} timed out, counted from the last progress"
-                yield in_time(context, expiry, sentence)
+    for expiry in expired(flow):
+        if expiry.why == "progress":
+            sentence = f"{expiry.outgoing.span} timed out, counted from the last progress"
+            yield in_time(context, expiry, sentence)
 
 
 @checker("RWBP-TM-004")
+@where_nothing_waits
 def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
     """The timeout doubles with each expiry, up to 60 s, until there is progress."""
     # Exercised by two timeouts in a row, and by one after progress after another.
-    if not leaves_at_once(context):
-        return
     before = False
     for expiry in expired(flow):
         if expiry.why == "timeout":
