@@ -320,7 +320,7 @@ def closed_for_long(flow: Flow, context: Context) -> Findings:
     own = next((item for item in flow.resets if item.packet.outgoing), None)
     last = probes[-1]
     answered = any(ack.time > last.until for ack in flow.acks)
-    if own is not None and flow.sender.probes[-1].segment is None and answered:
+    if own is not None and flow.service and flow.sender.probes[-1].segment is None and answered:
         yield context.violated(
             "the connection was given up", own, last.started,
             expected="probes for as long as they are answered", actual="RST",
