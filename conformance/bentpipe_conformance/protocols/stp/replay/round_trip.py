@@ -81,7 +81,8 @@ class RoundTrips:
     """The measurements of one connection, in order of time.
 
     Attributes:
-        times: when each was made, seconds.
+        times: when each was made, or may have been, seconds.
+        first: when the first was made for sure, seconds; infinity without one.
         smoothed: what had been smoothed then.
         longest: the longest of all, seconds; 0 without one.
         initial: the initial interval, seconds (section 8).
@@ -91,6 +92,7 @@ class RoundTrips:
     """
 
     times: Sequence[float]
+    first: float
     smoothed: Sequence[Smoothed]
     longest: float
     initial: float
@@ -118,7 +120,7 @@ class RoundTrips:
 
     def _unmeasured(self, start: float) -> bool:
         """Whether the first measurement may not have been read at ``start``."""
-        return not self.times or start - self.unread < self.times[0]
+        return start - self.unread < self.first
 
     def bounds(self, start: float, end: float | None = None) -> Bounds | None:
         """Bounds of the smoothed round-trip time at a time or in a span; None without one."""
@@ -174,7 +176,7 @@ def round_trips(flow: Flow, initial: float = FIRST_WAIT_S["geo"]) -> RoundTrips:
         apart = least / 2 if not times else 0.0, max(longest / 2, longest - shortest)
         averages.append(Smoothed((shortest, longest), apart))
         times.append(answered.time)
-    return RoundTrips(times, averages, longest, initial, exact)
+    return RoundTrips(times, exact.first, averages, longest, initial, exact)
 
 
 def _smoothed(flow: Flow, initial: float) -> RoundTrips:
@@ -194,7 +196,8 @@ def smoothed(flow: Flow, initial: float, pairs: Iterable[Pair]) -> RoundTrips:
         first = Smoothed(rtt, (rtt[0] / 2, rtt[1] / 2))
         found.append(found[-1].then(rtt) if found else first)
         times.append(answered.time)
-    return RoundTrips(times, found, 0.0, initial, unread=DUE_S)
+    earliest = min(times, default=math.inf)
+    return RoundTrips(times, earliest, found, 0.0, initial, unread=DUE_S)
 
 
 def _when(pair: Pair) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+from bentpipe_reference.common.rtt import RttEstimator
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import (
@@ -284,13 +286,15 @@ def test_old_timestamps_echoed_then_lost(connection: Connection) -> None:
     _lose_echo(connection, 1)
 
 
-def _interrupt(connection: Connection, start: int, *, data: bool) -> None:
+def _interrupt(connection: Connection, start: int, kind: str) -> None:
     """Amid timeouts of the data at ``start``, send what acknowledges nothing new, and lose on."""
     await_retransmissions(connection, start, 3)
-    if data:
+    if kind == "data":
         connection.send_data(10)
+    elif kind == "window":
+        connection.ack(window=1 << 19)
     else:
-        connection.ack()
+        connection.ack(sack=[(start + 50, start + 60)] if kind == "report" else [])
     connection.take(await_retransmissions(connection, start, 2, within=4 * TIMEOUT_S))
 
 
@@ -299,14 +303,15 @@ def test_timeouts_in_a_row_amid_duplicates(peer: Peer) -> None:
     """Between two timeouts an acknowledgment comes that acknowledges nothing new.
 
     It is no measurement, so that the timeouts go on doubling. On one connection it is pure, on
-    another it comes with data; each once with timestamps, of which it echoes an old one.
+    others it comes with data, with another window, or with a report of held data; each once with
+    timestamps, of which it echoes an old one.
     """
-    for data, timestamps in product((False, True), (False, True)):
-        connection = peer.connect("echo", sack=False, timestamps=timestamps)
+    for kind, timestamps in product(("", "data", "window", "report"), (False, True)):
+        connection = peer.connect("echo", sack=kind == "report", timestamps=timestamps)
         _exchange(connection, 0.0)
         connection.send_data(100)
         reply = connection.expect(what="the echo")
-        _interrupt(connection, reply.start, data=data)
+        _interrupt(connection, reply.start, kind)
         connection.abort()
 
 
@@ -353,9 +358,19 @@ def _report(connection: Connection, turn: int) -> None:
     connection.ack(sack=[(held, held + 60 * (turn + 1))] if connection.sack else None)
 
 
+def _older(connection: Connection, _: int) -> None:
+    connection.ack(connection.delivered - 60)
+
+
+def _duplicate_report(connection: Connection, _: int) -> None:
+    delivered = connection.delivered
+    connection.ack(sack=[(delivered - 60, delivered)] if connection.sack else None)
+
+
 POSTPONING = {
     "the same acknowledgment": _same, "a window update": _window_update,
     "a full segment": _data, "an old octet": _small_data, "a report of held data": _report,
+    "an older acknowledgment": _older, "a report of a duplicate": _duplicate_report,
 }  # fmt: skip
 """What restarts no retransmission timer, although it arrives, or has new data leave."""
 
@@ -422,4 +437,90 @@ def test_timeouts_then_measured_and_lost(peer: Peer) -> None:
         connection.take(connection.expect())
         connection.discard(0)
         connection.take(await_retransmissions(connection, connection.delivered, 1, seen=True))
+        connection.abort()
+
+
+SLOW_HANDSHAKE_S = 0.95
+"""The first round trip: below the second after which a SYN-ACK is repeated. The timeout after it is
+three times as long (RFC 6298 rule 2.2)."""
+
+
+@case("SNR-RTO-016", needs=PLAIN)
+def test_repaired_by_duplicates_long_after_sending(peer: Peer) -> None:
+    """A lone segment is lost, and what shows that leaves just before its timer would expire.
+
+    Without timestamps, the acknowledgment of its fast retransmission measures nothing. A slow
+    handshake has made the timeout long. The next segment, or one after two measurements, is lost
+    and shows the timeout.
+    """
+    for sack, measured in product((False, True), (0, 2)):
+        connection = peer.begin("echo", sack=sack)
+        connection.await_answer("SYN-ACK")
+        peer.wait(max(0.0, SLOW_HANDSHAKE_S - peer.rtt))
+        connection.ack()
+        _exchange(connection, 0.0)
+        _request(connection)
+        lost = connection.expect(what="the echo")
+        estimator = RttEstimator(initial=1.0, minimum=1.0, maximum=60.0, granularity=0.0)
+        for sample in (max(peer.rtt, SLOW_HANDSHAKE_S), peer.rtt):
+            estimator.sample(sample)
+        connection.wait(estimator.rto - 2 * peer.rtt - 0.25)
+        for _ in range(4):
+            _request(connection)
+        batch = [connection.expect(what="the echo") for _ in range(4)]
+        for item in batch:
+            connection.ack(lost.start, sack=[(batch[0].start, item.end)] if sack else None)
+        await_again(connection, lost.start, "a fast retransmit")
+        connection.reception.take(lost.start, connection.highest)
+        connection.ack()
+        connection.wait(0.8)
+        for _ in range(measured):
+            _exchange(connection, 0.0)
+        _lose_echo(connection, 1)
+        connection.abort()
+
+
+@case("SNR-RTO-016", needs=PLAIN)
+def test_measured_by_what_carries_data_then_lost(peer: Peer) -> None:
+    """A window of a segment: each is acknowledged on data of the tester, which measures as well.
+
+    The first ones have no other measurement; later timeouts are backed off before two more. Without
+    timestamps and with them.
+    """
+    for timestamps in (False, True):
+        connection = peer.connect(
+            sack=False, timestamps=timestamps, window_scale=None, **_offer(SEGMENT)
+        )
+        connection.bearing = 4
+        for measured, timeouts in ((12, 3), (2, 1), (3, 1)):
+            for _ in range(measured):
+                connection.take(connection.expect())
+            lost = connection.expect()
+            connection.take(await_retransmissions(connection, lost.start, timeouts))
+        connection.abort()
+
+
+def _offer(window: int) -> dict[str, int]:
+    return {"window": window, "syn_window": window}
+
+
+@case("SNR-RTO-016", needs=PLAIN)
+def test_first_flight_lost_amid_two_duplicates(peer: Peer) -> None:
+    """Of the first flight only the first segment is acknowledged; two late duplicates follow.
+
+    The new data that limited transmit sends on them does not restart the timer, which is long while
+    the first measurement counts.
+    """
+    for sack in (False, True):
+        connection = peer.connect(sack=sack)
+        first = connection.expect()
+        connection.take(first)
+        connection.discard(0.2)
+        later = first.end + connection.segment
+        for turn in range(2):
+            connection.wait(0.65)
+            held = [(later, later + (turn + 1) * connection.segment)]
+            connection.ack(sack=held if sack else None)
+        connection.discard(0)
+        connection.take(await_again(connection, first.end, "a timeout", TIMEOUT_S))
         connection.abort()

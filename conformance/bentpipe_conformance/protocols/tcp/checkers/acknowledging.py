@@ -86,8 +86,10 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
                 last = reply
             continue
         if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:
-            # What it covers needs no other answer; what lies above may still have one of its own.
-            owed = [end for end in owed if end > reply.ack]
+            # What it covers needs no other answer; what lies above may still have one of its own,
+            # and what is refused as well, if the user had just read.
+            offers = last is not None and reply.ack == last.ack
+            owed = [end for end in owed if end > reply.ack or (offers and end < 0)]
         elif not owed and last.payload and reply.blocks != last.blocks:
             last = reply  # there was no room for its SACK blocks beside the data
         elif not owed:
@@ -107,12 +109,12 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
 @checker("SNR-RCV-022")
 def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
     """Data above a gap is held (RFC 9293 section 3.10.7.4, SHLD-31)."""
-    # Exercised by every segment that fills a gap below data that fitted the window.
+    # Exercised by every segment that fills a gap below data, or a FIN, that fitted the window.
     fitting = RangeSet()
-    for arrival in still_receiving(flow):
+    for arrival in still_receiving(flow, fins=True):
         reach = min(arrival.end, arrival.window_edge)
         if not arrival.fills_gap or arrival.end > arrival.window_edge:
-            if arrival.acceptable and arrival.start < reach and not arrival.fin:
+            if arrival.acceptable and arrival.start < reach:
                 fitting.add(arrival.start, reach)
             continue
         fitting.add(arrival.start, arrival.end)

@@ -1,10 +1,12 @@
-"""Checkers for acknowledging received data (SNR-RCV-001 to 006 and 013 to 018)."""
+"""Checkers for acknowledging received data (SNR-RCV-001 to 006, 013 to 018, 028, 029, 032)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from itertools import pairwise
+
+from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
@@ -27,6 +29,9 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.stream import read_stream
 from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT
+
+_SURE_BLOCKS = 3
+"""As many fit into every acknowledgment (RFC 2018 section 4, with timestamps)."""
 
 _LONGEST_WINDOWS = 2
 """A receive window that was never offered cannot exceed the widest offered one by this factor."""
@@ -75,7 +80,13 @@ def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
             continue
         answer = answer_at_once(flow, arrival, acknowledging(arrival.end))
         reaches = max((b for a, b in arrival.held if a <= arrival.end), default=arrival.end)
-        if answer.reply is not None and (answer.reply.ack >= reaches or answer.reply.blocks):
+        if answer.reply is None:
+            continue
+        # Who reports nothing of what was held has not kept it.
+        told = reaches > arrival.end or not flow.handshake.sack
+        held = RangeSet(arrival.held)
+        kept = any(held.overlap(left, right) for left, right in answer.reply.blocks)
+        if kept or (told and answer.reply.ack >= reaches):
             yield from _timely(context, answer, "data that fills a gap")
 
 
@@ -239,6 +250,27 @@ def scale_unit(flow: Flow) -> int:
     return 1 << (answer.window_scale or 0 if answer and flow.handshake.window_scale else 0)
 
 
+@checker("SNR-RCV-032")
+def crossing_segment_is_taken(flow: Flow, context: Context) -> Findings:
+    """What lies in the window of a segment that crosses its edge is taken (RFC 9293 3.10.7.4)."""
+    # Exercised by data that begins in the window offered and ends beyond it.
+    for arrival in still_receiving(flow):
+        start, reach = arrival.start, min(arrival.start + arrival.payload, arrival.window_edge)
+        if not arrival.acceptable or arrival.end <= arrival.window_edge or reach <= start:
+            continue
+        if arrival.out_of_order and (not flow.handshake.sack or len(arrival.held) >= _SURE_BLOCKS):
+            continue
+        answer = answer_within(flow, arrival, LONGEST_DELAY_S, _covering(start, reach))
+        yield from _timely(context, answer, f"data up to the window's edge at {reach}")
+
+
+def _covering(start: int, reach: int) -> Callable[[Reply], bool]:
+    """Whether an acknowledgment reaches an offset, or a block reports everything between two."""
+    return lambda reply: (
+        reply.ack >= reach or any(left <= start and reach <= right for left, right in reply.blocks)
+    )
+
+
 @checker("SNR-RCV-017")
 def right_edge_stays(flow: Flow, context: Context) -> Findings:
     """The right window edge does not move left (RFC 9293 section 3.8.6, SHLD-14)."""
@@ -303,10 +335,10 @@ def echo_is_exact(flow: Flow, context: Context) -> Findings:
 def data_beyond_the_fin_is_ignored(flow: Flow, context: Context) -> Findings:
     """Data behind a FIN that was received is ignored (RFC 9293 section 3.10.7.4)."""
     # Exercised by data behind an acknowledged FIN, once an acknowledgment follows.
-    ends = {item.end for item in flow.arrivals if item.fin}
-    if len(ends) != 1:
+    fin = context.prepared.lifetime.fin
+    if fin is None:
         return
-    (end,) = ends
+    end = fin.end
     taken, beyond = False, None
     for event in flow.events:
         if isinstance(event, Reply):

@@ -87,10 +87,11 @@ class _Window:
         number = ack.packet.number
         return [sent for sent in self.sent(ack.time, end) if sent.packet.number > number]
 
-    def first_new(self, episode: Episode, end: Ack) -> list[Sent]:
-        """The first new data after an episode whose end released none, if it came soon."""
-        deadline = min(end.time + 1.5 * self.rtt, self.next_start(episode))
-        return [sent for sent in self.after(end, deadline) if sent.new][:1]
+    def new_after(self, episode: Episode, end: Ack, round_trips: float) -> list[Sent]:
+        """New data sent within so many round trips after an episode, and before the next one."""
+        until, following = end.time + round_trips * self.rtt, self.following(episode)
+        before = math.inf if following is None else following.first.packet.number
+        return [s for s in self.after(end, until) if s.new and s.packet.number < before]
 
     def shows(self, episode: Episode) -> bool:
         """Whether the flight at the beginning of an episode shows the window."""
@@ -113,9 +114,12 @@ class _Window:
     def _peak(self, episode: Episode) -> int:
         """Most octets outstanding after new data since the episode before; 0 when none was sent."""
         first = episode.first
-        ends = (e.end.time for e in self.episodes if e.end)
-        since = max((end for end in ends if end < first.time), default=0.0)
-        return max((s.outstanding for s in self.sent(since, first.time) if s.new), default=0)
+        ends = (e.end.packet for e in self.episodes if e.end)
+        since = max((p.number for p in ends if p.number < first.packet.number), default=0)
+        sent, until = self.flow.sent, count_before(self.flow.sent, first.packet.number)
+        return max(
+            (s.outstanding for s in sent[count_through(sent, since) : until] if s.new), default=0
+        )
 
     def draining(self, episode: Episode) -> bool:
         """Whether what was outstanding when it began may be left of an earlier episode.
@@ -155,8 +159,13 @@ class _Window:
 
     def next_start(self, episode: Episode) -> float:
         """When the next episode begins."""
-        starts = (e.first.time for e in self.episodes)
-        return min((start for start in starts if start > episode.first.time), default=math.inf)
+        following = self.following(episode)
+        return math.inf if following is None else following.first.time
+
+    def following(self, episode: Episode) -> Episode | None:
+        """The next episode, which may begin in the same instant."""
+        number = episode.first.packet.number
+        return next((e for e in self.episodes if e.first.packet.number > number), None)
 
 
 @checker("SNR-FR-009")
@@ -169,9 +178,9 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Findings:
         return
     window = _Window(flow, context)
     for episode, end in window.judgeable():
-        until = min(end.time + AT_EXIT_RTTS * window.rtt, window.next_start(episode))
-        after = [sent for sent in window.after(end, until) if sent.new]
-        after = after or window.first_new(episode, end)
+        after = window.new_after(episode, end, AT_EXIT_RTTS)
+        # What comes soon after an end that released nothing.
+        after = after or window.new_after(episode, end, 1.5)[:1]
         if not after:
             continue
         largest = max(after, key=_in_network)

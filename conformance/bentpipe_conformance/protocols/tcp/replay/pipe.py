@@ -266,7 +266,9 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
                 found.append(tracker.recovery)
                 last = event.cause
             elif tracker is not None and (
-                event in others or tracker.may_be_timed(event, rtt, progress)
+                event in others
+                or event.time >= tracker.recovery.episode.timer
+                or tracker.may_be_timed(event, rtt, progress)
             ):
                 tracker = None
             if tracker is not None:

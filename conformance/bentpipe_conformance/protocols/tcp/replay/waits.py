@@ -51,35 +51,44 @@ class _Timer:
 
     def __init__(self, longest: Mapping[Sent | Ack, float]) -> None:
         self._longest = longest
+        self._base = INITIAL_TIMEOUT_S
         self._timeouts = 0
         self._fresh: int | None = None
         self.since: Sent | Ack | None = None
         self.amid: Sent | Ack | Arrival | None = None
+        self._surely = 0.0
+        self._base = INITIAL_TIMEOUT_S
 
-    def restart(self, event: Sent | Ack) -> None:
+    def restart(self, event: Sent | Ack, *, sure: bool = True) -> None:
+        """Restart it; unless ``sure``, it may run on all the same."""
         self.since, self.amid = event, None
+        # What acknowledges nothing measures nothing.
+        self._base = self._longest.get(event, self._base)
+        self._surely = event.time if sure else self._surely
 
     def stop(self) -> None:
         self.since = self.amid = None
 
     def transmitted(self, event: Sent) -> None:
+        """Note a segment, which may have left because of a timeout."""
         if event.retransmission:
-            # So late it has been timed, whatever has just arrived.
-            late = self.since is not None and event.time - self.since.time >= SOONEST_S
-            self._timeouts += event.timed or late
+            # So late it may have been timed, whatever has just arrived.
+            late = self.since is not None and event.time - self._surely >= SOONEST_S
+            if event.timed or late:
+                self._timeouts += 1
+                self._surely = event.time
             self._fresh = None
         elif self._fresh is None:
             self._fresh = event.end
 
     def acknowledged(self, ack: Ack) -> None:
         """What was first sent since the last retransmission is a measurement for everyone."""
+        self._base = self._longest.get(ack, self._base)
         if self._fresh is not None and ack.ack >= self._fresh:
             self._timeouts, self._fresh = 0, None
 
     def timeout(self) -> float:
-        assert self.since is not None
-        base = self._longest.get(self.since, INITIAL_TIMEOUT_S)
-        return float(base * 2 ** min(self._timeouts, MOST_DOUBLINGS))
+        return float(self._base * 2 ** min(self._timeouts, MOST_DOUBLINGS))
 
     def wait(self, until: float, ended: Sent | None, progress: float) -> Wait:
         assert self.since is not None
@@ -114,7 +123,7 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
                 if timer.since is not None:
                     found.append(timer.wait(event.time, event, progress))
                 timer.transmitted(event)
-                timer.restart(event)
+                timer.restart(event, sure=False)
                 continue
             else:
                 timer.amid = event
@@ -129,7 +138,7 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
             if una >= top or edge < min(una + enough, top):
                 timer.stop()
             elif event.advance or not sure or timer.since is None:
-                timer.restart(event)
+                timer.restart(event, sure=event.advance > 0 and sure)
             else:
                 timer.amid = event
         elif isinstance(event, Ack | Arrival):

@@ -37,6 +37,24 @@ def test_late_timeout_after_a_retransmission() -> None:
     assert story.verdicts("SNR-RTO-016", claims=PLAIN) == PASS
 
 
+def _measured_alone(rtt: float = RTT) -> Story:
+    """Round trips of single segments; the peer's data, then one more segment."""
+    story = Story(sack=False)
+    for number in range(12):
+        story.send(number, after=0.1).ack(number + 1, after=rtt)
+    return story.ack(12, data=b"x").ack(12, after=0.1).send(12)
+
+
+def test_timeout_that_meets_a_segment_to_be_dropped_is_backed_off_from() -> None:
+    story = _measured_alone().ack(12, after=1.2, seq=100, data=b"x").send(12)
+    assert not FAIL & story.send(12, after=2.4).verdicts("SNR-RTO-016", claims=PLAIN)
+
+
+def test_timeout_after_a_segment_to_be_dropped_follows_what_was_measured_before() -> None:
+    story = _measured_alone(6.0).ack(12, after=0.5, seq=100, data=b"x")
+    assert not FAIL & story.send(12, after=6.0).verdicts("SNR-RTO-016", claims=PLAIN)
+
+
 def test_closed_window_amid_what_is_lost() -> None:
     story = _measured().ack(12, after=0.1, window=0).ack(12, after=9.0, window=0)
     assert story.verdicts("SNR-RTO-016", claims=PLAIN) == NOTHING
@@ -45,3 +63,27 @@ def test_closed_window_amid_what_is_lost() -> None:
 def test_first_timeout_beyond_three_seconds_after_repeated_syn_acks() -> None:
     story = Story(sack=False, syn_acks=(0.0, 1.0, 3.0, 7.0)).send(0, 1)
     assert story.send(0, after=8.0).verdicts("SNR-RTO-005", claims=PLAIN) == FAIL
+
+
+def test_timer_that_an_odd_acknowledgment_may_have_restarted() -> None:
+    story = Story(sack=False)
+    for number in range(4):
+        story.send(number, after=0.1).ack(number + 1, after=4 * RTT)
+    # An acknowledgment at the right edge of the window may be refused.
+    story.send(4, 5).ack(5, after=0.5, seq=100 + 60000).send(5, after=4.8)
+    assert story.verdicts("SNR-RTO-016", claims=PLAIN) <= PASS
+
+
+def test_timeout_that_meets_an_odd_acknowledgment_backs_off() -> None:
+    story = _measured().ack(12, after=0.9999, seq=100 + 60000).send(12, after=0.0002)
+    assert story.send(12, after=2.0).verdicts("SNR-RTO-016", claims=PLAIN) <= PASS
+
+
+def test_acknowledgment_of_more_than_what_left_again_is_no_measurement() -> None:
+    def backed_off(*again: int) -> Story:
+        story = _measured_alone().send(12, after=1.2).send(12, after=2.4).send(12, after=4.8)
+        story.ack(13, after=RTT).send(13, 14, after=0.01).send(*again, after=0.5)
+        return story.ack(15, after=RTT).send(15).send(15, after=8.8)
+
+    assert backed_off().verdicts("SNR-RTO-016") >= FAIL
+    assert not FAIL & backed_off(13).verdicts("SNR-RTO-016")

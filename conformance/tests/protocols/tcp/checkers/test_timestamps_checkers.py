@@ -49,6 +49,13 @@ def test_unacceptable_duplicate_may_move_the_echo_or_not() -> None:
         assert receipt.verdicts("SNR-TS-001") == PASS
 
 
+def test_repeated_syn_may_move_the_echo_or_not() -> None:
+    for echo in (1100, 1500):
+        receipt = _stamped().syn(after=0.4, tsval=1500)
+        receipt.reply(100, tsval=7500, tsecr=echo)
+        assert receipt.verdicts("SNR-TS-001") == PASS
+
+
 def test_clock_goes_back_even_across_zero() -> None:
     assert _stamped().reply(100, tsval=7099, after=1).verdicts("SNR-TS-002") >= FAIL
     receipt = Receipt(timestamps=True).reply(0, tsval=MODULUS - 1).reply(0, tsval=3, after=1)
@@ -140,3 +147,18 @@ def test_bare_segment_taken_dropped_or_fatal() -> None:
     assert receipt.verdicts("SNR-TS-009") == PASS
     receipt = _stamped().data(100, 200, after=0.1, tsval=None).reply(0, flags=RST | ACK, tsval=0)
     assert receipt.verdicts("SNR-TS-008") == FAIL
+
+
+def test_segment_overtaken_by_one_above_a_gap_is_taken_or_dropped() -> None:
+    for ack, expected in ((300, PASS), (100, FAIL)):
+        receipt = _stamped().data(200, 300, after=0.1, tsval=1250)
+        receipt.reply(100, (200, 300), tsval=7200, tsecr=1100)
+        receipt.data(100, 200, after=0.1, tsval=1200).reply(ack, tsval=7300, tsecr=1200)
+        assert receipt.later().verdicts("SNR-TS-013") == expected
+
+
+def test_segment_of_the_same_tick_is_taken_or_dropped() -> None:
+    for ack, expected in ((200, PASS), (100, FAIL)):
+        receipt = _stamped().data(100, 200, after=0.1, tsval=1100)
+        receipt.reply(ack, tsval=7200, tsecr=1100).later()
+        assert receipt.verdicts("SNR-TS-013") == expected
