@@ -305,7 +305,8 @@ def _instead(flow: Flow) -> Iterator[tuple[Reply, Probe]]:
         begun = probe.started.time
         for reply in flow.replies:
             due = begun + probe.least - TICK_S <= reply.time <= begun + probe.most + AT_ONCE_S
-            if due and reply.pure and reply.calls is None and reply.delay is None:
+            odd = reply.pure and not reply.probe and reply.calls is None and reply.delay is None
+            if due and odd:
                 yield reply, probe
                 break
 
