@@ -81,6 +81,18 @@ GROUPS = {
     "STP-PL": "polling",
     "STP-CG": "congestion and pacing",
     "STP-SEC": "robustness",
+    "RWBP-NG": "negotiation",
+    "RWBP-WF": "segments",
+    "RWBP-WN": "windows",
+    "RWBP-AK": "acknowledgments",
+    "RWBP-EC": "error control",
+    "RWBP-TM": "retransmission timer",
+    "RWBP-FF": "order of packets",
+    "RWBP-FC": "flow control",
+    "RWBP-SC": "scheduling",
+    "RWBP-LC": "link and gateway's credit",
+    "RWBP-CX": "connections",
+    "RWBP-SEC": "security",
 }
 """Names of suites and groups, in the order of the page; what is not named here comes last."""
 

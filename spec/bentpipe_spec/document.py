@@ -5,6 +5,7 @@ A requirement's text is in the registry only; the prose names it and this module
     .. requirements:: STP-PF-001 STP-PF-002
     .. state-table:: stp
     .. requirement-index:: stp
+    .. vectors:: rwbp
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from functools import cache
 
 from bentpipe_spec.protocols import SpecificationError, file, protocols, read_table, read_text
 from bentpipe_spec.registry import Requirement, load_requirements
+from bentpipe_spec.vectors import packet_vectors
 
 _WIDTH = 100
 _SECTION = re.compile(r"(\d+(?:\.\d+)?)\. \S")
 _REQUIREMENTS = ".. requirements::"
 _STATE_TABLE = ".. state-table::"
 _INDEX = ".. requirement-index::"
+_VECTORS = ".. vectors::"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,8 @@ def specification(name: str) -> str:
             lines += _states(line.removeprefix(_STATE_TABLE).strip())
         elif line.startswith(_INDEX):
             lines += _index(line.removeprefix(_INDEX).strip())
+        elif line.startswith(_VECTORS):
+            lines += _vectors(line.removeprefix(_VECTORS).strip())
         else:
             lines.append(line)
     return "\n".join(lines) + "\n"
@@ -133,6 +138,15 @@ def _states(name: str) -> Iterator[str]:
             for told in same:
                 yield from _wrapped(f"**{', '.join(packets)}** {told}", "* ", "  ")
     yield ""
+
+
+def _vectors(name: str) -> Iterator[str]:
+    """The octets of every test vector, in words of 32 bits."""
+    for vector in packet_vectors(name).values():
+        octets = vector.octets
+        told = " ".join(octets[at : at + 4].hex() for at in range(0, len(octets), 4))
+        fault = f", malformed ({vector.malformed})" if vector.malformed else ""
+        yield from _wrapped(f"{vector.name}{fault}: {told}", "* ", "  ")
 
 
 def _index(name: str) -> Iterator[str]:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from bentpipe_spec.document import specification, specifications, state_table
 from bentpipe_spec.protocols import SpecificationError
 from bentpipe_spec.registry import load_requirements
 
 
-def test_every_stp_requirement_stands_in_the_text() -> None:
-    text = specification("stp")
+@pytest.mark.parametrize("name", specifications())
+def test_every_requirement_stands_in_the_text_of_its_protocol_once(name: str) -> None:
+    text = specification(name)
+    folded = " ".join(text.split())
     for requirement in load_requirements().values():
-        if requirement.id.startswith("STP-"):
-            assert text.count(f"**{requirement.id}**") >= 1, requirement.id
-            assert " ".join(requirement.text.split()) in " ".join(text.split())
+        if requirement.id.startswith(f"{name.upper()}-"):
+            assert text.count(f"**{requirement.id}**") == 1, requirement.id
+            assert requirement.text in folded
+
+
+@pytest.mark.parametrize("name", specifications())
+def test_the_text_cites_existing_requirements_only(name: str) -> None:
+    cited = set(re.findall(rf"\b{name.upper()}-[A-Z]{{2,4}}-\d+", specification(name)))
+    assert cited - set(load_requirements()) == set()
+
+
+def test_sections_that_rwbp_refers_to_exist() -> None:
+    text = specification("rwbp").partition("Appendix C. Errata")[0]
+    headings = set(re.findall(r"^(\d+(?:\.\d+)?)\. \S", text, re.MULTILINE))
+    foreign = r"(?:RFC \d+|ZB03) sections? [\w.]+(?: and [\w.]+)?"
+    own = re.sub(foreign, "", " ".join(text.split()))
+    named = set(re.findall(r"(?:[Ss]ections?|rule) (\d+(?:\.\d+)?)", own))
+    assert len(named) > 15
+    assert sorted(named - headings) == []
 
 
 def test_no_directive_is_left_in_the_text() -> None:

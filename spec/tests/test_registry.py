@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bentpipe_spec.protocols import SpecificationError
+from bentpipe_spec.protocols import SpecificationError, file, protocols, read_table
 from bentpipe_spec.registry import (
     Requirement,
     load_file,
@@ -69,6 +69,19 @@ def test_every_requirement_speaks_at_its_level(requirement: Requirement) -> None
     assert not requirement.title.endswith(".")
     for source in requirement.source:
         assert source.startswith(("HK99", "ITU-T ", "RFC ", "ZB03", "project decision: ")), source
+
+
+@pytest.mark.parametrize("name", [name for name in protocols() if file(name, "ics.toml").is_file()])
+def test_conditions_name_items_of_the_conformance_statement(name: str) -> None:
+    items = read_table(name, "ics.toml", "conformance statement proforma")["item"]
+    prefix = {"tcp": "SNR"}.get(name, name.upper())
+    for requirement in load_requirements().values():
+        if requirement.id.startswith(f"{prefix}-") and requirement.condition:
+            for part in requirement.condition.split(","):
+                item, _, answers = part.strip().partition("=")
+                assert item in items, requirement.id
+                choices = items[item].get("choices", answers.split("|"))
+                assert set(filter(None, answers.split("|"))) <= set(choices), requirement.id
 
 
 RETIRED = {"STP-CC": (3, 7, 13, 17, 18, 30, 32, 33), "STP-SEC": (2,)}

@@ -144,8 +144,12 @@ Deliver(done, packets, arrival) ==
     LET end == Lowest({n \in Len(done)..Packets : n \notin packets})
     IN done \o [i \in 1..(end - Len(done)) |-> Len(done) + i - 1]
 
+(* Whether a packet may be taken in before the acknowledgment that is due has been sent. When to       *)
+(* acknowledge is left open; RWBP-AK-003 is stricter.                                                  *)
+MayTake == TRUE
+
 ReceiveData ==
-    /\ link # <<>>
+    /\ link # <<>> /\ MayTake
     /\ held' = Kept(held) \cup {Head(link)}
     /\ delivered' = Deliver(delivered, held', Head(link))
     /\ newest' = Head(link)
@@ -255,4 +259,5 @@ NeverWindowStall ==
       /\ Cardinality(Outstanding) = 1 /\ rightEdge = sndNxt - 1)
 NeverTailLoss == ~(NothingUnderWay /\ sndNxt = Packets /\ rightEdge < Packets - 1)
 NeverTwoRuns == Cardinality(Runs) < 2
+NeverThreeRuns == Cardinality(Runs) < 3
 =============================================================================

@@ -16,7 +16,7 @@ class Deviation:
 
     Attributes:
         stack: the implementation.
-        requirement: the requirement; with ``habits``, ``*`` for all.
+        requirement: the requirement, or several of one cause; with ``habits``, ``*`` for all.
         clause: what its source says.
         reason: why the implementation does otherwise.
         seen: the packets in which it was seen.
@@ -28,7 +28,7 @@ class Deviation:
     """
 
     stack: str
-    requirement: str
+    requirement: str | Sequence[str]
     clause: str
     reason: str
     seen: str
@@ -36,9 +36,14 @@ class Deviation:
     instead: Mapping[str, Any] = field(default_factory=dict)
     habits: Sequence[str] = ()
 
+    @property
+    def requirements(self) -> Sequence[str]:
+        """The requirements that it deviates from."""
+        return [self.requirement] if isinstance(self.requirement, str) else self.requirement
+
     def explains(self, requirement: str, settings: Mapping[str, Any]) -> bool:
         """Whether an accusation under these settings may be this deviation (see ``instead``)."""
-        return self.requirement in (requirement, "*") and all(
+        return not {requirement, "*"}.isdisjoint(self.requirements) and all(
             settings.get(name) == value for name, value in self.settings.items()
         )
 

@@ -24,6 +24,7 @@ CONTROLS = ("cubic", "cubic", "reno", "reno", "bbr", "hybla", "vegas", "westwood
 _LOSSES = (0.0, 0.0, 0.002, 0.01, 0.03, 0.1)
 _ENDLESS = STANDARD_SERVICES["chargen"]
 _FIRST_PORT = 20_000
+_BOUNDED = ("4096 8192 16384", "4096 65536 65536")
 
 
 def draw_encounter(seed: int) -> Encounter:
@@ -79,8 +80,8 @@ def _draw_sysctls(numbers: random.Random) -> dict[str, str]:
         "tcp_comp_sack_nr": ("44", "44", "0"),
         "tcp_moderate_rcvbuf": ("1", "1", "0"),
         "tcp_shrink_window": ("0", "0", "0", "1"),
-        "tcp_rmem": ("4096 131072 6291456", "4096 131072 6291456", "4096 8192 16384",
-                     "4096 65536 65536", "16777216 16777216 16777216"),
+        "tcp_rmem": ("4096 131072 6291456", "4096 131072 6291456", *_BOUNDED,
+                     "16777216 16777216 16777216"),
         "tcp_wmem": ("4096 16384 4194304", "4096 16384 4194304", "4096 8192 16384"),
         "tcp_no_metrics_save": ("1", "1", "0"),
     }  # fmt: skip
@@ -226,4 +227,10 @@ def settings(encounter: Encounter, meeting: Meeting, host: int) -> dict[str, Any
             "reads": "slowly" if slowly else "at once",
         }
         found |= {f"{prefix}{name}": value for name, value in own.items()}
+    found["buffer"] = "bounded" if _has_bounded_buffer(found) else "default"
     return found
+
+
+def _has_bounded_buffer(found: Mapping[str, Any]) -> bool:
+    """Whether a receive buffer may be short of room for the window that it offers."""
+    return "receive" in found or found["tcp_rmem"] in _BOUNDED

@@ -39,6 +39,10 @@ LatestOutstanding == Highest(Outstanding)
 DeliverOnArrival(done, packets, arrival) ==
     IF \E i \in DOMAIN done : done[i] = arrival THEN done ELSE Append(done, arrival)
 
+(* No mutant: RWBP-AK-003, an acknowledgment of its own for every arrival that does not extend the     *)
+(* highest run. (A duplicate of the highest packet is taken for one that does.)                        *)
+Prompt == ackDue => newest = Highest(held) /\ (newest = 0 \/ newest - 1 \in held)
+
 (* The queue in front of the link is taken for endless.                                               *)
 EndlessRoom(channel, capacity, messages) == TRUE
 ============================================================================

@@ -68,9 +68,9 @@ class Receipt(BaseStory):
             self._put(False, ACK, seq=0, ack=0)
         return self
 
-    def syn(self, *, options: bytes = b"", after: float = 0.0) -> Receipt:
+    def syn(self, *, options: bytes = b"", after: float = 0.0, **fields: Any) -> Receipt:
         """The tester's SYN, again if it was told before."""
-        return self._put(False, SYN, seq=-1, ack=0, after=after, options=options)
+        return self._put(False, SYN, seq=-1, ack=0, after=after, options=options, **fields)
 
     def _put(
         self, outgoing: bool, flags: int, *, seq: int, ack: int, after: float = 0.0,

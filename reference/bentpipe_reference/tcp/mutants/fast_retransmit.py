@@ -127,3 +127,13 @@ class KeepsTheWindow(Sender):
 
     def ssthresh_after_loss(self) -> int:
         return max(self.window_to_halve(), 2 * self.smss)
+
+
+@mutant("snr-window-updates-inflate", breaks="SNR-FR-004")
+class InflatesForWindowUpdates(SackNewRenoRfcSender):
+    """Without SACK, in a recovery, whatever repeats the number inflates the window."""
+
+    def is_duplicate_ack(self, ack: Ack, newly_held: int) -> bool:
+        if self.in_recovery and not self.sack_ok:
+            return ack.number == self.snd_una and ack.bare
+        return super().is_duplicate_ack(ack, newly_held)

@@ -338,3 +338,21 @@ class SilentToEmptySegments(Connection):
     ) -> None:
         if segment.sequence_length:
             super()._receive_unacceptable(segment, seq, receiver, now)
+
+
+@mutant("snr-crossing-segment-refused", breaks="SNR-RCV-032", hk99=True)
+class TakesWholeSegments(Receiver):
+    """A segment that reaches beyond the right edge is refused as a whole."""
+
+    def is_acceptable(self, seq: int, length: int) -> bool:
+        fits = not length or seq + length <= self.edge
+        return fits and super().is_acceptable(seq, length)
+
+
+@mutant("snr-crossing-segment-refused-above-a-gap", breaks="SNR-RCV-032")
+class TakesWholeSegmentsAboveGaps(Receiver):
+    """A segment above a gap that reaches beyond the right edge is refused as a whole."""
+
+    def is_acceptable(self, seq: int, length: int) -> bool:
+        fits = seq <= self.rcv_nxt or not length or seq + length <= self.edge
+        return fits and super().is_acceptable(seq, length)

@@ -226,6 +226,34 @@ class KeepsBackOffOfSynAck(RttEstimator):
             self.rto = max(3.0, self.rto)
 
 
+@mutant("snr-measures-fast-retransmissions", breaks="SNR-RTO-016")
+class MeasuresFastRetransmissions(SackNewRenoRfcSender):
+    """Karn's rule is kept for what a timeout repeats only."""
+
+    def forget_measurement(self) -> None:
+        if not self.in_recovery:
+            super().forget_measurement()
+
+
+@mutant("snr-closed-window-stops-timer", breaks="SNR-RTO-011", hk99=True)
+class ClosedWindowStopsTimer(Sender):
+    """A window that closes over outstanding data stops the timer."""
+
+    def update_window(self, ack: Ack) -> bool:
+        moved = super().update_window(ack)
+        if not self.snd_wnd:
+            self.rto_deadline = None
+        return moved
+
+
+@mutant("snr-one-reduction-for-all-timeouts", breaks="SNR-CA-002")
+class ReducesOncePerRepair(SackNewRenoRfcSender):
+    """Another segment that times out before a timeout is repaired leaves ssthresh as it is."""
+
+    def ssthresh_after_timeout(self, repeated: bool) -> int:
+        return super().ssthresh_after_timeout(repeated or self.repairs_timeout())
+
+
 @mutant("snr-no-growth-after-timeout", breaks="SNR-RTO-017", hk99=True)
 class GrowsNoMoreAfterTimeout(Sender):
     """After a timeout two segments are in the network until all is repaired."""

@@ -57,14 +57,15 @@ def _beyond_the_wrap(flow: Flow, context: Context) -> Findings:
         if said is None or not said.certain or not said.complete or said.list_fault():
             continue
         what = f"SD {sd.number}, {sd.number - wrap + 1} after the highest number,"
+        if said.holds(sd.number):
+            yield context.holds(f"{what} was accepted", sd, said)
+            continue
         earlier = (
             other for other in flow.sds_heard
             if other.frame < sd.frame and not other.beyond and not other.misfit
         )  # fmt: skip
         before = [other.number for other in earlier if other.number < wrap]
-        if said.holds(sd.number):
-            yield context.holds(f"{what} was accepted", sd, said)
-        elif before and all(map(said.holds, before)):
+        if before and all(map(said.holds, before)):
             yield context.violated(f"{what} was not accepted", sd, said)
 
 

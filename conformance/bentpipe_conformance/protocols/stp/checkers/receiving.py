@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import islice
+from itertools import islice, takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
@@ -100,6 +100,11 @@ def _heard_by_number(flow: Flow) -> dict[int, list[SdHeard]]:
     return heard
 
 
+@lru_cache(maxsize=4)
+def _with_gaps(flow: Flow) -> list[SdHeard]:
+    return [sd for sd in flow.sds_heard if sd.gap]
+
+
 def _frame(at: At) -> int:
     return at.frame
 
@@ -153,15 +158,15 @@ def _unprovoked(flow: Flow) -> list[ReportSent]:
 def _held_back(flow: Flow, ustat: ReportSent) -> bool:
     """Whether it is the first report of what is left of a gap that an SD had shown (STP-DT-031)."""
     first, end = ustat.elements
-    gaps = (sd.gap for sd in flow.sds_heard if sd.gap and sd.frame < ustat.frame)
-    shown = any(gap[0] <= first and end <= gap[1] for gap in gaps)
+    gaps = (sd.gap for sd in takewhile(lambda sd: sd.frame < ustat.frame, _with_gaps(flow)))
+    shown = any(gap and gap[0] <= first and end <= gap[1] for gap in gaps)
     before = (report for report in flow.reports_sent if report.frame < ustat.frame)
     return shown and not any(report.misses(first) for report in before)
 
 
 def _latest(flow: Flow, ustat: ReportSent) -> list[SdHeard]:
     """The SDs before a USTAT, the latest first."""
-    return [sd for sd in reversed(flow.sds_heard) if sd.frame < ustat.frame]
+    return flow.sds_heard[: bisect_left(flow.sds_heard, ustat.frame, key=_frame)][::-1]
 
 
 def _repeats_a_poll(ustat: ReportSent, latest: Sequence[SdHeard]) -> bool:
@@ -432,11 +437,14 @@ def _followed(
 
 def _said_before(flow: Flow, context: Context, sd: SdHeard) -> bool:
     """Whether the last STAT before an SD was true, and only duplicates have arrived since."""
-    before = [said for said in context.prepared.statements if said.frame < sd.frame]
-    if not before or not before[-1].true or before[-1].poll is None:
+    statements = context.prepared.statements
+    before = bisect_left(statements, sd.frame, key=_frame)
+    last = statements[before - 1] if before else None
+    if last is None or not last.true or last.poll is None:
         return False
-    since = before[-1].poll.frame
-    return all(other.duplicate for other in flow.sds_heard if since < other.frame <= sd.frame)
+    first = bisect_right(flow.sds_heard, last.poll.frame, key=_frame)
+    since = takewhile(lambda other: other.frame <= sd.frame, islice(flow.sds_heard, first, None))
+    return all(other.duplicate for other in since)
 
 
 @checker("STP-DT-021")

@@ -6,6 +6,7 @@ says whether the rule or the measurements are wrong.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -51,14 +52,15 @@ def _of_polls(flow: Flow, polls: Sequence[Pair]) -> Iterator[Sequence[Pair]]:
     yield [(poll, answer) for poll in flow.polls_sent for answer in poll.answers]
     yield [*polls, *discarded(flow)]
     # From the last POLL that has left, whichever the STAT answers, and whether it answers one.
+    frames = [poll.frame for poll in flow.polls_sent]
     reports = [at for at in flow.reports_heard if not at.fault and at.stp.type != BGAK]
     for heard in (
         [answer for _, answer in polls],
         [at for at in reports if at.is_stat],
         reports,
     ):
-        before = ([poll for poll in flow.polls_sent if poll.frame < at.frame] for at in heard)
-        yield [(asked[-1], at) for asked, at in zip(before, heard, strict=True) if asked]
+        asked = ((bisect_left(frames, at.frame), at) for at in heard)
+        yield [(flow.polls_sent[count - 1], at) for count, at in asked if count]
     # Not those that were under way when another POLL asked for the same (RFC 6298 section 3).
     times = [poll.frame for poll, again in pairwise(flow.polls_sent) if poll.vt_s == again.vt_s]
     yield [(poll, answer) for poll, answer in polls if poll.frame not in times]

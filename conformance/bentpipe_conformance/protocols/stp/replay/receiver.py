@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 
 from bentpipe_reference.common.ranges import Range
@@ -61,7 +62,8 @@ class Receiver:
     reception: Reception = field(default_factory=Reception)
     certain: bool = True
     _doubts: list[_Doubt] = field(default_factory=list)
-    _history: list[tuple[float, Knowledge]] = field(default_factory=list)
+    _times: list[float] = field(default_factory=list)
+    _history: list[Knowledge] = field(default_factory=list)
     _now: Knowledge = field(default_factory=lambda: Knowledge(0, 0, ()))
 
     def credit(self, n_mr: int) -> int:
@@ -72,15 +74,11 @@ class Receiver:
 
     def delivered(self, since: float, until: float) -> Range:
         """The least and the greatest VR(R) between two moments, as counts."""
-        counts = [0]
-        for time, known in self._history:
-            if time > until:
-                break
-            if time < since:
-                counts = [known.vr_r]
-            else:
-                counts.append(known.vr_r)
-        return min(counts), max(counts)
+        first, last = bisect_left(self._times, since), bisect_right(self._times, until)
+        return self._delivered(first), self._delivered(last)
+
+    def _delivered(self, looks: int) -> int:
+        return self._history[looks - 1].vr_r if looks else 0
 
     def number(self, wire: int) -> int:
         """The count that a number of the tester stands for."""
@@ -89,7 +87,8 @@ class Receiver:
     def _look(self, time: float) -> Knowledge:
         got = self.reception
         self._now = Knowledge(got.vr_r, got.vr_h, got.elements())
-        self._history.append((time, self._now))
+        self._times.append(time)
+        self._history.append(self._now)
         return self._now
 
     def sd(self, at: At, number: int) -> SdHeard:
@@ -208,9 +207,8 @@ class Receiver:
     def _between(self, since: float) -> tuple[Knowledge, ...]:
         """What it had from a moment until now, latest first."""
         found: list[Knowledge] = []
-        for time, known in reversed(self._history):
-            if time < since:
-                break
+        first = bisect_left(self._times, since)
+        for known in reversed(self._history[first:]):
             if not found or found[-1] != known:
                 found.append(known)
         return tuple(found) or (self._now,)

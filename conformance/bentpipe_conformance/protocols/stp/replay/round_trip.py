@@ -196,8 +196,8 @@ def smoothed(flow: Flow, initial: float, pairs: Iterable[Pair]) -> RoundTrips:
         first = Smoothed(rtt, (rtt[0] / 2, rtt[1] / 2))
         found.append(found[-1].then(rtt) if found else first)
         times.append(answered.time)
-    first = min(times, default=math.inf)
-    return RoundTrips(times, first, found, 0.0, initial, unread=DUE_S)
+    earliest = min(times, default=math.inf)
+    return RoundTrips(times, earliest, found, 0.0, initial, unread=DUE_S)
 
 
 def _when(pair: Pair) -> int:

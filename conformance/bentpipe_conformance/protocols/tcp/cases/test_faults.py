@@ -160,19 +160,23 @@ def test_established_data_that_acknowledges_the_past(connection: Connection) -> 
         connection.wait(PAUSE_S)
 
 
-@connected("SNR-RCV-001", "SNR-RCV-006", "SNR-RCV-015", to="discard")
+@connected("SNR-RCV-001", "SNR-RCV-006", "SNR-RCV-015", "SNR-RCV-032", to="discard")
 def test_established_octets_at_the_edge_of_the_window(connection: Connection) -> None:
     """Single octets arrive as the last of the window, across its edge, and behind it.
 
-    Ordinary data follows, and what lies below the first of them stays missing. An odd number of
-    octets came before, so that a scaled window has to be rounded.
+    Segments lie half behind it, and one with FIN in part. Ordinary data follows, and what lies
+    below the first of them stays missing. An odd number of octets came before, so that a scaled
+    window has to be rounded.
     """
     connection.send_data(UNIT + 1)
     connection.wait(PAUSE_S)
     connection.wait(connection.rtt)
     edge = connection.acked + connection.iut_window
-    for start, octets in ((edge - 1, 1), (edge - 1, 2), (edge, 1), (edge + 1, 1), (UNIT + 2, 1)):
-        connection.send_odd(pattern(start, octets), at=start)
+    for start, octets, flags in (
+        (edge - 1, 1, 0), (edge - 1, 2, 0), (edge, 1, 0), (edge + 1, 1, 0), (edge - 2, 4, 0),
+        (edge - 700, 1400, 0), (UNIT + 2, 1, 0), (edge - 1200, 1250, FIN),
+    ):  # fmt: skip
+        connection.send_odd(pattern(start, octets), flags=ACK | flags, at=start)
         connection.wait(PAUSE_S)
     _say(connection)
     _say(connection)

@@ -302,3 +302,21 @@ def test_recovered_next_segment_lost(connection: Connection) -> None:
     connection.reception.delivered = connection.highest
     connection.ack()
     connection.receive_more(20)
+
+
+@connected("SNR-FR-004", needs=PLAIN, sack=False)
+def test_recovery_amid_window_updates(connection: Connection) -> None:
+    """In a recovery the window inflated by duplicates is used up; then come window updates.
+
+    Without SACK. They are no duplicates, raise the window or lower it, and let nothing out.
+    """
+    connection.grow(16)
+    lost, *rest = connection.collect(0)
+    _repeat(connection, lost.start, len(rest))
+    await_again(connection, lost.start, "a fast retransmit")
+    for turn in range(1, 9):
+        connection.ack(lost.start, window=(1 << 20) + (turn << 10) * (-1) ** turn)
+    connection.discard(0.9 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(20)

@@ -278,14 +278,22 @@ def test_echo_of_half_a_small_window(connection: Connection) -> None:
     connection.serve(lambda: connection.delivered >= 3300)
 
 
-def close_window(connection: Connection) -> None:
-    """Fill the window of an echo service that cannot write to the last octet."""
+def close_window(connection: Connection, beyond: int = 0) -> None:
+    """Fill the window of an echo service that cannot write to the last octet.
+
+    The last segment ends ``beyond`` octets behind it; if it is refused, one comes that does not.
+    """
     connection.ack(window=0)
     _fill(connection, 1400)
-    room = connection.acked + connection.iut_window - connection.next_offset
-    if room > 0:
-        connection.send_data(room)
-        connection.wait(connection.rtt + PAUSE_S)
+    wait = connection.rtt + PAUSE_S
+    edge = connection.acked + connection.iut_window
+    if edge > connection.next_offset:
+        connection.send_data(edge - connection.next_offset + beyond)
+        connection.wait(wait)
+        connection.next_offset = max(edge, connection.acked)
+    if beyond and connection.acked < edge:
+        connection.send_data(edge - connection.acked, at=connection.acked)
+        connection.wait(wait)
 
 
 def _fill(connection: Connection, size: int) -> None:
@@ -336,8 +344,11 @@ def test_echo_whose_user_cannot_write(connection: Connection) -> None:
 
 @connected("SNR-ACK-010", "SNR-RCV-025", to="echo")
 def test_echo_whose_window_is_opened_by_probes(connection: Connection) -> None:
-    """The windows of both sides are closed; data that is refused opens that of the tester."""
-    close_window(connection)
+    """The windows of both sides are closed; data that is refused opens that of the tester.
+
+    The segment that fills the implementation's window reaches beyond its edge.
+    """
+    close_window(connection, beyond=700)
     connection.window = 1 << 20
     connection.send_data(1, at=connection.next_offset)
     connection.wait(2 * connection.rtt + PAUSE_S)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+from bentpipe_reference.common.rtt import RttEstimator
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import (
@@ -422,4 +424,44 @@ def test_timeouts_then_measured_and_lost(peer: Peer) -> None:
         connection.take(connection.expect())
         connection.discard(0)
         connection.take(await_retransmissions(connection, connection.delivered, 1, seen=True))
+        connection.abort()
+
+
+SLOW_HANDSHAKE_S = 0.95
+"""The first round trip: below the second after which a SYN-ACK is repeated. The timeout after it is
+three times as long (RFC 6298 rule 2.2)."""
+
+
+@case("SNR-RTO-016", needs=PLAIN)
+def test_repaired_by_duplicates_long_after_sending(peer: Peer) -> None:
+    """A lone segment is lost, and what shows that leaves just before its timer would expire.
+
+    Without timestamps, the acknowledgment of its fast retransmission measures nothing. A slow
+    handshake has made the timeout long. The next segment, or one after two measurements, is lost
+    and shows the timeout.
+    """
+    for sack, measured in product((False, True), (0, 2)):
+        connection = peer.begin("echo", sack=sack)
+        connection.await_answer("SYN-ACK")
+        peer.wait(max(0.0, SLOW_HANDSHAKE_S - peer.rtt))
+        connection.ack()
+        _exchange(connection, 0.0)
+        _request(connection)
+        lost = connection.expect(what="the echo")
+        estimator = RttEstimator(initial=1.0, minimum=1.0, maximum=60.0, granularity=0.0)
+        for sample in (max(peer.rtt, SLOW_HANDSHAKE_S), peer.rtt):
+            estimator.sample(sample)
+        connection.wait(estimator.rto - 2 * peer.rtt - 0.25)
+        for _ in range(4):
+            _request(connection)
+        batch = [connection.expect(what="the echo") for _ in range(4)]
+        for item in batch:
+            connection.ack(lost.start, sack=[(batch[0].start, item.end)] if sack else None)
+        await_again(connection, lost.start, "a fast retransmit")
+        connection.reception.take(lost.start, connection.highest)
+        connection.ack()
+        connection.wait(0.8)
+        for _ in range(measured):
+            _exchange(connection, 0.0)
+        _lose_echo(connection, 1)
         connection.abort()

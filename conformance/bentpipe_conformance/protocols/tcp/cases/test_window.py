@@ -10,6 +10,7 @@ from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import (
     PAUSE_S,
     TIMEOUT_S,
+    await_again,
     show_silence,
     take_round,
 )
@@ -34,6 +35,9 @@ CLOSED_S = 1200.0
 
 PATIENCE_S = 65.0
 """Longer than the probe interval may grow at first."""
+
+CLOSED_PATIENCE_S = 75.0
+"""Longer than a sender may be silent towards a closed window."""
 
 
 @connected("SNR-WIN-001", window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
@@ -328,3 +332,26 @@ def test_window_full_when_the_stream_ends(peer: Peer) -> None:
         connection.ack()
         _take_all(connection, 1001)
         connection.wait(0.8)
+
+
+@case("SNR-RTO-011")
+def test_window_closed_over_what_is_lost(peer: Peer) -> None:
+    """The window closes while all that the sender has left is outstanding, and lost.
+
+    It is repeated all the same. On one connection what closes the window acknowledges a part, on
+    another it comes with data of the tester, on the last after a timeout.
+    """
+    for part, data, late in ((0, 0, False), (60, 0, False), (0, 20, False), (0, 0, True)):
+        connection = peer.connect("echo")
+        connection.send_data(100)
+        lost = connection.expect(what="the echo")
+        if late:
+            await_again(connection, lost.start, "a timeout", TIMEOUT_S)
+        connection.reception.take(lost.start, lost.start + part)
+        connection.window = 0
+        connection.send(pattern(connection.next_offset, data), flags=ACK)
+        if connection.next(CLOSED_PATIENCE_S) is None:
+            raise show_silence(connection, "nothing was retransmitted into the closed window")
+        connection.ack(window=CLOSING_WINDOW)
+        _take_all(connection, connection.next_offset)
+        connection.abort()

@@ -182,3 +182,27 @@ def _report_copies(peer: Peer, row: Repeated) -> None:
 
 
 each(globals(), ROWS, _report_copies)
+
+
+@case("SNR-CA-002", "SNR-RTO-009", needs=PLAIN, profiles=("rfc",))
+def test_windows_lost_again_while_repaired(peer: Peer) -> None:
+    """While a timeout is repaired another segment times out: half of what is outstanding counts.
+
+    An acknowledgment has covered two thirds of the flight in between. Without SACK and with it, and
+    once with that segment lost twice.
+    """
+    for sack, timeouts in ((False, 1), (True, 1), (False, 2)):
+        connection = peer.connect(sack=sack)
+        connection.grow(SEGMENTS)
+        lost, outstanding = connection.delivered, connection.highest
+        connection.discard(0)
+        connection.take(await_retransmissions(connection, lost, 1))
+        reached = lost + (outstanding - lost) * 2 // 3 // connection.segment * connection.segment
+        connection.await_round()
+        connection.collect(0)
+        connection.reception.take(lost, reached)
+        connection.ack()
+        await_again(connection, reached, "the next segment")
+        connection.take(await_retransmissions(connection, reached, timeouts, seen=True))
+        connection.receive_more(SEGMENTS + 30)
+        connection.abort()

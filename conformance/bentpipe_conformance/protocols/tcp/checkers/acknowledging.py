@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
     still_receiving,
+    takes_held_fin,
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
@@ -85,8 +86,10 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
                 last = reply
             continue
         if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:
-            # What it covers needs no other answer; what lies above may still have one of its own.
-            owed = [end for end in owed if end > reply.ack]
+            # What it covers needs no other answer; what lies above may still have one of its own,
+            # and what is refused as well, if the user had just read.
+            offers = last is not None and reply.ack == last.ack
+            owed = [end for end in owed if end > reply.ack or (offers and end < 0)]
         elif not owed and last.payload and reply.blocks != last.blocks:
             last = reply  # there was no room for its SACK blocks beside the data
         elif not owed:
@@ -197,6 +200,7 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
     seen, twice, fresh = RangeSet(), RangeSet(), RangeSet()
     reporting: Reply | None = None
     told: tuple[Range, ...] = ()
+    with_fin = takes_held_fin(flow) if context.permitted("keeps_blocks_with_fin", False) else None
     for event in flow.events:
         same, told = told, event.blocks if isinstance(event, Reply) else told
         if isinstance(event, Arrival):
@@ -209,8 +213,8 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
             seen.add(event.start, event.end)
         elif isinstance(event, Reply) and event.dsack is not None:
             left, right = event.dsack
-            if right <= 0:
-                continue  # the SYN came again
+            if right <= 0 or event is with_fin:
+                continue  # the SYN came again, or the block was not one of a duplicate
             if left >= right or not twice.covers(left, right):
                 sentence = f"the D-SACK block {left}-{right} reports what came once"
                 expected = "a block of data that arrived twice"

@@ -393,7 +393,7 @@ def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
     first = sent[0]
     round_trips = context.permitted("patience_rtts", 12.0) * minimum_rtt(flow)
     acked = context.prepared.lifetime.own_fin_acked
-    until = flow.horizon if acked is None else acked.time
+    until = flow.horizon if acked is None else min(flow.horizon, acked.time)
     heeded = (a.time for a in flow.acks if a.may_heed and a.ack >= first.end)
     until = min(until, next(heeded, until))
     longest = max(round_trips, _longest_timeout(flow, until))

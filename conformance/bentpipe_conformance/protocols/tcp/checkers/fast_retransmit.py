@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rfc_5681
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent, octets
@@ -81,7 +81,7 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
         reported = needs_sack and not context.ics.get("rack", True) and _third_report(m)
         if not m.opened(plain=plain) or not ((m.third and (m.pure or plain)) or reported):
             continue
-        later = m.recover >= 0 and not plain
+        later = m.reach >= 0 and not plain
         if context.permitted("adaptive_threshold", False) and (m.reordered or later):
             continue
         if ack.window < min(flow.segment, flow.mss):
@@ -295,6 +295,33 @@ def window_update_is_no_duplicate(flow: Flow, context: Context) -> Findings:
         if ack.acceptable:
             last = ack.window
     yield from _not_counted(flow, context, lambda ack: windows[ack], "window update")
+    if plain and not flow.handshake.sack:
+        yield from _not_inflating(flow, context, lambda ack: windows[ack])
+
+
+def _not_inflating(flow: Flow, context: Context, updates: Callable[[Ack], bool]) -> Findings:
+    """Window updates in a recovery whose window is used up: each duplicate has let one out."""
+    size = largest_segment(flow)
+    full = False
+    edge = 0
+    for m in context.prepared.moments:
+        ack = m.ack
+        sent = [item for item in ack.responses if item.new]
+        room, edge = edge - ack.max >= size, m.window_edge
+        if m.episode is None or not m.episode.fast or m.disturbed or ack.advance:
+            full = False
+        elif ack.duplicate:
+            full = bool(sent) and all(item.payload >= size for item in sent)
+        elif full and room and updates(ack) and ack.acceptable:
+            octets = sum(item.payload for item in sent)
+            sentence = f"a window update in recovery sent {octets} octets of new data"
+            expected = "nothing: only a duplicate inflates the window (RFC 5681 section 3.2 step 4)"
+            yield judged(
+                context, not sent, sentence, *sent[:1], ack, expected=expected,
+                actual=f"{octets} octets",
+            )  # fmt: skip
+            if sent:
+                return
 
 
 @checker("SNR-FR-005")

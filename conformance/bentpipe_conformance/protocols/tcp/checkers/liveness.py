@@ -93,7 +93,7 @@ def service_closes(flow: Flow, context: Context) -> Findings:
     busy += [sent.time for sent in flow.sent if sent.packet.number > since]
     start = max([start, *busy])
     last = next((a for a in reversed(flow.acks) if a.acceptable), None)
-    if last is not None and last.window_edge <= last.max:
+    if last is not None and (last.window_edge <= last.max or last.ack < last.max):
         return
     if flow.horizon - start > patience + flow.reaction:
         sentence = f"no FIN was sent in {flow.horizon - start:.1f} s"

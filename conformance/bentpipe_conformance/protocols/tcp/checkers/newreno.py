@@ -61,6 +61,8 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Findings
         ack = m.ack
         if not ack.advance or _repeated_before(ack, episode):
             continue
+        if may_be_undone(episode.first, ack):
+            continue  # nothing was lost, as far as the sender can know
         if context.permitted("every_partial") or follows_rfc_5681(context):
             yield from _answer_at_once(flow, context, m)
         elif _earned(m, episode):

@@ -68,7 +68,9 @@ def _retransmission(context: Context, ack: Ack) -> Sent | None:
             continue
         by_timer = repeat.timer or (rack and repeat.delivered_later)
         apart = sent.since_arrival > AT_ONCE_S or repeat.age >= LEAST_TIMEOUT_S
-        if not (by_timer and apart):
+        # An acknowledgment may also be the occasion at which that timer's time is found to be over.
+        overdue = rack and repeat.delivered_later and repeat.age >= context.prepared.scoreboard.rtt
+        if not (by_timer and apart) and not overdue:
             return sent
     return None
 

@@ -1,4 +1,4 @@
-"""Checkers for acknowledging received data (SNR-RCV-001 to 006 and 013 to 018)."""
+"""Checkers for acknowledging received data (SNR-RCV-001 to 006, 013 to 018, 028, 029, 032)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,9 @@ from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.stream import read_stream
 from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT
 
+_SURE_BLOCKS = 3
+"""As many fit into every acknowledgment (RFC 2018 section 4, with timestamps)."""
+
 _LONGEST_WINDOWS = 2
 """A receive window that was never offered cannot exceed the widest offered one by this factor."""
 
@@ -56,18 +59,30 @@ def out_of_order_at_once(flow: Flow, context: Context) -> Findings:
             yield from _timely(context, answer_at_once(flow, arrival), "out-of-order data")
 
 
+def _need_not_be_kept(arrival: Arrival, left: int, right: int) -> bool:
+    """Whether what is held may be a FIN, which need not be, and nothing shows that it was."""
+    return right - left == 1 and (left > arrival.end or right == arrival.end)
+
+
 @checker("SNR-RCV-002")
 def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
     """Data that fills a gap is acknowledged at once (RFC 5681 section 4.2)."""
     # Exercised by in-order data below data that the IUT turns out to have kept.
+    with_fin = context.permitted("delays_with_fin", False)
     for arrival in still_receiving(flow):
         if not arrival.fills_gap or arrival.end > arrival.window_edge:
             continue
-        if all(right - left == 1 and left > arrival.end for left, right in arrival.held):
-            continue  # perhaps a FIN, which need not be held
+        if all(_need_not_be_kept(arrival, *held) for held in arrival.held):
+            continue
+        if with_fin and arrival.fin and arrival.held[-1][1] == arrival.end:
+            continue
         answer = answer_at_once(flow, arrival, acknowledging(arrival.end))
         reaches = max((b for a, b in arrival.held if a <= arrival.end), default=arrival.end)
-        if answer.reply is not None and (answer.reply.ack >= reaches or answer.reply.blocks):
+        if answer.reply is None:
+            continue
+        # Who reports nothing above has not kept it.
+        told = reaches > arrival.end or not flow.handshake.sack
+        if answer.reply.blocks or (told and answer.reply.ack >= reaches):
             yield from _timely(context, answer, "data that fills a gap")
 
 
@@ -229,6 +244,27 @@ def scale_unit(flow: Flow) -> int:
     """Octets of one unit of the IUT's window field."""
     answer = flow.handshake.answer
     return 1 << (answer.window_scale or 0 if answer and flow.handshake.window_scale else 0)
+
+
+@checker("SNR-RCV-032")
+def crossing_segment_is_taken(flow: Flow, context: Context) -> Findings:
+    """What lies in the window of a segment that crosses its edge is taken (RFC 9293 3.10.7.4)."""
+    # Exercised by data that begins in the window offered and ends beyond it.
+    for arrival in still_receiving(flow):
+        start, reach = arrival.start, min(arrival.start + arrival.payload, arrival.window_edge)
+        if not arrival.acceptable or arrival.end <= arrival.window_edge or reach <= start:
+            continue
+        if arrival.out_of_order and (not flow.handshake.sack or len(arrival.held) >= _SURE_BLOCKS):
+            continue
+        answer = answer_within(flow, arrival, LONGEST_DELAY_S, _covering(start, reach))
+        yield from _timely(context, answer, f"data up to the window's edge at {reach}")
+
+
+def _covering(start: int, reach: int) -> Callable[[Reply], bool]:
+    """Whether an acknowledgment reaches an offset, or a block reports everything between two."""
+    return lambda reply: (
+        reply.ack >= reach or any(left <= start and reach <= right for left, right in reply.blocks)
+    )
 
 
 @checker("SNR-RCV-017")

@@ -20,7 +20,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     too_coarse,
 )
 from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rfc_5681
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.order import later
@@ -66,7 +66,8 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
             continue
         if _started_earlier(expiry, context):
             continue
-        if not acts_at_once(context.ics) and _after_loss_signals(flow, sent, expiry.rtt):
+        repairs = _is_under_repair(sent, context) or _after_loss_signals(flow, sent, expiry.rtt)
+        if not acts_at_once(context.ics) and repairs:
             # A paced sender's repairs leave later than what asked for them, as if timed.
             continue
         took = expiry.since_transmission
@@ -83,6 +84,13 @@ def _started_earlier(expiry: Expiry, context: Context) -> bool:
     fast = (episode for episode in context.prepared.episodes if episode.fast)
     partial = ([ack for ack in e.acks if ack.advance and ack is not e.end] for e in fast)
     return any(expiry.progress in acks[1:] for acks in partial)
+
+
+def _is_under_repair(sent: Sent, context: Context) -> bool:
+    """Whether a segment belongs to what a recovery that began before it repairs."""
+    number = sent.packet.number
+    begun = (e for e in context.prepared.episodes if e.first.packet.number < number)
+    return any(sent.una < episode.recover for episode in begun)
 
 
 def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
@@ -248,10 +256,10 @@ CLOSED_PERSISTENCE_S = 30.0
 def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findings:
     """The timer runs while data is outstanding (RFC 6298 rule 5.1, RFC 8985 section 7)."""
     # Exercised by a timed retransmission, and by silence that lasts too long.
-    patience = context.permitted("patience_s", 12.0)
+    patience, closed = context.permitted("patience_s", 12.0), context.permitted("closed_s", 60.0)
     expiries = {item.sent: item for item in timer_expiries(context)}
     trips = RoundTrips(flow)
-    last_event: Sent | Ack | None = None
+    last_event: Sent | Ack | Reply | None = None
     edge = una = top = 0
     waiting = backed_off = progress = 0.0
     transmitted: dict[int, float] = {}
@@ -259,10 +267,12 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
     for event in flow.events:
         if flow.resets and event.packet.number > flow.resets[0].number:
             return  # the connection is over
+        if isinstance(event, Reply) and edge <= una and top > una:
+            last_event = event  # it may be a probe without data
         if not isinstance(event, Sent | Ack):
             continue
         given_up = last_event is not None and last_event.time - progress >= persistence
-        owed = top > una and edge > una and not given_up
+        owed = top > una and not given_up
         yield from _silence(context, last_event, event, event.time, owed, waiting)
         if isinstance(event, Sent):
             progress = event.time if top <= una else progress
@@ -281,15 +291,16 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
             if event.advance:
                 progress = event.time
                 trips.acknowledged(event)
-        waiting = max(patience, 4 * trips.longest_timeout, backed_off)
+        least = patience if edge > una else closed
+        waiting = max(least, 4 * trips.longest_timeout, backed_off)
         last_event = event
     given_up = last_event is not None and last_event.time - progress >= persistence
-    owed = top > una and edge > una and not given_up
+    owed = top > una and not given_up
     yield from _silence(context, last_event, None, flow.horizon, owed, waiting)
 
 
 def _silence(
-    context: Context, since: Sent | Ack | None, ended: Sent | Ack | None, until: float,
+    context: Context, since: Sent | Ack | Reply | None, ended: Sent | Ack | None, until: float,
     outstanding: bool, patience: float,
 ) -> Findings:  # fmt: skip
     if since is None or not outstanding or until - since.time <= patience:

@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     first_reply,
     still_receiving,
+    takes_held_fin,
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -26,6 +27,10 @@ OPTION_OCTETS = 40
 _MOST = 4
 """Blocks that fit at most. A stack that held more may have forgotten some, and does not recall them
 when there is room again: what it then reports is judged only for truth."""
+
+
+_FLUSHED = 2
+"""Blocks with which Linux sends what it has compressed before it begins another one."""
 
 
 def _inside(block: Range, ranges: tuple[Range, ...]) -> bool:
@@ -172,6 +177,7 @@ def data_above_a_gap_is_reported(flow: Flow, context: Context) -> Findings:
     # Exercised by every arrival that leaves data above a gap, once a block reports that data, or
     # the acknowledgment number passes it although it has not come again.
     longest = LONGEST_DELAY_S + flow.reaction
+    flushes = context.permitted("flushes_first", False)
     waiting: list[tuple[Arrival, Range]] = []
     until = {item.packet.number for item in still_receiving(flow)}
     fin = next((item.end for item in flow.arrivals if item.fin), None)
@@ -190,6 +196,8 @@ def data_above_a_gap_is_reported(flow: Flow, context: Context) -> Findings:
             if reported and waited <= longest:
                 yield context.holds("data above a gap was reported in a SACK block", reply, arrival)
             elif waited > longest and (reported or reply.ack >= span[1]):
+                if flushes and _flushed(arrival, flow.reaction):
+                    continue
                 sentence = f"data held at {span[0]}-{span[1]} was not reported in time"
                 expected = f"a SACK block within {LONGEST_DELAY_S} s"
                 actual = f"none for {waited:.1f} s"
@@ -198,6 +206,14 @@ def data_above_a_gap_is_reported(flow: Flow, context: Context) -> Findings:
             (a, span) for a, span in waiting
             if not _inside(span, reply.blocks) and reply.ack <= span[0]
         ]  # fmt: skip
+
+
+def _flushed(arrival: Arrival, within: float) -> bool:
+    """Whether a segment that begins one more block was answered at once by the blocks before it."""
+    answer = arrival.replies[0] if arrival.replies else None
+    if answer is None or answer.time - arrival.time > within or len(answer.sack) < _FLUSHED:
+        return False
+    return not any(_overlap((arrival.start, arrival.end), block) for block in answer.sack)
 
 
 def _held_by(arrival: Arrival, fin: int | None) -> Range | None:
@@ -253,11 +269,12 @@ def blocks_are_isolated(flow: Flow, context: Context) -> Findings:
     """SACK blocks are isolated, whole and above the acknowledgment (RFC 2018 section 3)."""
     # Exercised by every SACK block but D-SACK blocks.
     finished = False
+    with_fin = takes_held_fin(flow) if context.permitted("keeps_blocks_with_fin", False) else None
     for moment in _moments(flow):
         reply, recent = moment.reply, moment.recent
         # Whether a block counts a FIN held above a gap is left to the implementation.
         finished = finished or any(a.fin for a in moment.unanswered)
-        if not reply.sack or moment.crowded:
+        if not reply.sack or moment.crowded or reply is with_fin:
             continue
         wrong = _not_isolated(reply, None if finished or len(recent) > _MOST else moment)
         sentence = wrong or "the blocks are isolated and above the acknowledgment"

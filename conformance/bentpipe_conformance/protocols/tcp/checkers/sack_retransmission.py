@@ -9,7 +9,7 @@ from bentpipe_reference.common.ranges import RangeSet
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import held_segments
-from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
@@ -38,10 +38,13 @@ def _first_repeats(flow: Flow, context: Context) -> list[Repeat]:
 def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Findings:
     """Data reported held is not retransmitted (RFC 2018 section 5, RFC 6675 section 4)."""
     # Exercised by every retransmission while something is held, timeouts aside.
+    lost: set[int] = set()
     for repeat in _repeats(flow, context):
         if repeat.going_back or not (repeat.held or repeat.missing):
             continue
         if repeat.held and may_be_tail_probe(repeat.sent, context.ics):
+            continue
+        if repeat.held and _of_a_larger_packet(flow, context, repeat.sent, lost):
             continue
         yield judged(
             context,
@@ -53,6 +56,19 @@ def held_data_is_not_retransmitted(flow: Flow, context: Context) -> Findings:
         )
 
 
+def _of_a_larger_packet(flow: Flow, context: Context, again: Sent, lost: set[int]) -> bool:
+    """Whether a retransmission may be part of a larger packet of which something is missing.
+
+    With the alternative ``whole_packets`` the report of a part of one may get lost, for good: of
+    what is held within so many segments of an edge of its block.
+    """
+    most = context.permitted("whole_packets", 0) * largest_segment(flow)
+    around = ((a, b) for a, b in again.sacked if a <= again.start and again.end <= b)
+    if any(again.end - a <= most or b - again.start <= most for a, b in around):
+        lost.add(again.start)
+    return again.start in lost
+
+
 def _retransmitted(repeat: Repeat, when: str = "") -> str:
     known = "although it was reported held" if repeat.held else "while it was missing"
     return f"{repeat.sent.span} was retransmitted {when}{known}"
@@ -62,8 +78,11 @@ def _retransmitted(repeat: Repeat, when: str = "") -> str:
 def new_reports_are_used_after_a_timeout(flow: Flow, context: Context) -> Findings:
     """Reports that follow a timeout are used (RFC 6675 section 5.1)."""
     # Exercised by every retransmission of a go-back while something newly reported is held.
+    lost: set[int] = set()
     for repeat in _repeats(flow, context):
         if repeat.going_back and repeat.reported:
+            if repeat.held and _of_a_larger_packet(flow, context, repeat.sent, lost):
+                continue
             yield judged(
                 context,
                 not repeat.held,

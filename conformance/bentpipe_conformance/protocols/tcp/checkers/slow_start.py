@@ -35,6 +35,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     may_have_been_full,
     more_waited,
     short_of_data,
+    was_held_down,
 )
 
 
@@ -47,8 +48,9 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
 MOST_ROUNDS = 100
 """Round trips that are counted; half as much again in each is beyond any window long before."""
 
-UNMEASURED_PROBE_S = 1.0
-"""When a tail loss probe leaves before any measurement (RFC 8985 section 7.2)."""
+UNMEASURED_PROBE_S = 0.95
+"""When a tail loss probe leaves before any measurement (RFC 8985 section 7.2): after a second, by a
+clock that may tick coarsely."""
 
 LEAST_TIMEOUT_S = 0.2
 """The shortest retransmission timeout in use."""
@@ -242,7 +244,8 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
     acked = 0
     for sent, acks in opening.steps:
         # Data that an acknowledgment did not clock out: the application, not the window, held it.
-        if acks and (sent.timed or sent.window_edge < sent.end + 2 * largest_segment(flow)):
+        edge = sent.window_edge if sent.cause is None else sent.cause.window_edge
+        if acks and (sent.timed or edge < sent.end + 2 * largest_segment(flow)):
             return
         # What left before this acknowledgment has to have filled the window.
         if before is not None and acks > acked and not more_waited(flow, before):
@@ -410,7 +413,9 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
         flight = aftermath.expiry.flight
         if context.permitted("halves_window", False):
             flights = (sent.outstanding for sent in earlier(flow.sent, before.packet))
-            flight = max(flights, default=flight)
+            # In slow start the window grows to twice of what holds it down.
+            times = 2 if was_held_down(flow, before) else 1
+            flight = times * max(flights, default=flight)
         threshold = max(share * flight, 2 * segment)
         crossed: float | None = None
         exercised = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, timer_expiries
 from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded
+from bentpipe_conformance.protocols.tcp.replay.aftermath import Aftermath, Step
 from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -12,6 +13,9 @@ from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
+
+LATEST_LOST_RTTS = 1.25
+"""Round trips after which RACK takes for lost what has not been delivered (RFC 8985 6.2)."""
 
 
 def _may_be_by_time(flow: Flow, context: Context, expiry: Expiry) -> bool:
@@ -40,8 +44,9 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Findings:
         for item in timer_expiries(context)
         if item.certain and not _may_be_by_time(flow, context, item)
     }
+    spares = context.permitted("spares_recent", False) and flow.handshake.sack
     current: Expiry | None = None
-    edge = 0
+    edge = spared = 0
     for event in flow.events:
         if isinstance(event, Ack | Arrival):
             if current is not None:
@@ -51,6 +56,9 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Findings:
             if event in timeouts:
                 current = timeouts[event]
                 edge = event.start + max(largest_segment(flow), event.length)
+                spared = len(_recent(flow, current)) if spares else 0
+            elif current is not None and spared:
+                spared -= 1
             elif current is not None and (event.end > edge or event.start < current.sent.start):
                 yield context.violated(
                     "the timeout sent more than one segment",
@@ -75,6 +83,8 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
         # A tail loss probe needs SACK and is not repeated (RFC 8985 section 7.3).
         probe = expiry.tail and flow.handshake.sack and expiry.rank == 1
         earliest = sent.possible[0] <= sent.start <= sent.possible[1]
+        # A segment acknowledged in part stays on the queue, whole (RFC 9293 section 3.10.7.4).
+        earliest = earliest or sent.start < sent.una < sent.end
         if earliest or probe or not expiry.samples or silent <= 1.5 * expiry.longest_rtt:
             continue
         yield context.violated(
@@ -83,6 +93,26 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
             expected=f"the segment at offset {sent.una}",
             actual=f"the segment at offset {sent.start}",
         )
+
+
+def _recent(flow: Flow, expiry: Expiry) -> list[Sent]:
+    """What was sent too shortly before a timeout to be lost by time (RFC 8985 section 6.3)."""
+    since = expiry.sent.time - LATEST_LOST_RTTS * expiry.longest_rtt
+    return flow.between(since, expiry.sent.time)
+
+
+def _beyond_the_text(flow: Flow, context: Context, aftermath: Aftermath, step: Step) -> int:
+    """Octets by which the window exceeds RFC 5681's with alternatives that no profile permits."""
+    octets = 0
+    segment, number = largest_segment(flow), step.sent.packet.number
+    expiry = aftermath.expiry
+    if context.permitted("counts_segments", False):
+        delivered = (s.sent for s in aftermath.steps if s.sent.end <= step.sent.una)
+        earlier = (sent for sent in delivered if sent.packet.number < number)
+        octets += sum(segment - sent.payload for sent in earlier)
+    if context.permitted("spares_recent", False) and flow.handshake.sack:
+        octets += sum(sent.payload for sent in _recent(flow, expiry))
+    return octets
 
 
 @checker("SNR-RTO-009")
@@ -107,6 +137,8 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
             # One segment of tolerance: a sender that counts segments may round each one up.
             limit = 2 * segment + growth
             pipe = step.least if by_time else step.pipe
+            if pipe > limit:
+                limit += _beyond_the_text(flow, context, aftermath, step)
             if pipe > limit and step.spurious and context.ics.get("frto", True):
                 break  # the window may be what it was
             if pipe > limit:

@@ -198,13 +198,18 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
     # Exercised by three probes of one closure.
     ratio, cap = context.permitted("ratio", 1.3), context.permitted("cap_s", BACK_OFF_CAP_S)
     for closure in context.prepared.closures:
+        resumed = closure.resumed is not None and not closure.resumed.timed
+        if closure.waited_from is None and not resumed:
+            continue  # perhaps keep-alives (RFC 9293 section 3.8.4): nothing shows that data waited
         probes = closure.probes
         intervals = [b.time - a.time for a, b in pairwise(probes)]
+        waits = [_wait(closure, *pair) for pair in pairwise(probes)]
         yield from until_violated(
             too_coarse(context, before, probe)
             or judged(
                 context,
-                after >= min(ratio * before, 0.95 * cap) - context.timing_error,
+                after >= min(ratio * before, 0.95 * cap) - context.timing_error
+                or waits[at + 1] >= ratio * waits[at],
                 f"intervals between probes: {before:.2f} s, then {after:.2f} s",
                 probe,
                 expected="exponentially increasing intervals",
@@ -214,6 +219,12 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
             for probe in probes[at + 2 : at + 3]
             if not _restarted(closure, probes[at], probes[at + 1])
         )
+
+
+def _wait(closure: Closure, first: Reply, second: Reply) -> float:
+    """Seconds from the last arrival between two probes, which may restart the timer, if any."""
+    between = [time for time in closure.arrivals if first.time <= time <= second.time]
+    return second.time - max(between, default=first.time)
 
 
 def _restarted(closure: Closure, first: Reply, second: Reply) -> bool:

@@ -11,8 +11,10 @@ from itertools import accumulate
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.slow_start import read_opening, read_rounds
+from bentpipe_conformance.protocols.tcp.replay.events import Ack
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, disturbed_at
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
 from bentpipe_conformance.protocols.tcp.replay.pipe import reneges
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -98,6 +100,15 @@ def congestion_avoidance_opens_the_window(flow: Flow, context: Context) -> Findi
         )
 
 
+def _counts_less(flow: Flow, ack: Ack, segment: int) -> bool:
+    """Whether a window in segments admits less: they are short, or only a part was acknowledged."""
+    if any(sent.payload < segment for sent in ack.responses):
+        return True
+    earlier = latest_first(flow.sent, count_before(flow.sent, ack.packet.number))
+    last = next((sent for sent in earlier if sent.start < ack.ack), None)
+    return last is not None and ack.ack < last.end
+
+
 @checker("SNR-RTO-017")
 def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> Findings:
     """After a timeout slow start opens the window (RFC 5681 section 3.1)."""
@@ -125,8 +136,8 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
             if aftermath.recover - ack.ack - held < wanted:
                 continue
             put = max(reaction.pipe, reaction.reach)
-            if counts_segments and any(sent.payload < segment for sent in ack.responses):
-                continue  # short segments fill a window that admits as many full ones
+            if counts_segments and _counts_less(flow, ack, segment):
+                continue
             if put < wanted and ack.window_edge - ack.ack - reaction.reach < segment:
                 continue  # the receiver's window has no room for a whole segment (MUST-38)
             finding = judged(

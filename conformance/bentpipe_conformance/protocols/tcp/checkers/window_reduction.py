@@ -42,6 +42,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     never_short_of_data,
     short_of_data,
     stopped_at,
+    was_held_down,
 )
 
 AT_EXIT_RTTS = 0.25
@@ -405,9 +406,7 @@ def _judge_inflation(flow: Flow, context: Context, *, partial: bool) -> Findings
     for episode in context.prepared.episodes:
         if not episode.fast or episode.nested or disturbed_at(episode) == -math.inf:
             continue
-        room = episode.first.window_edge - episode.first.max
-        held_down = room < 2 * largest_segment(flow) or may_have_been_full(flow, episode.first)
-        if context.permitted("halves_window", False) and held_down:
+        if context.permitted("halves_window", False) and was_held_down(flow, episode.first):
             continue  # what is outstanding does not show the window
         new = [item for item in _inflated(flow, context, episode, share) if item.partial == partial]
         worst = max(new, key=lambda item: item.sent.outstanding - item.limit, default=None)

@@ -85,6 +85,14 @@ def _answer(flow: Flow, arrival: Arrival, reply: Reply | None, limit: float, lat
     return Answer(arrival, reply, "unclear" if reply is not None else None)
 
 
+def takes_held_fin(flow: Flow) -> Reply | None:
+    """The first acknowledgment of a FIN that arrived above a gap."""
+    fin = next((item for item in flow.arrivals if item.fin), None)
+    if fin is None or not fin.out_of_order:
+        return None
+    return next((item for item in flow.replies if item.ack >= fin.end), None)
+
+
 def still_receiving(flow: Flow, *, fins: bool = False) -> list[Arrival]:
     """The segments with data that arrived while the connection was open in both directions.
 

@@ -202,6 +202,8 @@ class _Replay:
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
             self.sender.edge = tcp.window
             self.sender.last_in = packet.time
+        elif handshake.tester is not None:
+            self.receiver.repeated_syn(packet.time, tcp)
         if self._completes(packet, tcp):
             handshake.established = packet.time
             self.sender.answered(tcp)

@@ -84,6 +84,11 @@ class Receiver:
         if tcp.length > 1:
             self._arrive(0, tcp.length - 1)
 
+    def repeated_syn(self, time: float, tcp: Tcp) -> None:
+        """The tester's SYN came again, which is not acceptable any more, or another one came."""
+        start = self.offset(tcp.seq)
+        self._stamp(time, tcp, start, start + tcp.length, usable=False)
+
     def offers(self, window: int) -> None:
         """The IUT offered ``window`` octets in a SYN, where it is never scaled."""
         self.edge = max(self.edge, window)
@@ -212,7 +217,7 @@ class Receiver:
         value, before = tcp.tsval, self._recent
         newer = frozenset(known for known in before if older(value, known))
         if start <= self._last_ack and newer != before:
-            # An unacceptable duplicate: section 5.3 drops it first, section 4.3 alone does not.
+            # Not acceptable: section 5.3 drops it first (R2), appendix D takes its value first.
             self._recent = newer | {value} if usable else before | {value}
         if start <= self._last_ack < end and not older(value, self._last_by_text):
             self._recent_by_text = frozenset({self._last_by_text, value})

@@ -153,6 +153,19 @@ def may_have_been_full(flow: Flow, sent: Sent) -> bool:
     return last is not None and may_be_last(flow, last)
 
 
+def was_held_down(flow: Flow, sent: Sent) -> bool:
+    """Whether the receiver's window, or the send buffer, may have ended a flight.
+
+    That is the one outstanding when a segment leaves. Behind a buffer that was full,
+    acknowledgments let nothing out.
+    """
+    segment = largest_segment(flow)
+    if sent.window_edge - sent.max < 2 * segment or may_have_been_full(flow, sent):
+        return True
+    last = newest_before(flow, sent.packet.number)
+    return last is not None and sent.una - last.una >= 2 * segment
+
+
 def last_before_reports(flow: Flow, first: Sent) -> Sent | None:
     """The new data sent last before the receiver reported what it holds.
 

@@ -51,12 +51,12 @@ class _Timer:
 
     def __init__(self, longest: Mapping[Sent | Ack, float]) -> None:
         self._longest = longest
+        self._base = INITIAL_TIMEOUT_S
         self._timeouts = 0
         self._fresh: int | None = None
         self.since: Sent | Ack | None = None
         self.amid: Sent | Ack | Arrival | None = None
         self._surely = 0.0
-        self._base = INITIAL_TIMEOUT_S
 
     def restart(self, event: Sent | Ack, *, sure: bool = True) -> None:
         """Restart it; unless ``sure``, it may run on all the same."""
@@ -82,6 +82,7 @@ class _Timer:
 
     def acknowledged(self, ack: Ack) -> None:
         """What was first sent since the last retransmission is a measurement for everyone."""
+        self._base = self._longest.get(ack, self._base)
         if self._fresh is not None and ack.ack >= self._fresh:
             self._timeouts, self._fresh = 0, None
 
@@ -136,7 +137,7 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
             if una >= top or edge < min(una + enough, top):
                 timer.stop()
             elif event.advance or not sure or timer.since is None:
-                timer.restart(event, sure=sure)
+                timer.restart(event, sure=event.advance > 0 and sure)
             else:
                 timer.amid = event
         elif isinstance(event, Ack | Arrival):

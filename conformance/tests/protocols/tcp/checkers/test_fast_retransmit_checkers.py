@@ -181,3 +181,16 @@ def test_recovery_that_begins_while_a_timeout_is_repaired_goes_on_beyond_it(
     story.ack(5, (6, 7), after=0.01).ack(5, (6, 8), after=0.01).ack(5, (6, 9), after=0.01)
     story.send(*again).send(11, 12).ack(10, after=RTT).ack(10, (11, 12), after=0.01).send(10)
     assert story.verdicts("SNR-FR-003", "hk99") == expected
+
+
+@pytest.mark.parametrize(("sends", "expected"), [(False, PASS), (True, FAIL)])
+def test_window_update_in_recovery(sends: bool, expected: set[Verdict]) -> None:
+    story = duplicates(Story(sack=False).send(*range(12)).ack(2, after=RTT), 2).send(2)
+    for number in range(12, 20):
+        story.ack(2, after=0.01)
+        if number > 15:
+            story.send(number)
+    story.ack(2, after=0.01, window=50000)
+    if sends:
+        story.send(20)
+    assert story.verdicts("SNR-FR-004", claims={**CLAIMS, "byte_counting": "no"}) == expected

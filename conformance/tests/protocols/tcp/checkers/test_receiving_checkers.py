@@ -137,3 +137,25 @@ def test_echo_of_octets_that_were_sent_in_two_versions_is_left_alone() -> None:
 def test_second_segment_that_repeats_half_of_the_first_may_wait() -> None:
     receipt = Receipt().data(0, 1460).data(730, 2190, after=0.01).reply(2190, after=0.2)
     assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-004")
+
+
+@pytest.mark.parametrize(("ack", "expected"), [(100, FAIL), (299, FAIL), (300, PASS), (400, PASS)])
+def test_segment_that_crosses_the_edge_is_taken_up_to_it(ack: int, expected: set[Verdict]) -> None:
+    receipt = Receipt(window=300).data(0, 100).reply(100, window=200).data(100, 400, after=0.1)
+    receipt.reply(ack, window=0 if ack > 200 else 200).later()
+    assert receipt.verdicts("SNR-RCV-032") == expected
+
+
+@pytest.mark.parametrize(
+    ("blocks", "expected"), [((), FAIL), (((200, 299),), FAIL), (((200, 300),), PASS)]
+)
+def test_segment_above_a_gap_that_crosses_the_edge_is_reported_up_to_it(
+    blocks: tuple[tuple[int, int], ...], expected: set[Verdict]
+) -> None:
+    receipt = Receipt(window=300).data(0, 100).reply(100, window=200).data(200, 400, after=0.1)
+    assert receipt.reply(100, *blocks, window=200).later().verdicts("SNR-RCV-032") == expected
+
+
+def test_segment_that_crosses_an_edge_that_has_moved_back_need_not_be_taken() -> None:
+    receipt = Receipt(window=300).data(0, 100).reply(100, window=100).data(100, 400, after=0.1)
+    assert receipt.reply(100, window=100).later().verdicts("SNR-RCV-032") == NOTHING

@@ -195,3 +195,16 @@ def test_syn_ack_whose_connection_is_called_again_in_the_same_instant() -> None:
     assert story.verdicts("SNR-RTO-004") == NOTHING
     story.packets[1:] = [syn_ack, replace(answer, time=30.0)]
     assert story.verdicts("SNR-RTO-004") == FAIL
+
+
+@pytest.mark.parametrize(("waited", "expected"), [(20.0, NOTHING), (70.0, FAIL)])
+def test_window_closed_over_what_is_outstanding(waited: float, expected: set[Verdict]) -> None:
+    story = Story(sack=False).send(0).ack(0, after=0.2, window=0).ack(0, after=waited, window=0)
+    assert story.verdicts("SNR-RTO-011") == expected
+
+
+def test_closed_window_probed_by_acknowledgments() -> None:
+    story = Story(sack=False).send(0).ack(0, after=0.2, window=0)
+    for _ in range(3):
+        story.send_octets(-1, 0, after=40.0).ack(0, after=RTT, window=0)
+    assert story.verdicts("SNR-RTO-011") == NOTHING

@@ -73,3 +73,17 @@ def test_acknowledgment_of_more_than_what_left_again_is_no_measurement() -> None
 
     assert backed_off().verdicts("SNR-RTO-016") >= FAIL
     assert not FAIL & backed_off(13).verdicts("SNR-RTO-016")
+
+
+def test_timer_that_an_odd_acknowledgment_may_have_restarted() -> None:
+    story = Story(sack=False)
+    for number in range(4):
+        story.send(number, after=0.1).ack(number + 1, after=4 * RTT)
+    # An acknowledgment at the right edge of the window may be refused.
+    story.send(4, 5).ack(5, after=0.5, seq=100 + 60000).send(5, after=4.8)
+    assert story.verdicts("SNR-RTO-016", claims=PLAIN) <= PASS
+
+
+def test_timeout_that_meets_an_odd_acknowledgment_backs_off() -> None:
+    story = _measured().ack(12, after=0.9999, seq=100 + 60000).send(12, after=0.0002)
+    assert story.send(12, after=2.0).verdicts("SNR-RTO-016", claims=PLAIN) <= PASS

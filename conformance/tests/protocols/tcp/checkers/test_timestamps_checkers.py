@@ -49,6 +49,13 @@ def test_unacceptable_duplicate_may_move_the_echo_or_not() -> None:
         assert receipt.verdicts("SNR-TS-001") == PASS
 
 
+def test_repeated_syn_may_move_the_echo_or_not() -> None:
+    for echo in (1100, 1500):
+        receipt = _stamped().syn(after=0.4, tsval=1500)
+        receipt.reply(100, tsval=7500, tsecr=echo)
+        assert receipt.verdicts("SNR-TS-001") == PASS
+
+
 def test_clock_goes_back_even_across_zero() -> None:
     assert _stamped().reply(100, tsval=7099, after=1).verdicts("SNR-TS-002") >= FAIL
     receipt = Receipt(timestamps=True).reply(0, tsval=MODULUS - 1).reply(0, tsval=3, after=1)
