@@ -81,7 +81,7 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
         reported = needs_sack and not context.ics.get("rack", True) and _third_report(m)
         if not m.opened(plain=plain) or not ((m.third and (m.pure or plain)) or reported):
             continue
-        later = m.recover >= 0 and not plain
+        later = m.reach >= 0 and not plain
         if context.permitted("adaptive_threshold", False) and (m.reordered or later):
             continue
         if ack.window < min(flow.segment, flow.mss):
