@@ -190,13 +190,22 @@ def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> F
     # Exercised by acknowledgments outside recovery that newly report held data.
     if not flow.handshake.sack:
         return
-    kinds = evidence_kinds(context)
+    kinds, rack = evidence_kinds(context), context.ics.get("rack", True)
+    lingering, hidden = False, -1
     for m in context.prepared.moments:
         ack = m.ack
+        # While something stays held after a recovery, time alone may begin another (RFC 8985
+        # section 6.2), which shows only when it retransmits.
+        if ack.acceptable:
+            ended = m.episode is not None and m.episode.end is ack
+            lingering = rack and bool(ack.sacked) and (lingering or ended)
+            hidden = ack.max if lingering else hidden
         if m.episode or not ack.newly_sacked or _small_flight(m, flow, context):
             continue
+        if ack.ack < hidden:
+            continue
         # Without RACK a recovery ends at its RecoveryPoint, whatever it has sent beyond that.
-        if ack.ack < (m.shadow if context.ics.get("rack", True) else m.reach):
+        if ack.ack < (m.shadow if rack else m.reach):
             continue
         # Only the first starts recovery; others that the same acknowledgment causes belong to it.
         early = [
