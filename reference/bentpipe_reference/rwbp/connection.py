@@ -118,8 +118,11 @@ class RwbpConnection(Connection):
     def receive(self, segment: Segment, now: float) -> None:
         """Take one segment; what the one before called for is sent first (RWBP-AK-003)."""
         receiver = self.receiver
-        if receiver is not None and receiver.ack_now and self.agreed:
-            self._put(self.sender.snd_max, _ACK, now)
+        if isinstance(receiver, RwbpReceiver):
+            if receiver.ack_now:
+                self._put(self.sender.snd_max, _ACK, now)
+            if segment.flags & _RST and receiver.is_at_edge(segment.seq):
+                return
         super().receive(segment, now)
 
     def _take_syn(self, segment: Segment, now: float) -> Receiver:
@@ -190,12 +193,13 @@ class RwbpConnection(Connection):
             segment.sack_blocks = tuple(
                 (left & MASK, right & MASK) for left, right in receiver.sack_blocks_to_send()
             )
-        receiver.note_ack_sent(complete=self.is_complete(receiver, pure=pure))
+        receiver.note_ack_sent(complete=pure or self.is_complete(receiver))
         self._outbox.append(segment)
 
-    def is_complete(self, receiver: RwbpReceiver, *, pure: bool) -> bool:
-        """Whether a segment is a complete acknowledgment (section 7.1)."""
-        return pure or not receiver.buffer.runs
+    def is_complete(self, receiver: RwbpReceiver) -> bool:
+        """Whether the segment with data that is being put acknowledges (section 7.1)."""
+        assert isinstance(self.sender, RwbpSender)
+        return self.sender.fresh and not receiver.buffer.runs
 
     def _send_syn(self, now: float, *, repeated: bool = False) -> None:
         """The window field of a SYN-ACK counts octets, too."""

@@ -10,6 +10,7 @@ from bentpipe_reference.rwbp.option import RwbpOption
 from bentpipe_reference.rwbp.reassembly import RunReassembly
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.receiver import Receiver
+from bentpipe_reference.tcp.wire.sequence import unwrap
 
 BLOCKS = 4
 """SACK blocks in an acknowledgment (RWBP-AK-005)."""
@@ -82,19 +83,30 @@ class RwbpReceiver(Receiver):
             return True
         return self.edge - self.rcv_nxt < self.unit and gain >= 2 * self.unit
 
+    def is_acceptable(self, seq: int, length: int) -> bool:
+        """As in TCP; what takes no number may stand at the edge, too (RWBP-WN-013)."""
+        if length == 0:
+            return self.rcv_nxt <= seq <= self.edge
+        return super().is_acceptable(seq, length)
+
+    def is_at_edge(self, seq: int) -> bool:
+        """Whether the field of a RST names the edge of an open window; then it is discarded."""
+        number = unwrap(seq, self.rcv_nxt)
+        return number == self.edge and number != self.rcv_nxt
+
     # -- segments with data (section 7.1) -----------------------------------------------------
 
     def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
         """Process the text of an acceptable segment and decide how to acknowledge it."""
         if not payload and not fin:
             return
-        end = seq + len(payload)
-        orderly = self.is_orderly(seq, end + fin)
+        number = seq + len(payload)
+        orderly = self.is_orderly(seq, number + fin)
         self.last = seq
-        if fin and self.fin_seq is None and self.top <= end < self.edge:
-            self.fin_seq = end
         self._hold(seq, payload)
-        if self.fin_seq == self.buffer.rcv_nxt and not self.fin_received:
+        if fin and self.fin_seq is None and self.top <= number < self.edge:
+            self.fin_seq = number
+        if self.fin_seq == self.buffer.rcv_nxt:
             self.fin_received = True
         self.on_counted(orderly=orderly and not fin, now=now)
 
@@ -112,8 +124,6 @@ class RwbpReceiver(Receiver):
         if payload:
             self.buffer.insert(seq, payload)
             self.top = max(self.top, end)
-        if self.fin_seq is not None:
-            self.top = max(self.top, self.fin_seq + 1)
 
     def on_counted(self, *, orderly: bool, now: float) -> None:
         """Acknowledge at once, or every N-th, or after a while (RWBP-AK-001 to -003)."""

@@ -37,6 +37,8 @@ class RwbpSender(Sender):
         threshold: K.
         false_losses: FALSE.
         backoff: BACKOFF.
+        at_timeout: TX.TIMEOUT.
+        fresh: whether the segment that is being put is transmitted for the first time.
     """
 
     def __init__(
@@ -56,6 +58,8 @@ class RwbpSender(Sender):
         self.threshold = 1
         self.false_losses = 0
         self.backoff = 0
+        self.at_timeout = 0
+        self.fresh = True
 
     def take_over(self, plain: Sender) -> None:
         """Send what the user has given to the sender that was there before agreement."""
@@ -157,9 +161,10 @@ class RwbpSender(Sender):
         self.start_rto(now)
         self.persist_deadline = None
         self.probes = 0
+        self.fresh = segment.first == segment.latest
         self.put(segment.start, segment.payload, segment.fin, now)
         if self.on_event is not None:
-            name = "send" if segment.first == segment.latest else "retransmit"
+            name = "send" if self.fresh else "retransmit"
             octets = segment.end - segment.start
             self.emit(name, now, seq=segment.start - self.iss, octets=octets)
 
@@ -223,7 +228,7 @@ class RwbpSender(Sender):
 
     def may_measure(self, highest: Outgoing) -> bool:
         """Whether the highest arrived segment yields a sample (RWBP-TM-002)."""
-        return highest.first == highest.latest
+        return highest.first == highest.latest and highest.first > self.at_timeout
 
     def note_first(self, first: int) -> None:
         """An FT takes its place among F1, F2 and F3."""
@@ -287,6 +292,7 @@ class RwbpSender(Sender):
             self.counters.timeouts += 1
             self.silent_timeouts += 1
             self.backoff += 1
+            self.at_timeout = self.transmissions
             self.segments.ask_for(lowest, self.timeout_copies())
             self.emit("timeout", now, rto=self.timeout_interval())
         self.restart_rto(now)

@@ -300,6 +300,17 @@ def test_round_trip_when_the_highest_was_repeated_is_not_measured(script: Any) -
     assert peer.sender.estimator.srtt == srtt
 
 
+def test_round_trip_when_the_timer_expired_meanwhile_is_not_measured(script: Any) -> None:
+    """RWBP-TM-002: what is told late has waited for the timeout."""
+    peer = script(window=2)
+    srtt = peer.sender.estimator.srtt
+    assert peer.expire() == [0, 0]
+    assert peer.ack(2, after=0.1) == [2, 3]
+    assert peer.sender.estimator.srtt == srtt
+    peer.ack(3, after=0.6)
+    assert peer.sender.estimator.srtt != srtt
+
+
 def test_round_trip_when_the_highest_was_sent_once_is_measured(script: Any) -> None:
     """RWBP-TM-002: from its own transmission, whatever else the acknowledgment reports."""
     peer = script(window=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bentpipe_conformance.protocols.rwbp.connection import Connection
 
 PATIENCE_S = 70.0
@@ -23,6 +25,11 @@ def lose_until(connection: Connection, times: int) -> None:
             lambda segment: segment.start == first, within=PATIENCE_S,
             what=f"copy {count + 1} of offset {first}",
         )  # fmt: skip
+
+
+def receive_octets(connection: Connection, octets: int, **how: Any) -> None:
+    """Be an ordinary receiver until so many octets are delivered, see :meth:`Connection.serve`."""
+    connection.serve(lambda: connection.delivered >= octets, **how)
 
 
 def await_silence(connection: Connection) -> None:

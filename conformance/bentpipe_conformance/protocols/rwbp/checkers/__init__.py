@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import Any
 
 from bentpipe_conformance.engine import context
 from bentpipe_conformance.engine.context import HasPacket
@@ -38,6 +40,20 @@ def until_violated(findings: Iterable[Finding]) -> Findings:
 def leaves_at_once(context: Context) -> bool:
     """Whether nothing but windows keeps a segment back: neither a link rate nor a gateway."""
     return not (declared(context.ics, "link_rate") or declared(context.ics, "gateway"))
+
+
+_Check = Callable[[Any, Context], Findings]
+
+
+def where_nothing_waits(check: _Check) -> _Check:
+    """A checker of what leaves at once, silent where a link rate or a gateway may delay it."""
+
+    @wraps(check)
+    def guarded(flow: Any, context: Context) -> Findings:
+        if leaves_at_once(context):
+            yield from check(flow, context)
+
+    return guarded
 
 
 def spans(items: Iterable[tuple[int, int]]) -> str:

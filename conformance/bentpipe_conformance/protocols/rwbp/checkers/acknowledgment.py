@@ -11,9 +11,9 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
-    leaves_at_once,
     spans,
     until_violated,
+    where_nothing_waits,
 )
 from bentpipe_conformance.protocols.rwbp.replay.events import Arrival, Call, Reply
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -27,8 +27,6 @@ def _answered(
     flow: Flow, context: Context, calls: Collection[Call], expected: str
 ) -> Iterator[Finding]:
     """Whether each segment that calls for an acknowledgment got it in time."""
-    if not leaves_at_once(context):
-        return
     for due in flow.receiver.late:
         if due.call in calls:
             yield context.violated(
@@ -37,12 +35,14 @@ def _answered(
                 actual=f"none for {due.until - due.arrival.time:.2f} s",
             )  # fmt: skip
     for reply in flow.replies:
-        if reply.calls in calls and reply.arrival is not None:
-            sentence = f"{reply.arrival.span} was acknowledged because of {reply.calls.value}"
+        call = reply.calls
+        if call is not None and call in calls and reply.arrival is not None:
+            sentence = f"{reply.arrival.span} was acknowledged because of {call.value}"
             yield context.holds(sentence, reply, reply.arrival)
 
 
 @checker("RWBP-AK-001")
+@where_nothing_waits
 def every_nth(flow: Flow, context: Context) -> Findings:
     """N orderly segments are acknowledged at once (section 7.1, step 5)."""
     # Exercised by N segments in order, faster than the acknowledgment timer.
@@ -50,6 +50,7 @@ def every_nth(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-AK-002")
+@where_nothing_waits
 def tail_after_the_timer(flow: Flow, context: Context) -> Findings:
     """Fewer than N orderly segments are acknowledged after 0.1 s."""
     # Exercised by fewer than N segments in order, and silence.
@@ -67,6 +68,7 @@ def tail_after_the_timer(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-AK-003")
+@where_nothing_waits
 def disorder_at_once(flow: Flow, context: Context) -> Findings:
     """What is not orderly, has FIN or is unacceptable has an acknowledgment of its own at once."""
     # Exercised by holes, by what fills them, by duplicates, by FINs and by unacceptable segments.
@@ -75,11 +77,10 @@ def disorder_at_once(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-AK-004")
+@where_nothing_waits
 def nothing_else(flow: Flow, context: Context) -> Findings:
     """No acknowledgment is sent that nothing calls for."""
     # Exercised by every acknowledgment.
-    if not leaves_at_once(context):
-        return
     for reply in flow.replies:
         if not reply.pure:
             continue
@@ -116,6 +117,7 @@ def buffer_octets(flow: Flow, context: Context) -> int:
 
 
 @checker("RWBP-AK-005")
+@where_nothing_waits
 def as_many_as_fit(flow: Flow, context: Context) -> Findings:
     """Every run is reported, or four of them."""
     # Exercised by pure acknowledgments while a run is held.
@@ -130,6 +132,7 @@ def as_many_as_fit(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-AK-006")
+@where_nothing_waits
 def order_of_blocks(flow: Flow, context: Context) -> Findings:
     """The run of the last arrival, the highest of the others, then the rotation (section 7.2)."""
     # Exercised by acknowledgments of two runs or more.
@@ -147,6 +150,7 @@ def _in_order(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("RWBP-AK-007")
+@where_nothing_waits
 def whole_runs(flow: Flow, context: Context) -> Findings:
     """A block is a whole run, listed once."""
     # Exercised by acknowledgments with blocks, and by duplicates.
@@ -175,11 +179,10 @@ def until_deviating(flow: Flow) -> Iterator[Reply]:
 
 
 @checker("RWBP-AK-008")
+@where_nothing_waits
 def data_acknowledges_as_well(flow: Flow, context: Context) -> Findings:
     """A segment with data carries the present RCV.NXT, and replaces nothing while a run is held."""
     # Exercised by segments with data after data has arrived.
-    if not leaves_at_once(context):
-        return
     for reply in flow.replies:
         if not reply.pure and reply.expected > 0:
             yield judged(
@@ -209,6 +212,7 @@ def _data_after(flow: Flow, arrival: Arrival) -> Iterator[Reply]:
 
 
 @checker("RWBP-EC-008")
+@where_nothing_waits
 def never_reneges(flow: Flow, context: Context) -> Findings:
     """What has been reported is kept, a FIN that came with it as well."""
     # Exercised by a run that is reported, and later joined by what was missing.

@@ -11,8 +11,8 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
-    leaves_at_once,
     spans,
+    where_nothing_waits,
 )
 from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Outgoing, Sent, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -49,6 +49,7 @@ def _sent_again(item: Outgoing, ack: Ack) -> Sent | None:
 
 
 @checker("RWBP-EC-002")
+@where_nothing_waits
 def lost_by_order(flow: Flow, context: Context) -> Findings:
     """What was last sent before the right edge was first sent is lost (section 8.3, step 5)."""
     # Exercised by a right edge that advances beyond a segment that has not arrived.
@@ -68,7 +69,7 @@ def lost_by_order(flow: Flow, context: Context) -> Findings:
             late = missed.get(item)
             if again is not None and again.time - ack.time <= AT_ONCE_S + flow.slack:
                 yield context.holds(f"{item.span} was lost and sent again", again, ack)
-            elif late is not None and late.cause is ack and leaves_at_once(context):
+            elif late is not None and late.cause is ack:
                 yield context.violated(
                     f"{item.span} was lost and was not sent again at once",
                     *((again, ack) if again is not None else (ack,)),
@@ -78,6 +79,7 @@ def lost_by_order(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-003")
+@where_nothing_waits
 def right_edge_is_a_maximum(flow: Flow, context: Context) -> Findings:
     """An acknowledgment that names lower segments only changes nothing (section 8.3)."""
     # Exercised by news of lower segments alone while something below the right edge is missing.
@@ -93,11 +95,10 @@ def right_edge_is_a_maximum(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-004")
+@where_nothing_waits
 def retransmissions_first(flow: Flow, context: Context) -> Findings:
     """What awaits retransmission goes before anything new, lowest first (section 8.2)."""
     # Exercised where several segments await retransmission, or one and a new one that may leave.
-    if not leaves_at_once(context):
-        return
     for sent in flow.sent:
         if sent.why not in (Why.NEW, Why.LOST, Why.TIMEOUT):
             continue
@@ -112,6 +113,7 @@ def retransmissions_first(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-005")
+@where_nothing_waits
 def timer_runs(flow: Flow, context: Context) -> Findings:
     """The timer runs while anything is outstanding."""
     # Exercised by silence of the receiver for longer than the timeout.
@@ -129,6 +131,7 @@ def timer_runs(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-006")
+@where_nothing_waits
 def kept_until_arrived(flow: Flow, context: Context) -> Findings:
     """What has not arrived can be sent again, as it was."""
     # Exercised by any retransmission, and by a timeout of what has been reported around.
@@ -151,11 +154,10 @@ def kept_until_arrived(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-007")
+@where_nothing_waits
 def two_copies(flow: Flow, context: Context) -> Findings:
     """A timeout sends the earliest outstanding segment twice, and nothing else."""
     # Exercised by a timeout.
-    if not leaves_at_once(context):
-        return
     for expiry in flow.sender.expiries:
         if not expiry.copies:
             continue
@@ -180,6 +182,7 @@ def two_copies(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-010")
+@where_nothing_waits
 def arrived_is_not_sent_again(flow: Flow, context: Context) -> Findings:
     """What has arrived is released and never sent again."""
     # Exercised by retransmissions, and by timeouts, after blocks have reported anything.
@@ -215,6 +218,7 @@ def boundaries_are_kept(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-012")
+@where_nothing_waits
 def nothing_else_is_retransmitted(flow: Flow, context: Context) -> Findings:
     """Nothing is sent again that has not been taken for lost or been chosen by the timer."""
     # Exercised by acknowledgments that report what arrived behind a hole, after its repair.
@@ -237,6 +241,7 @@ def nothing_else_is_retransmitted(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-013")
+@where_nothing_waits
 def only_true_blocks(flow: Flow, context: Context) -> Findings:
     """Blocks that are not true count for nothing, the others of the segment do."""
     # Exercised by an untrue block: what it names is later sent again, or nothing is lost by it.
@@ -259,11 +264,10 @@ def only_true_blocks(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-014")
+@where_nothing_waits
 def a_loss_does_not_slow(flow: Flow, context: Context) -> Findings:
     """A loss changes nothing about what the window permits to be sent."""
     # Exercised by room in the window, and something to send, after a loss.
-    if not leaves_at_once(context):
-        return
     for stall in flow.sender.stalls:
         if stall.losses:
             yield context.violated(
@@ -285,6 +289,7 @@ def a_loss_does_not_slow(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-015")
+@where_nothing_waits
 def acknowledgments_out_of_range(flow: Flow, context: Context) -> Findings:
     """An acknowledgment number far too old, or of unsent data, is discarded and answered."""
     # Exercised by such a number in a segment that is acceptable otherwise.

@@ -6,18 +6,17 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
-    leaves_at_once,
+    where_nothing_waits,
 )
 from bentpipe_conformance.protocols.rwbp.replay.events import Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
 
 @checker("RWBP-FC-003")
+@where_nothing_waits
 def sends_if_there_is_room(flow: Flow, context: Context) -> Findings:
     """A segment for which the highest window has room is sent at once."""
     # Exercised by an acknowledgment that makes room while data waits.
-    if not leaves_at_once(context):
-        return
     for stall in flow.sender.stalls:
         if not stall.losses:
             yield context.violated(
@@ -32,10 +31,11 @@ def sends_if_there_is_room(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-FC-007")
+@where_nothing_waits
 def others_go_on(flow: Flow, context: Context) -> Findings:
     """A connection whose window stays closed holds up no other."""
     # Exercised by a connection that can send while another waits for its window.
-    if not flow.agreed or not leaves_at_once(context):
+    if not flow.agreed:
         return
     for other in flow.siblings:
         if other is flow:

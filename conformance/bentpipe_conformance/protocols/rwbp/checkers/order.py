@@ -7,18 +7,17 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
-    leaves_at_once,
+    where_nothing_waits,
 )
 from bentpipe_conformance.protocols.rwbp.checkers.error_control import wrongly_sent_again
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
 
 @checker("RWBP-FF-002")
+@where_nothing_waits
 def two_false_losses_are_borne(flow: Flow, context: Context) -> Findings:
     """K is 1 until the third false loss."""
     # Exercised by a loss after one or two false losses.
-    if not leaves_at_once(context):
-        return
     count = 0
     for ack in flow.acks:
         if ack.k > 1:
@@ -34,6 +33,7 @@ def two_false_losses_are_borne(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-FF-003")
+@where_nothing_waits
 def the_third_raises_the_threshold(flow: Flow, context: Context) -> Findings:
     """From the third false loss on three later segments have to arrive."""
     # Exercised by an arrival out of order after the third false loss.

@@ -11,7 +11,7 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
-    leaves_at_once,
+    where_nothing_waits,
 )
 from bentpipe_conformance.protocols.rwbp.replay.events import Expiry
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -22,6 +22,9 @@ TICK_S = 0.011
 
 PERSISTENCE_S = 100.0
 """RWBP-TM-006."""
+
+SILENCE_S = 5.0
+"""A reset after a shorter silence is for another reason."""
 
 
 def expired(flow: Flow) -> Iterator[Expiry]:
@@ -48,16 +51,17 @@ def in_time(context: Context, expiry: Expiry, sentence: str) -> Finding:
 
 
 @checker("RWBP-TM-001")
+@where_nothing_waits
 def timeout_of_rfc_6298(flow: Flow, context: Context) -> Findings:
     """RTO is computed as in RFC 6298, between 1 s and 60 s."""
     # Exercised by a timeout without back-off.
-    if leaves_at_once(context):
-        for expiry in expired(flow):
-            if not expiry.backoff and expiry.why != "timeout":
-                yield in_time(context, expiry, f"{expiry.outgoing.span} timed out")
+    for expiry in expired(flow):
+        if not expiry.backoff and expiry.why != "timeout":
+            yield in_time(context, expiry, f"{expiry.outgoing.span} timed out")
 
 
 @checker("RWBP-TM-002")
+@where_nothing_waits
 def what_is_measured(flow: Flow, context: Context) -> Findings:
     """One sample of each acknowledgment that reports a segment sent once as its highest."""
     # Exercised by a timeout after an acknowledgment that must yield no sample, or a single one.
@@ -68,7 +72,7 @@ def what_is_measured(flow: Flow, context: Context) -> Findings:
         ),
         None,
     )  # fmt: skip
-    if telling is None or not leaves_at_once(context):
+    if telling is None:
         return
     for expiry in expired(flow):
         after = expiry.started.packet.number >= telling.packet.number
@@ -77,22 +81,21 @@ def what_is_measured(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-TM-003")
+@where_nothing_waits
 def started_anew_by_progress(flow: Flow, context: Context) -> Findings:
     """Progress of any kind starts the timer anew."""
     # Exercised by a timeout after an acknowledgment that reported one of several segments.
-    if leaves_at_once(context):
-        for expiry in expired(flow):
-            if expiry.why == "progress":
-                sentence = f"{expiry.outgoing.span} timed out, counted from the last progress"
-                yield in_time(context, expiry, sentence)
+    for expiry in expired(flow):
+        if expiry.why == "progress":
+            sentence = f"{expiry.outgoing.span} timed out, counted from the last progress"
+            yield in_time(context, expiry, sentence)
 
 
 @checker("RWBP-TM-004")
+@where_nothing_waits
 def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
     """The timeout doubles with each expiry, up to 60 s, until there is progress."""
     # Exercised by two timeouts in a row, and by one after progress after another.
-    if not leaves_at_once(context):
-        return
     before = False
     for expiry in expired(flow):
         if expiry.why == "timeout":
@@ -110,18 +113,22 @@ def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
 def patience(flow: Flow, context: Context) -> Findings:
     """A sender goes on for at least 100 s without any segment from the peer."""
     # Exercised by that much silence while it retransmits or probes.
-    if not flow.agreed:
+    if not flow.agreed or flow.established is None:
         return
-    last = max((item.time for item in flow.arriving if item.time < flow.horizon), default=0.0)
-    sent = [item for item in flow.leaving if item.time > last + 1.0]
-    end = next((item for item in sent if item.tcp.flags & RST), None)
-    if end is not None and flow.sender.outstanding:
-        yield judged(
-            context, end.time - last >= PERSISTENCE_S - context.timing_error,
-            "the connection was given up", end, expected="no sooner than after 100 s of silence",
-            actual=f"after {end.time - last:.1f} s",
-        )  # fmt: skip
-        return
-    tries = [item for item in sent if not item.tcp.flags & RST]
-    if len(tries) > 1 and tries[-1].time - last >= 40.0:
-        yield context.holds(f"after {tries[-1].time - last:.0f} s it still tried", tries[-1])
+    heard = [item for item in flow.arriving if item.time >= flow.established]
+    for at, item in enumerate(heard):
+        end = heard[at + 1].time if at + 1 < len(heard) else flow.horizon
+        if end - item.time < SILENCE_S:
+            continue
+        sent = [one for one in flow.leaving if item.time + 1.0 < one.time <= end]
+        given_up = next((one for one in sent if one.tcp.flags & RST), None)
+        if given_up is not None:
+            silence = given_up.time - item.time
+            yield judged(
+                context, silence >= PERSISTENCE_S - context.timing_error,
+                f"the connection was given up after {silence:.0f} s", given_up, item,
+                expected="no sooner than after 100 s of silence", actual=f"after {silence:.1f} s",
+            )  # fmt: skip
+        elif len(sent) > 1 and end - item.time >= PERSISTENCE_S:
+            sentence = f"there was silence for {end - item.time:.0f} s and it tried on"
+            yield context.holds(sentence, sent[-1], item)

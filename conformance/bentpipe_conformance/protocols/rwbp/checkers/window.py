@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import islice
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -11,8 +13,8 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
-    leaves_at_once,
     until_violated,
+    where_nothing_waits,
 )
 from bentpipe_conformance.protocols.rwbp.checkers.acknowledgment import is_update
 from bentpipe_conformance.protocols.rwbp.codec import LARGEST_WINDOW
@@ -40,20 +42,23 @@ LARGEST_FIELD = 0xFFFF
 
 
 @checker("RWBP-WN-001")
+@where_nothing_waits
 def units(flow: Flow, context: Context) -> Findings:
     """Window fields count units, those of SYNs octets (section 6.1)."""
     # Exercised by data beyond what the fields name as octets, and by every own field.
     yield from until_violated(_own_units(flow, context))
     octets = flow.opening.offer.window if flow.opening.offer is not None else 0
+    passed = False
     for event in flow.events:
         if isinstance(event, Ack) and event.counts:
             octets = max(octets, event.ack + event.tcp.window)
         elif isinstance(event, Sent) and event.why is Why.NEW and event.end > octets:
+            passed = True
             yield context.holds(
                 f"data up to {event.end} passes {octets}, the edge in octets", event
             )
-    for stall in flow.sender.stalls:
-        if stall.nxt + stall.octets > octets and leaves_at_once(context):
+    for stall in flow.sender.stalls if not passed else ():
+        if stall.nxt + stall.octets > octets:
             yield context.violated(
                 f"nothing was sent beyond {stall.nxt}", stall.since,
                 expected=f"segments up to {stall.edge}, the edge in units of {flow.sender.unit}",
@@ -75,6 +80,7 @@ def _own_units(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("RWBP-WN-002")
+@where_nothing_waits
 def edge_never_retreats(flow: Flow, context: Context) -> Findings:
     """A field that names a lower edge leaves the edge where it is (section 6.1)."""
     # Exercised by such a field, and something to send below the edge.
@@ -87,7 +93,7 @@ def edge_never_retreats(flow: Flow, context: Context) -> Findings:
             if not named < event.end <= event.edge:
                 continue
             yield context.holds(f"{event.span} was sent up to the highest edge", event, lower)
-    for stall in flow.sender.stalls if leaves_at_once(context) else ():
+    for stall in flow.sender.stalls:
         last = next((a for a in reversed(flow.acks) if a.time <= stall.until and a.counts), None)
         if last is None:
             continue
@@ -101,6 +107,7 @@ def edge_never_retreats(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-WN-003")
+@where_nothing_waits
 def advertised_window(flow: Flow, context: Context) -> Findings:
     """The field is what section 6.1 computes."""
     # Exercised by every segment; exactly so where the user, discard, has read everything.
@@ -111,14 +118,18 @@ def advertised_window(flow: Flow, context: Context) -> Findings:
 
 def _advertised(flow: Flow, context: Context) -> Iterator[Finding]:
     unit = flow.receiver.unit
-    most = min(LARGEST_FIELD, int(context.ics["receive_buffer"]) // unit, LARGEST_WINDOW // unit)
+    stated = int(context.ics["receive_buffer"])
+    most = min(LARGEST_FIELD, stated // unit, LARGEST_WINDOW // unit)
     last = float("-inf")
     for event in flow.events:
         if isinstance(event, Arrival) and event.payload:
             last = event.time
         elif isinstance(event, Reply):
             read = flow.service == "discard" and (event.time - last > SETTLED_S or not flow.slack)
-            met = event.field == most if read else event.field <= most
+            # A FIN takes a number that no user reads.
+            fin = flow.receiver.fin is not None and event.expected > flow.receiver.fin
+            exact = {most, min(most, (stated - 1) // unit)} if fin else {most}
+            met = event.field in exact if read else event.field <= most
             yield judged(
                 context, met, f"a window of {event.field} units was advertised", event,
                 expected=f"{'' if read else 'at most '}{most}", actual=str(event.field),
@@ -126,12 +137,15 @@ def _advertised(flow: Flow, context: Context) -> Iterator[Finding]:
 
 
 @checker("RWBP-WN-004")
+@where_nothing_waits
 def promises_are_kept(flow: Flow, context: Context) -> Findings:
     """What is below the highest edge is taken, what is at or above it is not (section 6.1)."""
     # Exercised by data between the edge named last and the highest, and by data beyond that.
     for arrival in flow.arrivals:
-        reply = arrival.answer
-        if not arrival.payload or reply is None:
+        if not arrival.payload:
+            continue
+        reply = arrival.answer or _next_reply(flow, arrival)
+        if reply is None:
             continue
         end = arrival.start + arrival.payload
         reported = max((reply.ack, *(b for a, b in reply.blocks if a < end)))
@@ -147,6 +161,14 @@ def promises_are_kept(flow: Flow, context: Context) -> Findings:
                 arrival, expected="what was once permitted to be taken",
                 actual=f"octets up to {reported} were reported, {arrival.named} was named last",
             )  # fmt: skip
+
+
+def _next_reply(flow: Flow, arrival: Arrival) -> Reply | None:
+    at = bisect_right(flow.replies, arrival.packet.number, key=lambda item: item.packet.number)
+    for reply in islice(flow.replies, at, None):
+        if reply.time - arrival.time >= flow.slack:
+            return reply
+    return None
 
 
 def _fins(flow: Flow, arrival: Arrival) -> bool:
@@ -190,11 +212,12 @@ def not_cut_to_fit(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-WN-007")
+@where_nothing_waits
 def window_updates(flow: Flow, context: Context) -> Findings:
     """An update is sent when the edge would rise by half of BUF (section 6.3)."""
     # Exercised by an opening whose SYN could not name half of BUF, and by a large interval.
     octets = int(context.ics.get("receive_buffer", 0))
-    if not octets or not leaves_at_once(context) or flow.established is None:
+    if not octets or flow.established is None:
         return
     unit = flow.receiver.unit
     whole = min(LARGEST_FIELD, octets // unit) * unit
@@ -233,11 +256,10 @@ def closures(flow: Flow) -> Iterator[Probe]:
 
 
 @checker("RWBP-WN-008")
+@where_nothing_waits
 def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
     """While data waits and the window is closed, probes leave after RTO, doubling."""
     # Exercised by a window without room for a segment, with nothing outstanding.
-    if not leaves_at_once(context):
-        return
     for probe in closures(flow):
         waited = probe.until - probe.started.time
         least = probe.least - TICK_S - context.timing_error
@@ -256,6 +278,7 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-WN-009")
+@where_nothing_waits
 def probes_occupy_no_number(flow: Flow, context: Context) -> Findings:
     """A probe is a pure acknowledgment at SND.NXT - 1."""
     # Exercised by probes of a closed window, or what is sent in place of them.
@@ -334,11 +357,10 @@ def first_window(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-WN-013")
+@where_nothing_waits
 def acceptable_at_the_edge(flow: Flow, context: Context) -> Findings:
     """A segment without data at RCV.EDGE is acceptable."""
     # Exercised by an acknowledgment of a peer that has filled the window behind a hole.
-    if not leaves_at_once(context):
-        return
     for ack in flow.acks:
         if not ack.at_edge or ack.tcp.length or not ack.counts:
             continue

@@ -191,7 +191,7 @@ class Receiver:
         blocks = tuple((self.offset(a), self.offset(b)) for a, b in tcp.sack)
         edge = ack + tcp.window * self.unit
         # Only a pure acknowledgment at SND.NXT - 1 can be a probe.
-        probe = pure and start == snd_nxt - 1 and snd_nxt > 0
+        probe = pure and start == snd_nxt - 1
         reply = Reply(
             packet, ack, tcp.window, edge, blocks, tcp.size, start, pure, nxt, runs, listed,
             self.edge, None, None,

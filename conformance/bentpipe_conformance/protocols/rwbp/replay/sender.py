@@ -28,6 +28,9 @@ FALL_BACK = 3
 REACTION_S = 0.02
 """Beyond this time after an arrival a retransmission was timed."""
 
+TICK_S = 0.011
+"""What a timer may seem to be early or late against the capture's clock: a tick of 100 Hz."""
+
 JUDGED_OCTETS = 65536
 """A sender may have to stop with more outstanding, for want of buffers."""
 
@@ -197,7 +200,8 @@ class Sender:
         if timer is None or sent.outgoing is not sent.lowest:
             return False
         ran = now - timer.started.time
-        due = timer.least - self.slack <= ran <= timer.most + AT_ONCE_S + self.slack
+        error = TICK_S + self.slack
+        due = timer.least - error <= ran <= timer.most + AT_ONCE_S + error
         if not due and sent.since_cause <= REACTION_S + self.slack:
             return False
         assert sent.outgoing is not None
