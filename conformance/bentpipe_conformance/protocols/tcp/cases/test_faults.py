@@ -383,12 +383,18 @@ def test_established_edge_of_an_unscaled_window(connection: Connection) -> None:
 
 @case("SNR-RCV-028")
 def test_closed_data_beyond_the_fin(peer: Peer) -> None:
-    """Data lies behind the tester's FIN, which has been acknowledged; then the FIN comes again."""
+    """Data lies behind the tester's FIN, which has been acknowledged; then the FIN comes again.
+
+    So does data with another FIN, and a second FIN alone.
+    """
     for bring, state in ((_close_wait, "close-wait"), (_last_ack, "last-ack")):
         connection = bring(peer)
         at = connection.next_offset
-        for start in (at, at + UNIT):
-            connection.send_odd(pattern(start, UNIT), flags=ACK | PSH, at=start, sack=())
+        for start, octets, flags in (
+            (at, UNIT, PSH), (at + UNIT, UNIT, PSH), (at, UNIT, FIN), (at, 0, FIN),
+            (at - 1, UNIT, FIN), (at + 1, 0, FIN),
+        ):  # fmt: skip
+            connection.send_odd(pattern(start, octets), flags=ACK | flags, at=start, sack=())
             connection.wait(PAUSE_S)
         _show(connection, state)
         connection.abort()

@@ -202,6 +202,29 @@ def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Findings:
         yield from _acknowledged(context, answer, "after the wrap of TSval", expected)
 
 
+@checker("SNR-TS-013")
+def overtaken_segment_is_accepted(flow: Flow, context: Context) -> Findings:
+    """A timestamp that is not older than TS.Recent is not old (RFC 7323 section 5.3 rule R1)."""
+    # Exercised by in-order data whose timestamp is older than that of a segment before it, or the
+    # same.
+    latest: int | None = None
+    if not flow.handshake.timestamps:
+        return
+    data = {arrival.packet.number: arrival for arrival in still_receiving(flow)}
+    for item in flow.arriving:
+        arrival, tsval = data.get(item.packet.number), item.tcp.tsval
+        if tsval is None or (arrival is not None and arrival.may_be_stale):
+            continue
+        known, latest = latest, tsval if latest is None or older(latest, tsval) else latest
+        if arrival is None or known is None or older(known, tsval):
+            continue
+        if arrival.in_order and arrival.end <= arrival.window_edge:
+            answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
+            what = "whose timestamp is not older than TS.Recent"
+            expected = f"an acknowledgment up to offset {arrival.end}"
+            yield from _acknowledged(context, answer, what, expected)
+
+
 @checker("SNR-TS-008")
 def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Findings:
     """A segment without the negotiated option aborts nothing (RFC 7323 section 3.2)."""

@@ -147,3 +147,18 @@ def test_bare_segment_taken_dropped_or_fatal() -> None:
     assert receipt.verdicts("SNR-TS-009") == PASS
     receipt = _stamped().data(100, 200, after=0.1, tsval=None).reply(0, flags=RST | ACK, tsval=0)
     assert receipt.verdicts("SNR-TS-008") == FAIL
+
+
+def test_segment_overtaken_by_one_above_a_gap_is_taken_or_dropped() -> None:
+    for ack, expected in ((300, PASS), (100, FAIL)):
+        receipt = _stamped().data(200, 300, after=0.1, tsval=1250)
+        receipt.reply(100, (200, 300), tsval=7200, tsecr=1100)
+        receipt.data(100, 200, after=0.1, tsval=1200).reply(ack, tsval=7300, tsecr=1200)
+        assert receipt.later().verdicts("SNR-TS-013") == expected
+
+
+def test_segment_of_the_same_tick_is_taken_or_dropped() -> None:
+    for ack, expected in ((200, PASS), (100, FAIL)):
+        receipt = _stamped().data(100, 200, after=0.1, tsval=1100)
+        receipt.reply(ack, tsval=7200, tsecr=1100).later()
+        assert receipt.verdicts("SNR-TS-013") == expected
