@@ -10,9 +10,9 @@ from bentpipe_conformance.engine.checking import load_checkers
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.rwbp.replay.events import Reply, Segment
+from bentpipe_conformance.protocols.rwbp.replay.events import Call, Reply, Segment
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.codec import RST
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
 from bentpipe_conformance.protocols.tcp.suite import SUITE as TCP
 
 SILENCE_S = 60.0
@@ -100,7 +100,10 @@ def taken(flow: Flow, context: Context, odd: list[Segment], what: str) -> Findin
     late = {due.arrival.packet.number: due for due in flow.receiver.late}
     for arrival in flow.arrivals:
         number = arrival.packet.number
+        flags = arrival.tcp.flags
         if number not in packets or number >= flow.ended:
+            continue
+        if flags & (SYN | RST) or not flags & ACK or arrival.calls is Call.REFUSED:
             continue
         if number in late:
             yield context.violated(

@@ -249,7 +249,7 @@ def _adopted(flow: Flow, context: Context, where: Segment, option: RwbpOption) -
         if isinstance(event, Arrival) and event.orderly:
             counted += 1
         elif isinstance(event, Reply) and event.pure:
-            early = counted == option.interval < receiver.interval
+            early = 0 < counted == option.interval < receiver.interval
             if event.packet.number > number and early and event.calls is None:
                 yield _misled(context, event, where, f"an acknowledgment after {counted} segments")
             counted = 0

@@ -24,6 +24,8 @@ OPENED_S = 5.0
 
 def _odd(flow: Flow) -> Iterator[Segment]:
     """What a careless endpoint may stumble over."""
+    if not flow.opening.theirs:
+        yield from flow.arriving
     yield from flow.damaged
     yield from (reset for reset in flow.tried if not reset.exact)
     for arrival in flow.arrivals:
@@ -40,7 +42,7 @@ def _odd(flow: Flow) -> Iterator[Segment]:
 def no_packet_stops_an_endpoint(flow: Flow, context: Context) -> Findings:
     """After any packet an endpoint serves its connections as before (section 5.4)."""
     # Exercised by malformed, damaged, inopportune and untrue segments, and by a connection that
-    # is opened after such.
+    # is opened after such, or after segments of no connection.
     odd = sorted(_odd(flow), key=lambda item: item.packet.number)
     for item in odd[:1] + odd[1:][-1:]:
         yield from goes_on(flow, context, item, "an odd segment")
