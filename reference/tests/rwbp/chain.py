@@ -149,7 +149,7 @@ class Chain:
     def _to(driver: ConnectionDriver, segment: Segment) -> None:
         connection = driver.connection
         if connection.state is State.CLOSED and connection.receiver is None:
-            connection.accept(segment, driver._simulation.now)  # noqa: SLF001
+            connection.accept(segment, driver._simulation.now)
             driver.settle()
         else:
             driver.receive(segment)

@@ -101,6 +101,24 @@ def test_acknowledgment_numbers_out_of_range(connection: Connection) -> None:
     await_silence(connection)
 
 
+@connected("RWBP-EC-015", "RWBP-EC-002", "RWBP-WN-002")
+def test_old_acknowledgments_tell_something_new(connection: Connection) -> None:
+    """Acknowledgments come late, below what has been acknowledged, with news in blocks or edge."""
+    connection.receive(16)
+    connection.await_round()
+    segments = list(connection.inbox)
+    connection.inbox.clear()
+    old = connection.delivered
+    connection.hold(segments[0])
+    connection.hold(segments[1])
+    connection.ack()
+    connection.hold(segments[5])
+    connection.ack(ack=old)
+    connection.wait(0.2)
+    connection.ack(ack=old, window=connection.window + 8 * SEGMENT)
+    connection.receive_more(30)
+
+
 @connected("RWBP-EC-010", "RWBP-EC-012")
 def test_reneging_receiver(connection: Connection) -> None:
     """What has been reported is reported no more; what was not is repaired all the same."""

@@ -27,10 +27,10 @@ def unexplained(flow: Flow) -> Iterator[Sent]:
     return (sent for sent in flow.sent if sent.why is Why.NOTHING)
 
 
-def after_rise(flow: Flow, sent: Sent) -> bool:
-    """Whether H rose when the acknowledgment arrived that may have caused a segment."""
+def after_news(flow: Flow, sent: Sent) -> bool:
+    """Whether the acknowledgment that may have caused a segment reported any arrival."""
     cause = sent.cause
-    return cause is not None and cause.rose and sent.since_cause <= REACTION_S + flow.slack
+    return cause is not None and bool(cause.arrived) and sent.since_cause <= REACTION_S + flow.slack
 
 
 def wrongly_sent_again(flow: Flow, ack: Ack) -> list[Sent]:
@@ -55,13 +55,13 @@ def lost_by_order(flow: Flow, context: Context) -> Findings:
     # Exercised by a right edge that advances beyond a segment that has not arrived.
     missed = {missed.outgoing: missed for missed in flow.sender.missed}
     for sent in unexplained(flow):
-        if after_rise(flow, sent) and sent.cause is not None:
+        if after_news(flow, sent) and sent.cause is not None:
             taken = [(item.start, item.end) for item in sent.cause.taken]
             yield context.violated(
-                f"{sent.span} was taken for lost when the right edge advanced",
+                f"{sent.span} was taken for lost",
                 sent, sent.cause,
                 expected=f"these alone to be taken for lost: {spans(taken)}",
-                actual=f"{sent.span}, last sent after the right edge was first sent",
+                actual=f"{sent.span}, not last sent before the right edge was first sent",
             )  # fmt: skip
     for ack in flow.acks:
         for item in ack.taken:
@@ -223,7 +223,7 @@ def nothing_else_is_retransmitted(flow: Flow, context: Context) -> Findings:
     """Nothing is sent again that has not been taken for lost or been chosen by the timer."""
     # Exercised by acknowledgments that report what arrived behind a hole, after its repair.
     for sent in unexplained(flow):
-        if not after_rise(flow, sent):
+        if not after_news(flow, sent):
             where = (sent, sent.cause) if sent.cause is not None else (sent,)
             yield context.violated(
                 f"{sent.span} was sent again for no reason", *where,
@@ -292,8 +292,17 @@ def a_loss_does_not_slow(flow: Flow, context: Context) -> Findings:
 @where_nothing_waits
 def acknowledgments_out_of_range(flow: Flow, context: Context) -> Findings:
     """An acknowledgment number far too old, or of unsent data, is discarded and answered."""
-    # Exercised by such a number in a segment that is acceptable otherwise.
+    # Exercised by such a number in a segment that is acceptable otherwise, and by an old one.
     for ack in flow.acks:
+        if ack.counts and ack.ack < ack.una and (ack.taken or ack.edge_after > ack.edge):
+            missed = [item for item in flow.sender.missed if item.cause is ack]
+            stalled = [item for item in flow.sender.stalls if item.since is ack]
+            yield judged(
+                context, not missed and not stalled,
+                f"the old acknowledgment of {ack.ack} counted", ack,
+                expected="what it reports, and the edge that it names, to be heeded",
+                actual="nothing was sent because of it",
+            )  # fmt: skip
         if not ack.refused:
             continue
         answers = [

@@ -113,7 +113,8 @@ def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
 def patience(flow: Flow, context: Context) -> Findings:
     """A sender goes on for at least 100 s without any segment from the peer."""
     # Exercised by that much silence while it retransmits or probes.
-    if not flow.agreed or flow.established is None:
+    # A user of its own may abort at any time; those of the services do not.
+    if not flow.service or flow.established is None or not flow.agreed:
         return
     heard = [item for item in flow.arriving if item.time >= flow.established]
     for at, item in enumerate(heard):

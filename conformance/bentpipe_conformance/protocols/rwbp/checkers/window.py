@@ -305,7 +305,8 @@ def _instead(flow: Flow) -> Iterator[tuple[Reply, Probe]]:
         begun = probe.started.time
         for reply in flow.replies:
             due = begun + probe.least - TICK_S <= reply.time <= begun + probe.most + AT_ONCE_S
-            if due and reply.pure and reply.calls is None and reply.delay is None:
+            odd = reply.pure and not reply.probe and reply.calls is None and reply.delay is None
+            if due and odd:
                 yield reply, probe
                 break
 
@@ -320,7 +321,7 @@ def closed_for_long(flow: Flow, context: Context) -> Findings:
     own = next((item for item in flow.resets if item.packet.outgoing), None)
     last = probes[-1]
     answered = any(ack.time > last.until for ack in flow.acks)
-    if own is not None and flow.sender.probes[-1].segment is None and answered:
+    if own is not None and flow.service and flow.sender.probes[-1].segment is None and answered:
         yield context.violated(
             "the connection was given up", own, last.started,
             expected="probes for as long as they are answered", actual="RST",

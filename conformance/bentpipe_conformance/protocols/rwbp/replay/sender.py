@@ -31,7 +31,7 @@ REACTION_S = 0.02
 TICK_S = 0.011
 """What a timer may seem to be early or late against the capture's clock: a tick of 100 Hz."""
 
-JUDGED_OCTETS = 65536
+JUDGED_OCTETS = 16384
 """A sender may have to stop with more outstanding, for want of buffers."""
 
 
@@ -314,7 +314,8 @@ class Sender:
             return
         octets = int(min(available, self.smss))
         room = self.edge - self.nxt
-        fits = 0 < octets <= room and self.nxt - self.una + octets <= JUDGED_OCTETS
+        held = sum(item.end - item.start for item in self.outstanding.values())
+        fits = 0 < octets <= room and held + octets <= JUDGED_OCTETS
         if not fits:
             self._sendable = None
         elif self._sendable is None:
