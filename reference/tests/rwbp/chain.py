@@ -1,4 +1,4 @@
-"""The chain of ZB03 section II.A in virtual time: servers, proxy, gateway, satellite, proxy, users."""
+"""The chain of ZB03 section II.A in virtual time, from servers through two proxies to users."""
 
 from __future__ import annotations
 
