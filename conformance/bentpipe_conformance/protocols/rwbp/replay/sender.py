@@ -99,7 +99,7 @@ class Sender:
         late = AT_ONCE_S + self.slack
         for item in self.outstanding.values():
             if item.copies and now > item.due + late:
-                cause = self._last_ack if item.reason is Why.LOST else None
+                cause = item.cause if item.reason is Why.LOST else None
                 self.missed.append(Missed(item, cause, now))
                 item.copies = 0
                 item.suspect = False
@@ -291,7 +291,7 @@ class Sender:
             )  # fmt: skip
         for item in ack.taken:
             item.copies, item.reason, item.due = 1, Why.LOST, now
-            item.suspect, item.repaired = True, None
+            item.suspect, item.repaired, item.cause = True, None, ack
             self._losses = True
 
     def _was_false(self, item: Outgoing, now: float) -> bool:
