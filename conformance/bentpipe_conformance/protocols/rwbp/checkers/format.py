@@ -117,7 +117,9 @@ def _numbered(flow: Flow, context: Context) -> Iterator[Finding]:
             )  # fmt: skip
     for arrival in flow.arrivals:
         reply_to = arrival.answer
-        if reply_to is None or flow.slack or arrival.expected_after == arrival.expected:
+        if reply_to is None or flow.slack or not leaves_at_once(context):
+            continue
+        if arrival.expected_after == arrival.expected:
             continue
         yield judged(
             context, reply_to.ack == reply_to.expected, f"{arrival.span} was acknowledged",
