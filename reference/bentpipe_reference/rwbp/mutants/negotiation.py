@@ -5,7 +5,7 @@ from __future__ import annotations
 from bentpipe_reference.common.checksum import internet_checksum
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.handshake import RwbpHandshake
-from bentpipe_reference.rwbp.mutants import Altering, mutant, mutant_setting
+from bentpipe_reference.rwbp.mutants import Altering, mutant
 from bentpipe_reference.rwbp.option import EXPERIMENT, KIND, RwbpOption, counting_option
 from bentpipe_reference.rwbp.receiver import RwbpReceiver
 from bentpipe_reference.tcp.receiver import Receiver
@@ -281,11 +281,12 @@ class CountsUnitsForPlainPeers(RwbpConnection):
         return ack
 
 
-mutant_setting(
-    "rwbp-few-acknowledgments-for-plain-tcp",
-    "A peer of plain TCP is sent an acknowledgment for every eight segments.",
-    breaks="RWBP-NG-008", ack_every=8,
-)  # fmt: skip
+@mutant("rwbp-few-acknowledgments-for-plain-tcp", breaks="RWBP-NG-008", ack_every=8)
+class AcknowledgesPlainPeersRarely(Receiver):
+    """A peer of plain TCP is sent an acknowledgment for every eight segments."""
+
+    def window_update_due(self) -> bool:
+        return self.edge - self.rcv_nxt < 0x4000 and super().window_update_due()
 
 
 @mutant("rwbp-windows-scaled", breaks="RWBP-NG-009")
