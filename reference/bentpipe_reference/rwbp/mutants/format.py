@@ -172,11 +172,11 @@ class CutsHalves(RwbpSender):
 class SendsFinAlone(RwbpSender):
     """The FIN never leaves with data."""
 
-    def _cut(self, end: int) -> Outgoing:
+    def _cut(self) -> Outgoing:
         queued, data_end = self.fin_queued, self.data_end
         if data_end is not None and self.snd_nxt < data_end:
             self.fin_queued = False
-        segment = super()._cut(end)
+        segment = super()._cut()
         self.fin_queued = queued
         return segment
 
