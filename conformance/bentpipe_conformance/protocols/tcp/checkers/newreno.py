@@ -150,7 +150,7 @@ def full_acknowledgment_ends_recovery(flow: Flow, context: Context) -> Findings:
             continue
         if any(may_be_undone(episode.first, ack) for ack in episode.acks):
             continue  # then a later retransmission may have begun another recovery
-        again = [sent for sent in end.responses if sent.retransmission]
+        again = [sent for sent in end.responses if sent.retransmission and not sent.probed]
         if again and _lost_by_time(flow, context, episode, again[0]):
             continue
         if again:

@@ -50,7 +50,8 @@ def no_silly_window(flow: Flow, context: Context) -> Findings:
             return  # nothing can follow the peer's FIN, whatever is offered
         least = _least(flow, widest)
         offer = offer or reply
-        if reply.window_edge >= edge + scale_unit(flow):
+        # A window of zero offers nothing, even if what was accepted moves its edge.
+        if reply.window and reply.window_edge >= edge + scale_unit(flow):
             if reply.window + scale_unit(flow) <= least:
                 moved = reply.window_edge - edge
                 sentence = f"the window grew by {moved} octets to {reply.window}"

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
+from bentpipe_reference.common.ranges import RangeSet
+
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, nearest
@@ -80,9 +82,11 @@ def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
         reaches = max((b for a, b in arrival.held if a <= arrival.end), default=arrival.end)
         if answer.reply is None:
             continue
-        # Who reports nothing above has not kept it.
+        # Who reports nothing of what was held has not kept it.
         told = reaches > arrival.end or not flow.handshake.sack
-        if answer.reply.blocks or (told and answer.reply.ack >= reaches):
+        held = RangeSet(arrival.held)
+        kept = any(held.overlap(left, right) for left, right in answer.reply.blocks)
+        if kept or (told and answer.reply.ack >= reaches):
             yield from _timely(context, answer, "data that fills a gap")
 
 

@@ -102,8 +102,12 @@ class Moment:
 
     @property
     def retransmissions(self) -> list[Sent]:
-        """Retransmissions this acknowledgment certainly caused: no timer can explain them."""
-        return [sent for sent in self.ack.responses if sent.retransmission and self.caused(sent)]
+        """Retransmissions this acknowledgment certainly caused: no timer can explain them.
+
+        What begins with a window probe is no retransmission in that sense.
+        """
+        again = (sent for sent in self.ack.responses if sent.retransmission and not sent.probed)
+        return [sent for sent in again if self.caused(sent)]
 
     @property
     def new_data(self) -> list[Sent]:
