@@ -108,8 +108,8 @@ class Relay:
             return
         if sink.state is State.CLOSED:
             return
-        while (octets := min(source.readable, sink.write_room)) > 0:
-            sink.write(source.read(octets), now)
+        while (ready := source.readable) and (room := sink.write_room):
+            sink.write(source.read(min(ready, room)), now)
         if source.peer_has_closed and not source.readable and sink.state not in _OPENING:
             sink.close(now)
 
@@ -229,12 +229,13 @@ class Proxy:
         """Relay, and collect what both connections send."""
         relay.step(now)
         uplink, satellite = self.uplink, relay.satellite
-        uplink.scheduler.wake(satellite.entry)
-        self._leave(now)
-        for segment in satellite.connection.transmit_unscheduled(now):
+        if uplink.scheduler.wake(satellite.entry):
+            self._leave(now)
+        at_once = satellite.connection.transmit_unscheduled(now)
+        for segment in at_once:
             uplink.queue.put(segment)
-        uplink.scheduler.wake(satellite.entry)
-        self._leave(now)
+        if uplink.scheduler.wake(satellite.entry) or at_once:
+            self._leave(now)
         self._ground_out += relay.ground.connection.transmit(now)
         if relay.is_over():
             self._forget(relay)

@@ -48,7 +48,7 @@ class RoundRobin:
     """A turn is one packet (RWBP-SC-001, RWBP-SC-002).
 
     Flows that may be able to send wait in two heaps: those whose turn comes in this round, behind
-    the one served last, and those of the next.
+    the one served last, and those of the next. One that cannot is passed over when its turn comes.
     """
 
     def __init__(self) -> None:
@@ -66,10 +66,16 @@ class RoundRobin:
         """A flow leaves the ring."""
         entry.removed = True
 
-    def wake(self, entry: Entry) -> None:
-        """A flow may be able to send; to be called whenever something has happened to it."""
-        if not entry.queued and not entry.removed and entry.flow.can_send():
-            self._queue(entry)
+    def wake(self, entry: Entry) -> bool:
+        """A flow may be able to send; to be called whenever something has happened to it.
+
+        Returns:
+            Whether it did not wait for a turn before.
+        """
+        if entry.queued or entry.removed:
+            return False
+        self._queue(entry)
+        return True
 
     def _queue(self, entry: Entry) -> None:
         entry.queued = True
@@ -83,8 +89,7 @@ class RoundRobin:
             return None
         self.served(entry)
         segment = entry.flow.serve(now)
-        if entry.flow.can_send():
-            self._queue(entry)
+        self._queue(entry)
         return segment
 
     def served(self, entry: Entry) -> None:
@@ -150,7 +155,6 @@ class DeficitRoundRobin(RoundRobin):
         entry.deficit = 0
         self._turn = None
 
-    def wake(self, entry: Entry) -> None:
+    def wake(self, entry: Entry) -> bool:
         """See :class:`RoundRobin`; whose turn it is needs no place in the heaps."""
-        if entry is not self._turn:
-            super().wake(entry)
+        return entry is not self._turn and super().wake(entry)

@@ -124,9 +124,10 @@ class RwbpSender(Sender):
         """Transmit one segment, a retransmission first; False when none may be sent."""
         segment = self.segments.due()
         if segment is None:
-            if not self.next_may_be_sent():
+            end = self.next_end()
+            if end is None or end > self.edge:
                 return False
-            segment = self._cut()
+            segment = self._cut(end)
         else:
             self.counters.retransmissions += 1
             segment.copies -= 1
@@ -135,11 +136,9 @@ class RwbpSender(Sender):
         self._transmit_segment(segment, now)
         return True
 
-    def _cut(self) -> Outgoing:
+    def _cut(self, end: int) -> Outgoing:
         """Cut the next segment from the stream; its data leaves the source."""
-        start, end = self.snd_nxt, self.next_end()
-        assert end is not None
-        data_end = self.data_end
+        start, data_end = self.snd_nxt, self.data_end
         last = self.fin_queued and data_end is not None and end >= data_end
         payload = b""
         if self.source is not None and (data_end is None or start < data_end):

@@ -70,7 +70,11 @@ SETTINGS = {
     "interval-1": _configured({"interval": 1}, interval=1),
     "interval-64": _configured({"interval": 64}, interval=64),
     "plain-syn": _configured({}, window_scale=False, timestamps=False),
-    "drr": _configured({"scheduler": "drr", "quantum": 1500}, scheduler="drr"),
+    "drr": _configured(
+        {"scheduler": "drr", "quantum": 1500, "link_rate": True, "link_rate_bps": 1_000_000},
+        scheduler="drr",
+        link_rate_bit_s=1_000_000.0,
+    ),
     "one-place": _configured({"ip_queue": 1}, ip_queue=1),
     "link-rate": _configured(
         {"link_rate": True, "link_rate_bps": 1_000_000}, link_rate_bit_s=1_000_000.0

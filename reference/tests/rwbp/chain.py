@@ -1,4 +1,4 @@
-"""The chain of ZB03 section II.A in virtual time: servers, proxy, gateway, satellite, proxy, users."""
+"""The chain of ZB03 section II.A in virtual time, from servers through two proxies to users."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Chain:
     def _to(driver: ConnectionDriver, segment: Segment) -> None:
         connection = driver.connection
         if connection.state is State.CLOSED and connection.receiver is None:
-            connection.accept(segment, driver._simulation.now)  # noqa: SLF001
+            connection.accept(segment, driver._simulation.now)
             driver.settle()
         else:
             driver.receive(segment)
