@@ -240,8 +240,11 @@ class ConnectionHop:
 
     @property
     def room(self) -> int:
-        """See :class:`Hop`."""
-        return self.sending.write_room if self.sending.state is State.ESTABLISHED else 0
+        """See :class:`Hop`; only whole segments, so that no short ones arise on the way."""
+        sending = self.sending
+        if sending.state is not State.ESTABLISHED:
+            return 0
+        return sending.write_room // sending.sender.smss * sending.sender.smss
 
     def put(self, data: bytes, now: float) -> None:
         """See :class:`Hop`."""

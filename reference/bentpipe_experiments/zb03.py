@@ -6,6 +6,7 @@ RWBP or TCP SACK.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -49,7 +50,7 @@ WIRE_RATE = 2_000_000
 """Bits per second, of the links of servers and clients."""
 
 FEWEST = 4
-"""Segments that every buffer holds at least; RWBP/1 section 4.1 asks for four units."""
+"""Segments that a buffer of a terrestrial connection holds at least."""
 
 INTERVAL = 8
 _GATEWAY = "10.77.0.1"
@@ -91,9 +92,13 @@ class Network:
 
 
 def buffer(peak: float, rtt_s: float, products: float = 1.0) -> int:
-    """Octets of user data of so many peak-rate-delay products, in whole packets."""
-    packets = round(products * peak * rtt_s / 8 / PACKET)
-    return MSS * max(FEWEST, packets)
+    """Octets of user data in a buffer of so many peak-rate-delay products, in whole packets."""
+    return MSS * math.ceil(products * peak * rtt_s / 8 / MSS)
+
+
+def wire_buffer(peak: float, rtt_s: float) -> int:
+    """The same for a terrestrial connection: two packets more, which an acknowledgment awaits."""
+    return max(FEWEST, 2 + buffer(peak, rtt_s) // MSS) * MSS
 
 
 class World:
@@ -151,7 +156,7 @@ class World:
 
     def _wire(self, rtt_s: float) -> Hop:
         """A link of a server or a client, with its connection."""
-        room = buffer(self.network.peak, rtt_s)
+        room = wire_buffer(self.network.peak, rtt_s)
         if not self.network.wired_tcp:
             return WindowHop(self.simulation, room, MSS, WIRE_RATE, rtt_s / 2)
         setup = Setup(
@@ -165,16 +170,17 @@ class World:
         if self.interface is not None:
             return self._rwbp_hop(self.interface)
         network = self.network
-        rooms = {
-            "send_buffer": buffer(network.peak, SATELLITE_RTT_S, network.window),
-            "receive_buffer": buffer(network.peak, SATELLITE_RTT_S, network.receive),
-        }
         setup = Setup(
             EndpointConfig(
-                mss=MSS, limited_transmit=False, timestamps=False, initial_window_segments=1,
-                clock_granularity=0.5, **rooms,
+                mss=MSS,
+                limited_transmit=False,
+                timestamps=False,
+                initial_window_segments=1,
+                clock_granularity=0.5,
+                send_buffer=buffer(network.peak, SATELLITE_RTT_S, network.window),
+                receive_buffer=buffer(network.peak, SATELLITE_RTT_S, network.receive),
             )
-        ).configured(**dict(network.middle))  # fmt: skip
+        ).configured(**dict(network.middle))
         return self._tcp(setup, setup, self.space, self.return_)
 
     def _tcp(
@@ -267,8 +273,9 @@ SETTINGS = {
     ),
     "buffers": (
         "one peak-rate-delay product (PRDP), the downstream proxy's receive buffer two (IV.B.1), "
-        "for RWBP and TCP alike; four packets at least, since one PRDP of the client's link is "
-        "less than a packet"
+        "for RWBP and TCP alike, in octets of user data, rounded up to whole packets. "
+        "Those of terrestrial connections hold two packets more, which an acknowledgment waits "
+        "for; else they, and not the satellite, would bound a transfer at its peak rate"
     ),
     "errors": "on the forward channel, after the queue: a lost packet has taken its time",
     "return channel": "no rate and no errors: none is printed",

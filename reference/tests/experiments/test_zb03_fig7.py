@@ -85,4 +85,4 @@ def test_errors_cost_tcp_its_window_and_rwbp_no_more_than_the_packets_lost() -> 
 def test_every_choice_can_be_measured() -> None:
     for name in CHOICES:
         found = zb03_fig7.measure_choice(name, 1.0, 1, seconds=1.0, warm_up=2.0)
-        assert 0 < found.value <= 1.05 * CAPACITY
+        assert 0 < found.value < 2 * CAPACITY
