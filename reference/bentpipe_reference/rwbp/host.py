@@ -10,6 +10,7 @@ from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.credit import MalformedFrame
 from bentpipe_reference.rwbp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.rwbp.scheduler import Entry
+from bentpipe_reference.rwbp.services import BoundedChargen
 from bentpipe_reference.rwbp.uplink import Uplink
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.host import Key, TcpHost
@@ -48,6 +49,26 @@ class RwbpHost(TcpHost):
         self._read_credit = parts.read_credit
         self._gateway = None if config.gateway is None else address_number(config.gateway)
         self._entries: dict[Key, Entry] = {}
+        self._opened: list[Connection] = []
+
+    def open(
+        self, remote: str, port: int, service: str, now: float, udp_port: int = 0,
+        octets: int | None = None,
+    ) -> Connection:  # fmt: skip
+        """See :class:`TcpHost`; chargen closes after so many octets, if they are given."""
+        if service == "chargen" and octets is not None:
+            connection = self.connect(remote, port, BoundedChargen(octets), now)
+        else:
+            connection = super().open(remote, port, service, now, udp_port)
+        self._opened.append(connection)
+        return connection
+
+    def abort(self, now: float) -> None:
+        """Have the user abort every connection that :meth:`open` has made."""
+        opened, self._opened = self._opened, []
+        for connection in opened:
+            connection.abort("its user aborted", now)
+            self.run(connection, now)
 
     def receive(self, packet: bytes, now: float) -> None:
         """Process one IPv4 packet at ``now`` seconds."""

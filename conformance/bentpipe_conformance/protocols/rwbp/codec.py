@@ -118,6 +118,29 @@ class Rwbp(Tcp):
 
 _INHERITED = tuple(item.name for item in fields(Tcp))
 
+_BLOCK = struct.Struct("!II")
+
+
+def _first(options: tuple[tuple[int, bytes], ...], kind: int, *octets: int) -> bytes | None:
+    """The value of the first option of a kind whose length is right (RWBP-WF-005)."""
+    values = (value for found, value in options if found == kind and len(value) in octets)
+    return next(values, None)
+
+
+def _read_usual(options: tuple[tuple[int, bytes], ...]) -> dict[str, Any]:
+    """What TCP's own options say."""
+    mss, scale = _first(options, MSS, 2), _first(options, WINDOW_SCALE, 1)
+    stamps, blocks = _first(options, TIMESTAMPS, 8), _first(options, SACK, 8, 16, 24, 32)
+    tsval, tsecr = (None, None) if stamps is None else _BLOCK.unpack(stamps)
+    return {
+        "mss": None if mss is None else int.from_bytes(mss, "big"),
+        "window_scale": None if scale is None else scale[0],
+        "sack_permitted": _first(options, SACK_PERMITTED, 0) is not None,
+        "sack": () if blocks is None else tuple(_BLOCK.iter_unpack(blocks)),
+        "tsval": tsval,
+        "tsecr": tsecr,
+    }
+
 
 def dissect(packet: bytes) -> Rwbp:
     """Dissect one IPv4 packet.
@@ -132,6 +155,8 @@ def dissect(packet: bytes) -> Rwbp:
         octets = packet[start + 20 : start + (packet[start + 12] >> 4) * 4]
     options, walkable = _walk(octets)
     inherited: Any = {name: getattr(tcp, name) for name in _INHERITED}
+    if options:
+        inherited |= _read_usual(options)
     reserved, ecn = packet[start + 12] & 15, packet[1] & 3
     return Rwbp(**inherited, options=options, walkable=walkable, reserved=reserved, ecn=ecn)
 
@@ -148,6 +173,12 @@ def _walk(octets: bytes) -> tuple[tuple[tuple[int, bytes], ...], bool]:
         found.append((kind, octets[at + 2 : at + octets[at + 1]]))
         at += octets[at + 1]
     return tuple(found), True
+
+
+def counting_in(octets: bytes) -> bool:
+    """Whether an option list has an RWBP option that counts."""
+    read = (read_option(value) for kind, value in _walk(octets)[0] if kind == KIND)
+    return any(option is not None and not option.void for option in read)
 
 
 def build(segment: Tcp, appended: bytes = b"") -> bytes:

@@ -14,7 +14,7 @@ from typing import Any
 from bentpipe_reference.common.ranges import Range
 
 from bentpipe_conformance.engine.peer import BasePeer
-from bentpipe_conformance.protocols.rwbp.codec import Rwbp, option_octets
+from bentpipe_conformance.protocols.rwbp.codec import Rwbp, counting_in, option_octets
 from bentpipe_conformance.protocols.tcp import connection as tcp_connection
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, SYN, Tcp
 
@@ -79,7 +79,7 @@ class Connection(tcp_connection.Connection):
             self.appended = option
         elif rwbp:
             self.appended = option_octets(interval, self.unit)
-        self._offers = rwbp or option is not None
+        self._offers = counting_in(self.appended)
 
     @property
     def agreed(self) -> bool:

@@ -68,9 +68,9 @@ class PartialAcknowledgments(RwbpSender):
         before, una = self.loss_bound(), self.snd_una
         super().on_ack(ack, now)
         lowest = self.segments.lowest()
-        if ack.blocks and una < self.snd_una and self.loss_bound() == before:
-            if lowest is not None and not lowest.copies:
-                self.segments.ask_for(lowest, 1)
+        partial = ack.blocks and una < self.snd_una and self.loss_bound() == before
+        if partial and lowest is not None and not lowest.copies:
+            self.segments.ask_for(lowest, 1)
 
 
 @mutant("rwbp-new-data-first", breaks="RWBP-EC-004")

@@ -121,7 +121,10 @@ def patience(flow: Flow, context: Context) -> Findings:
         end = heard[at + 1].time if at + 1 < len(heard) else flow.horizon
         if end - item.time < SILENCE_S:
             continue
-        sent = [one for one in flow.leaving if item.time + 1.0 < one.time <= end]
+        sent = [
+            one for one in flow.leaving
+            if item.time + 1.0 < one.time <= end and one.packet.number <= flow.ended
+        ]  # fmt: skip
         given_up = next((one for one in sent if one.tcp.flags & RST), None)
         if given_up is not None:
             silence = given_up.time - item.time

@@ -310,6 +310,27 @@ class Arrival(Segment):
 
 
 @dataclass(slots=True, eq=False)
+class Reset(Segment):
+    """A RST reaching the IUT on an open connection (RWBP-CX-005).
+
+    Attributes:
+        start: its sequence number as an offset.
+        expected, edge: RCV.NXT and RCV.EDGE before it.
+        arrival: what it calls for, None where it calls for nothing.
+    """
+
+    start: int
+    expected: int
+    edge: int
+    arrival: Arrival | None
+
+    @property
+    def exact(self) -> bool:
+        """Whether it ends the connection."""
+        return self.start == self.expected
+
+
+@dataclass(slots=True, eq=False)
 class Reply(Segment):
     """A segment with an acknowledgment leaving the IUT.
 

@@ -6,6 +6,7 @@ has its opening and TCP's replay only.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from bentpipe_conformance.protocols.rwbp.replay.events import (
     Arrival,
     Event,
     Reply,
+    Reset,
     Segment,
     Sent,
 )
@@ -50,6 +52,8 @@ class Flow:
         events: everything in time order; the typed lists hold the same objects.
         leaving, arriving: all intact segments, in either direction.
         resets: RSTs in either direction, and whether the IUT sent them.
+        tried: the tester's RSTs on a connection with RWBP, heeded or not.
+        ended: number of the packet with which the connection was over for the IUT, or infinity.
         damaged: what the IUT has to discard without an answer: malformed or with a wrong checksum.
         sender, receiver: the halves, with what they found at their ends.
         siblings: all flows of the trace, itself included.
@@ -68,6 +72,8 @@ class Flow:
     leaving: list[Segment] = field(default_factory=list)
     arriving: list[Segment] = field(default_factory=list)
     resets: list[Segment] = field(default_factory=list)
+    tried: list[Reset] = field(default_factory=list)
+    ended: float = math.inf
     damaged: list[Segment] = field(default_factory=list)
     established: float | None = None
     siblings: list[Flow] = field(default_factory=list)
@@ -135,8 +141,10 @@ class _Replay:
         if tcp.flags & SYN and not self._opened(segment):
             return
         if tcp.flags & RST and (packet.outgoing or self._resets(tcp)):
+            if flow.agreed and not packet.outgoing and not self.closed:
+                flow.tried.append(self._reset(packet, tcp, None))
             flow.resets.append(segment)
-            self._close(packet.time)
+            self._close(packet)
         if not flow.agreed or self.closed:
             return
         flow.sender.passed(packet.time)
@@ -227,6 +235,8 @@ class _Replay:
             flow.acks.append(ack)
             flow.events.append(ack)
         arrival = receiver.arriving(packet, tcp, refused)
+        if tcp.flags & RST:
+            flow.tried.append(self._reset(packet, tcp, arrival))
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)
@@ -236,12 +246,19 @@ class _Replay:
         if receiver.delivered < receiver.nxt:
             sender.endless = False
             if sender.fin is not None and sender.una >= sender.fin:
-                self._close(packet.time)
+                self._close(packet)
 
-    def _close(self, now: float) -> None:
+    def _reset(self, packet: Packet, tcp: Rwbp, arrival: Arrival | None) -> Reset:
+        receiver = self.flow.receiver
+        start = receiver.offset(tcp.seq)
+        return Reset(packet, start, receiver.nxt, receiver.edge, arrival)
+
+    def _close(self, packet: Packet) -> None:
+        if not self.closed:
+            self.flow.ended = packet.number
         if not self.closed and self.flow.agreed:
-            self.flow.sender.finish(now)
-            self.flow.receiver.passed(now)
+            self.flow.sender.finish(packet.time)
+            self.flow.receiver.passed(packet.time)
         self.closed = True
         self.flow.receiver.over = True
 

@@ -391,8 +391,7 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         newest = newest if stale else tcp.tsval
         if number > min(over, flow.first_reset):
             return
-        lingers = lifetime.time_wait is not None and item.time >= lifetime.time_wait
-        if lingers or number <= begin:
+        if number <= begin:
             continue
         at = nearest(tcp.seq - offer.seq - 1, ack)
         arrival = arrivals.get(number)
