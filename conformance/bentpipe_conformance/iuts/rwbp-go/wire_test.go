@@ -91,7 +91,7 @@ func TestVectorsOfTheSpecification(t *testing.T) {
 
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	wrote := &segment{
-		source: 1, destination: 2, seq: 3, ack: 4, flags: flagACK | flagFIN, window: 5,
+		source: 1, destination: 2, seq: 3, ack: 4, flags: flagSYN | flagFIN, window: 5,
 		options: options{mss: 1460, sackPermitted: true, rwbp: &offer{8, 1460}, blocks: []block{{6, 7}}},
 		data:    []byte("odd"),
 	}
