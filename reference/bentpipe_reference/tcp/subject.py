@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -64,13 +65,39 @@ class SoonWrapping(InitialNumbers):
     not with the same SYN.
     """
 
-    def draw(self, syn: Segment | None) -> int:
+    def __init__(self, numbers: random.Random) -> None:
         """See :class:`InitialNumbers`."""
-        return soon_wrapping(super().draw(syn), syn, SOON_BITS)
+        super().__init__(numbers)
+        self._recent: deque[int] = deque(maxlen=16)
+
+    def draw(self, syn: Segment | None) -> int:
+        """See :class:`InitialNumbers`; none is drawn again soon."""
+        number = soon_wrapping(super().draw(syn), syn, SOON_BITS)
+        while number in self._recent:
+            number = number - 1 & MASK
+        self._recent.append(number)
+        return number
 
     def draw_clock(self, syn: Segment | None) -> int:
         """See :class:`InitialNumbers`; the clock of a simulation begins at zero."""
         return soon_wrapping(super().draw_clock(syn), syn, SOON_TICKS_BITS)
+
+
+class Wrapping(InitialNumbers):
+    """ISSs 9000 octets before the numbers wrap; each connection begins an octet later."""
+
+    before = MASK + 1 - 9000
+
+    def draw(self, syn: Segment | None) -> int:  # noqa: ARG002
+        """See :class:`InitialNumbers`."""
+        self.before += 1
+        return self.before - 1
+
+
+class Halfway(Wrapping):
+    """The same before they pass 2^31."""
+
+    before = MASK // 2 + 1 - 9000
 
 
 def soon_wrapping(drawn: int, syn: Segment | None, bits: float) -> int:
@@ -190,8 +217,8 @@ SETTINGS = {
     "half-a-second": _configured({}, delayed_ack_timeout=0.5),
     "byte-counting": _configured({"byte_counting": "abc"}, byte_counting=2, profiles=("rfc",)),
     # The numbers of the sender wrap, and pass 2^31, within the first segments.
-    "wrap": _configured({}, iss=(1 << 32) - 9000),
-    "half": _configured({}, iss=(1 << 31) - 9000),
+    "wrap": Setting(lambda setup: setup.with_part(Wrapping), {}),
+    "half": Setting(lambda setup: setup.with_part(Halfway), {}),
 }
 
 SUBJECT = Subject(

@@ -10,6 +10,7 @@ from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.handshake import Handshake
 from bentpipe_reference.tcp.mutants import Altering, mutant, mutant_setting
+from bentpipe_reference.tcp.parts import InitialNumbers
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.recovery import SackNewRenoRfcSender
 from bentpipe_reference.tcp.sender import Sender
@@ -626,3 +627,44 @@ class TakesTheEdgeIn(Receiver):
     def is_acceptable(self, seq: int, length: int) -> bool:
         at_edge = length == 0 and seq == self.edge > self.rcv_nxt
         return at_edge or super().is_acceptable(seq, length)
+
+
+@mutant("snr-number-always-the-same", breaks="SNR-CON-046", hk99=True)
+class DrawsOnce(InitialNumbers):
+    """Every connection begins with the same number."""
+
+    def draw(self, syn: Segment | None) -> int:
+        return 1 << 30
+
+
+@mutant("snr-reset-in-closing-ignored", breaks="SNR-CON-010")
+class IgnoresResetsInClosing(Connection):
+    """A RST in CLOSING is ignored."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        if not (segment.flags & Flags.RST and self.state is State.CLOSING):
+            super().receive(segment, now)
+
+
+@mutant("snr-any-reset-ends-time-wait", breaks="SNR-CON-021")
+class EndsTimeWaitByAnyReset(Connection):
+    """A RST ends TIME-WAIT whatever its sequence number."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        if segment.flags & Flags.RST and self.state is State.TIME_WAIT:
+            self._end("the peer reset the connection", now)
+        else:
+            super().receive(segment, now)
+
+
+@mutant("snr-fin-at-closed-window-unanswered", breaks="SNR-RCV-026")
+class IgnoresFinAtClosedWindow(Connection):
+    """A FIN that a closed window keeps out has no answer."""
+
+    def _receive_unacceptable(
+        self, segment: Segment, seq: int, receiver: Receiver, now: float
+    ) -> None:
+        due = receiver.ack_now
+        super()._receive_unacceptable(segment, seq, receiver, now)
+        if segment.flags & Flags.FIN and receiver.edge <= receiver.rcv_nxt == seq:
+            receiver.ack_now = due

@@ -356,3 +356,25 @@ class TakesWholeSegmentsAboveGaps(Receiver):
     def is_acceptable(self, seq: int, length: int) -> bool:
         fits = seq <= self.rcv_nxt or not length or seq + length <= self.edge
         return fits and super().is_acceptable(seq, length)
+
+
+@mutant("snr-early-fin-forgotten", breaks="SNR-RCV-022")
+class ForgetsEarlyFin(Receiver):
+    """A FIN without data above a gap is answered, but not kept."""
+
+    def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
+        super().on_text(seq, payload, fin, now)
+        if fin and not payload and not self.fin_received:
+            self.fin_seq = None
+
+
+@mutant("snr-text-with-a-second-fin-taken", breaks="SNR-RCV-028")
+class TakesTextOfSecondFin(Connection):
+    """The text of a segment behind the FIN is acknowledged if it has a FIN of its own."""
+
+    def _receive_synchronized(self, segment: Segment, receiver: Receiver, now: float) -> None:
+        super()._receive_synchronized(segment, receiver, now)
+        behind = receiver.fin_received and segment.seq == receiver.rcv_nxt & MASK
+        if behind and segment.payload and segment.flags & Flags.FIN:
+            receiver.buffer.rcv_nxt += len(segment.payload)
+            receiver.ack_now = True

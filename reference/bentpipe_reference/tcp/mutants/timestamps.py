@@ -6,7 +6,7 @@ from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.mutants import Altering, mutant
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
-from bentpipe_reference.tcp.wire.sequence import MASK, before
+from bentpipe_reference.tcp.wire.sequence import MASK, before, unwrap
 
 
 @mutant("snr-echo-of-the-latest", breaks="SNR-TS-001")
@@ -147,4 +147,35 @@ class HeedsOldAcknowledgments(Connection):
             tsval, tsecr = segment.timestamps
             if receiver.is_stale_timestamp(tsval, now):
                 segment.timestamps = (receiver.ts_recent or 0, tsecr)
+        super()._receive_synchronized(segment, receiver, now)
+
+
+@mutant("snr-overtaken-is-old", breaks="SNR-TS-013", hk99=True)
+class ComparesWithTheLatest(Connection):
+    """PAWS compares with the latest timestamp in the window, out of order or not."""
+
+    _latest: int | None = None
+
+    def _receive_synchronized(self, segment: Segment, receiver: Receiver, now: float) -> None:
+        stamped = segment.timestamps is not None and not segment.flags & Flags.RST
+        if stamped and segment.timestamps is not None and receiver.ts_recent is not None:
+            tsval = segment.timestamps[0]
+            if self._latest is not None and before(tsval, self._latest):
+                receiver.ack_now = True
+                return
+            seq = unwrap(segment.seq, receiver.rcv_nxt)
+            if receiver.is_acceptable(seq, segment.sequence_length):
+                self._latest = tsval
+        super()._receive_synchronized(segment, receiver, now)
+
+
+@mutant("snr-equal-is-old", breaks="SNR-TS-013")
+class RefusesEqualTimestamps(Connection):
+    """Data whose timestamp is TS.Recent is dropped."""
+
+    def _receive_synchronized(self, segment: Segment, receiver: Receiver, now: float) -> None:
+        recent = receiver.ts_recent
+        if segment.payload and segment.timestamps and segment.timestamps[0] == recent:
+            receiver.ack_now = True
+            return
         super()._receive_synchronized(segment, receiver, now)

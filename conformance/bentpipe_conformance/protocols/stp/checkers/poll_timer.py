@@ -96,6 +96,7 @@ class _Silences:
         self._flow, self._trips = flow, trips
         self._heard = math.inf if flow.established is None else flow.established
         self._running: tuple[float, float] | None = None
+        self._unknown = False  # whether Timer_SILENCE runs since who knows when
         self._first_sd: float | None = None  # since the last report
         self._left_some = False  # whether that has left SDs unacknowledged
         self._asked = True  # whether a POLL has followed every SD
@@ -133,7 +134,10 @@ class _Silences:
             self._crossing = -math.inf
             return
         if poll.vt_a >= poll.vt_s and not self._keeps_alive(poll):
+            # What for is unknown, but it has started the timer, unless that was running.
             self._running = self._current = None
+            self._unknown = True
+        if self._unknown:
             return
         if self._running is None:
             # The report before has started it too if SDs left before it had to be stopped, and may
@@ -171,6 +175,7 @@ class _Silences:
             self._crossing = report.time + self._flow.due_s
         runs = self._running is not None and not report.acknowledges_all
         self._running = (report.time, report.time) if runs else None
+        self._unknown = False
         self._heard, self._first_sd = report.time, None
         self._left_some = not report.acknowledges_all
         if self._running is not None and self._asked:

@@ -49,6 +49,12 @@ def smss(flow: Flow) -> int:
     return max(flow.tester_max_sd or 0, LEAST_MAX_SD, *sizes)
 
 
+def shows_smss(flow: Flow) -> bool:
+    """Whether an SD is as long as SMSS can be, so that it is no smaller."""
+    size = smss(flow)
+    return any(len(sd.stp.data) == size for sd in flow.sds_sent)
+
+
 @dataclass(frozen=True, slots=True)
 class Bounded:
     """An SD and what the rules permit at most when it leaves.
@@ -91,15 +97,18 @@ class _Window:
     With ``unused``, that of a sender to which STP-CG-010 is unknown; with ``early``, that of one
     whose window was so small before a silence that growth by STP-CG-004 begins at two SMSS. It
     grows later than in slow start, so that it may count as used when a larger one does not.
+    Unless SMSS is ``sure`` it may be smaller, and growth by STP-CG-004 begin below the threshold.
     """
 
     smss: int
     window: float
+    sure: bool
     unused: bool = False
     early: bool = False
     threshold: float = math.inf
     counted: float = 0.0
     since: float = 0.0
+    below: float = 0.0
 
     @property
     def permitted(self) -> float:
@@ -115,7 +124,10 @@ class _Window:
         most = math.inf if self.unused or 2 * flight >= self.window else 2 * flight
         base = min(self.window, most)
         if base < self.threshold:
-            self.window = max(self.window, min(base + octets, self.threshold))  # STP-CG-003
+            grown = min(base + octets, self.threshold)  # STP-CG-003
+            if base + octets <= self.threshold:
+                grown = max(grown, self._step_below(base, octets))
+            self.window = max(self.window, grown)
             if base + octets > self.threshold:
                 self._step(octets)
         elif base < self.window:
@@ -125,6 +137,16 @@ class _Window:
             self.counted = min(self.counted + octets, self.window)
         else:
             self._step(octets)
+
+    def _step_below(self, base: float, octets: int) -> float:
+        """A window that has grown by STP-CG-004 in steps of a smaller SMSS, half of it at most."""
+        if self.sure:
+            return 0.0
+        self.below += octets
+        if self.below < base:
+            return 0.0
+        self.below -= base
+        return base + GROWTH * min(self.smss, base / 2)
 
     def _step(self, octets: int) -> None:
         self.counted += octets
@@ -138,7 +160,7 @@ class _Window:
         self.threshold = least if self.early and to else max(self.permitted / 2, least)
         self.window = self.threshold if to is None else to
         # What arrived before the threshold was reached may count for the first window.
-        self.counted, self.since = self.threshold, 0.0
+        self.counted, self.since, self.below = self.threshold, 0.0, 0.0
 
 
 @dataclass(slots=True)
@@ -354,8 +376,9 @@ def bounded(flow: Flow, trips: RoundTrips, initial: int) -> Iterator[Bounded]:
     size = smss(flow)
     # An initial window that exceeds what is declared is a finding of its own.
     begin = float(max(min(initial, MOST_INITIAL_WINDOW) * size, initial_flight(flow)))
-    early, grown = _Window(size, begin, early=True), _Window(size, begin, unused=True)
-    windows = _Window(size, begin), early, grown
+    sure = shows_smss(flow)
+    early, grown = _Window(size, begin, sure, early=True), _Window(size, begin, sure, unused=True)
+    windows = _Window(size, begin, sure), early, grown
     replay = _Replay(flow, trips, *windows, heard=established)
     sent = _Sent(flow)
     for event in flow.events:

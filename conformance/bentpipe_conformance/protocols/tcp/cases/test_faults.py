@@ -278,6 +278,26 @@ def _fin_wait_2(peer: Peer) -> Connection:
     return connection
 
 
+def _closing(peer: Peer) -> Connection:
+    """Both sides have closed at once, and the FIN of the implementation is not acknowledged."""
+    connection = peer.connect(DAYTIME, timestamps=True)
+    fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
+    connection.reception.renege(fin.end - 1)
+    connection.send(flags=ACK | FIN)
+    peer.wait(peer.rtt + PAUSE_S)
+    return connection
+
+
+def _time_wait(peer: Peer) -> Connection:
+    """The implementation has closed first, and both FINs are acknowledged."""
+    connection = peer.connect(DAYTIME)
+    fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
+    connection.reception.renege(fin.end)
+    connection.send(flags=ACK | FIN)
+    peer.wait(peer.rtt + PAUSE_S)
+    return connection
+
+
 Stimulus = Callable[[Connection], object]
 
 
@@ -321,7 +341,7 @@ class InState(Row):
 def _show(connection: Connection, state: str) -> None:
     """Send what a live connection has an answer to: a FIN again, or old data and new."""
     for again in (True, False):
-        if state in ("close-wait", "last-ack"):
+        if state in ("close-wait", "last-ack", "closing", "time-wait"):
             connection.send(flags=ACK | FIN, at=connection.next_offset - 1, sack=())
         else:
             connection.send_data(UNIT, at=0 if again and connection.next_offset else None)
@@ -336,6 +356,26 @@ def _stimulate(peer: Peer, row: InState) -> None:
         _show(connection, row.state)
         if not connection.closed:
             connection.abort()
+
+
+LINGERING = (
+    "a RST below the window, and below a FIN", "a RST far beyond the window", "a damaged RST",
+)  # fmt: skip
+"""Of the stimuli those that must not end TIME-WAIT."""
+
+
+@case("SNR-CON-016", needs=("daytime",))
+def test_time_wait_resets(peer: Peer) -> None:
+    """RSTs outside the window, and a damaged one, do not end TIME-WAIT; the FIN comes again.
+
+    What lingers too short a time (SNR-CON-021) answers it by a RST.
+    """
+    for name in LINGERING:
+        connection = _time_wait(peer)
+        STIMULI[name](connection)
+        connection.wait(peer.rtt + PAUSE_S)
+        _show(connection, "time-wait")
+        connection.abort()
 
 
 UNACCEPTABLE: tuple[tuple[Callable[[Connection], int], int], ...] = (
@@ -383,12 +423,18 @@ def test_established_edge_of_an_unscaled_window(connection: Connection) -> None:
 
 @case("SNR-RCV-028")
 def test_closed_data_beyond_the_fin(peer: Peer) -> None:
-    """Data lies behind the tester's FIN, which has been acknowledged; then the FIN comes again."""
+    """Data lies behind the tester's FIN, which has been acknowledged; then the FIN comes again.
+
+    So does data with another FIN, and a second FIN alone.
+    """
     for bring, state in ((_close_wait, "close-wait"), (_last_ack, "last-ack")):
         connection = bring(peer)
         at = connection.next_offset
-        for start in (at, at + UNIT):
-            connection.send_odd(pattern(start, UNIT), flags=ACK | PSH, at=start, sack=())
+        for start, octets, flags in (
+            (at, UNIT, PSH), (at + UNIT, UNIT, PSH), (at, UNIT, FIN), (at, 0, FIN),
+            (at - 1, UNIT, FIN), (at + 1, 0, FIN),
+        ):  # fmt: skip
+            connection.send_odd(pattern(start, octets), flags=ACK | flags, at=start, sack=())
             connection.wait(PAUSE_S)
         _show(connection, state)
         connection.abort()
@@ -411,6 +457,7 @@ each(
             ("last-ack", _last_ack, ALIKE[:-1], ()),
             ("fin-wait-1", _fin_wait, ALIKE, ("daytime",)),
             ("fin-wait-2", _fin_wait_2, ALIKE, ("daytime",)),
+            ("closing", _closing, ALIKE[:-1], ("daytime",)),
         )
     ),
     _stimulate,
@@ -430,6 +477,8 @@ each(
             ("last-ack", _last_ack, ()),
             ("fin-wait-1", _fin_wait, ("daytime",)),
             ("fin-wait-2", _fin_wait_2, ("daytime",)),
+            ("closing", _closing, ("daytime",)),
+            ("time-wait", _time_wait, ("daytime",)),
         )
     ),
     _send_unacceptable,

@@ -141,7 +141,7 @@ def test_syn_received_for_three_minutes(peer: Peer) -> None:
         connection.abort()
 
 
-@case("SNR-CON-009", "SNR-RCV-006", "SNR-RCV-018")
+@case("SNR-CON-009", "SNR-RCV-006", "SNR-RCV-018", "SNR-CON-046")
 def test_syn_received_data(peer: Peer) -> None:
     """The segment that completes the handshake carries data.
 

@@ -358,6 +358,25 @@ def test_echo_whose_window_is_opened_by_probes(connection: Connection) -> None:
     connection.ack()
 
 
+@connected("SNR-RCV-026", to="echo")
+def test_echo_whose_window_keeps_a_fin_out(connection: Connection) -> None:
+    """The tester closes while the implementation's window is closed: its FIN is answered.
+
+    Then the tester takes everything, the window opens, and the FIN comes again.
+    """
+    close_window(connection)
+    total = connection.next_offset
+    for _ in range(2):
+        connection.send(flags=ACK | FIN, at=total)
+        connection.wait(connection.rtt + PAUSE_S)
+    connection.window = 1 << 20
+    connection.next_offset = max(total, connection.acked)
+    connection.ack()
+    connection.serve(lambda: connection.delivered >= total, ack_every=2, within=120.0)
+    connection.send(flags=ACK | FIN, at=total)
+    connection.wait(connection.rtt + PAUSE_S)
+
+
 @connected("SNR-RCV-003", to="discard")
 def test_established_small_segments_close_together(connection: Connection) -> None:
     """Small segments follow each other sooner than a delayed acknowledgment leaves.

@@ -286,13 +286,15 @@ def test_old_timestamps_echoed_then_lost(connection: Connection) -> None:
     _lose_echo(connection, 1)
 
 
-def _interrupt(connection: Connection, start: int, *, data: bool) -> None:
+def _interrupt(connection: Connection, start: int, kind: str) -> None:
     """Amid timeouts of the data at ``start``, send what acknowledges nothing new, and lose on."""
     await_retransmissions(connection, start, 3)
-    if data:
+    if kind == "data":
         connection.send_data(10)
+    elif kind == "window":
+        connection.ack(window=1 << 19)
     else:
-        connection.ack()
+        connection.ack(sack=[(start + 50, start + 60)] if kind == "report" else [])
     connection.take(await_retransmissions(connection, start, 2, within=4 * TIMEOUT_S))
 
 
@@ -301,14 +303,15 @@ def test_timeouts_in_a_row_amid_duplicates(peer: Peer) -> None:
     """Between two timeouts an acknowledgment comes that acknowledges nothing new.
 
     It is no measurement, so that the timeouts go on doubling. On one connection it is pure, on
-    another it comes with data; each once with timestamps, of which it echoes an old one.
+    others it comes with data, with another window, or with a report of held data; each once with
+    timestamps, of which it echoes an old one.
     """
-    for data, timestamps in product((False, True), (False, True)):
-        connection = peer.connect("echo", sack=False, timestamps=timestamps)
+    for kind, timestamps in product(("", "data", "window", "report"), (False, True)):
+        connection = peer.connect("echo", sack=kind == "report", timestamps=timestamps)
         _exchange(connection, 0.0)
         connection.send_data(100)
         reply = connection.expect(what="the echo")
-        _interrupt(connection, reply.start, data=data)
+        _interrupt(connection, reply.start, kind)
         connection.abort()
 
 
@@ -355,9 +358,19 @@ def _report(connection: Connection, turn: int) -> None:
     connection.ack(sack=[(held, held + 60 * (turn + 1))] if connection.sack else None)
 
 
+def _older(connection: Connection, _: int) -> None:
+    connection.ack(connection.delivered - 60)
+
+
+def _duplicate_report(connection: Connection, _: int) -> None:
+    delivered = connection.delivered
+    connection.ack(sack=[(delivered - 60, delivered)] if connection.sack else None)
+
+
 POSTPONING = {
     "the same acknowledgment": _same, "a window update": _window_update,
     "a full segment": _data, "an old octet": _small_data, "a report of held data": _report,
+    "an older acknowledgment": _older, "a report of a duplicate": _duplicate_report,
 }  # fmt: skip
 """What restarts no retransmission timer, although it arrives, or has new data leave."""
 
@@ -464,4 +477,50 @@ def test_repaired_by_duplicates_long_after_sending(peer: Peer) -> None:
         for _ in range(measured):
             _exchange(connection, 0.0)
         _lose_echo(connection, 1)
+        connection.abort()
+
+
+@case("SNR-RTO-016", needs=PLAIN)
+def test_measured_by_what_carries_data_then_lost(peer: Peer) -> None:
+    """A window of a segment: each is acknowledged on data of the tester, which measures as well.
+
+    The first ones have no other measurement; later timeouts are backed off before two more. Without
+    timestamps and with them.
+    """
+    for timestamps in (False, True):
+        connection = peer.connect(
+            sack=False, timestamps=timestamps, window_scale=None, **_offer(SEGMENT)
+        )
+        connection.bearing = 4
+        for measured, timeouts in ((12, 3), (2, 1), (3, 1)):
+            for _ in range(measured):
+                connection.take(connection.expect())
+            lost = connection.expect()
+            connection.take(await_retransmissions(connection, lost.start, timeouts))
+        connection.abort()
+
+
+def _offer(window: int) -> dict[str, int]:
+    return {"window": window, "syn_window": window}
+
+
+@case("SNR-RTO-016", needs=PLAIN)
+def test_first_flight_lost_amid_two_duplicates(peer: Peer) -> None:
+    """Of the first flight only the first segment is acknowledged; two late duplicates follow.
+
+    The new data that limited transmit sends on them does not restart the timer, which is long while
+    the first measurement counts.
+    """
+    for sack in (False, True):
+        connection = peer.connect(sack=sack)
+        first = connection.expect()
+        connection.take(first)
+        connection.discard(0.2)
+        later = first.end + connection.segment
+        for turn in range(2):
+            connection.wait(0.65)
+            held = [(later, later + (turn + 1) * connection.segment)]
+            connection.ack(sack=held if sack else None)
+        connection.discard(0)
+        connection.take(await_again(connection, first.end, "a timeout", TIMEOUT_S))
         connection.abort()

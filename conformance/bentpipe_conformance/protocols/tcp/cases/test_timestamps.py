@@ -54,6 +54,29 @@ def test_gap_echoes_follow_the_left_edge(connection: Connection) -> None:
     connection.ack()
 
 
+@connected(
+    "SNR-TS-013", "SNR-TS-001", "SNR-RCV-002", needs=("timestamps",), to="discard", timestamps=True
+)
+def test_overtaken_segments(connection: Connection) -> None:
+    """Segments were overtaken by others, which have later timestamps; then two of one tick.
+
+    One is overtaken by two that leave gaps, and one that fills a gap begins below what has been
+    acknowledged. The last two have the timestamp of the one before.
+    """
+    now = connection.timestamp()
+    for at, octets, tsval in (
+        (0, UNIT, now), (2 * UNIT, UNIT, now + 30), (UNIT, UNIT, now + 20),
+        (4 * UNIT, UNIT, now + 60), (6 * UNIT, UNIT, now + 70), (3 * UNIT, UNIT, now + 40),
+        (5 * UNIT - 30, UNIT + 30, now + 50), (7 * UNIT - 50, 150, now + 800),
+        (8 * UNIT, UNIT, now + 900), (9 * UNIT, UNIT, now + 900), (10 * UNIT, 0, now + 900),
+    ):  # fmt: skip
+        connection.send(
+            pattern(at, octets), flags=ACK | (PSH if octets else 0), at=at, tsval=tsval % MODULUS
+        )
+        connection.wait(0.3 if octets else PAUSE_S)
+    connection.next_offset = 10 * UNIT
+
+
 @connected("SNR-TS-001", needs=("timestamps",), to="discard", timestamps=True)
 def test_bare_segment_a_tick_older(connection: Connection) -> None:
     """A segment without data is stamped a tick before the latest; the echo does not go back."""

@@ -339,19 +339,84 @@ def test_window_closed_over_what_is_lost(peer: Peer) -> None:
     """The window closes while all that the sender has left is outstanding, and lost.
 
     It is repeated all the same. On one connection what closes the window acknowledges a part, on
-    another it comes with data of the tester, on the last after a timeout.
+    another it comes with data of the tester, on a third after a timeout; on the last some octets of
+    room are left.
     """
-    for part, data, late in ((0, 0, False), (60, 0, False), (0, 20, False), (0, 0, True)):
-        connection = peer.connect("echo")
+    for part, data, late, room in (
+        (0, 0, False, 0), (60, 0, False, 0), (0, 20, False, 0), (0, 0, True, 0), (0, 0, False, 50),
+    ):  # fmt: skip
+        connection = peer.connect("echo", window_scale=None, window=CLOSING_WINDOW)
         connection.send_data(100)
         lost = connection.expect(what="the echo")
         if late:
             await_again(connection, lost.start, "a timeout", TIMEOUT_S)
         connection.reception.take(lost.start, lost.start + part)
-        connection.window = 0
+        connection.window = room
         connection.send(pattern(connection.next_offset, data), flags=ACK)
         if connection.next(CLOSED_PATIENCE_S) is None:
             raise show_silence(connection, "nothing was retransmitted into the closed window")
         connection.ack(window=CLOSING_WINDOW)
         _take_all(connection, connection.next_offset)
         connection.abort()
+
+
+@case("SNR-RTO-011")
+def test_window_reopened_and_the_last_segment_lost(peer: Peer) -> None:
+    """A closed window opens with less than a segment left to send, which is then lost.
+
+    Its timer runs although the persist timer did. On one connection probes come first, on another
+    the window opens before any, on the last it had an octet of room.
+    """
+    for probes, room in ((2, 0), (0, 0), (1, 1)):
+        connection = peer.connect("echo", window_scale=None, window=1000, syn_window=1000)
+        connection.send(pattern(0, 1300), flags=ACK | PSH)
+        while connection.delivered < 1000:
+            connection.hold(connection.expect(what="the echo"))
+            connection.ack(window=1000 - connection.delivered + room)
+        for _ in range(probes):
+            if (probe := connection.next(PATIENCE_S)) is not None:
+                connection.hold(probe)
+            connection.ack(window=0)
+        connection.inbox.clear()
+        connection.ack(window=CLOSING_WINDOW)
+        lost = connection.expect(what="the rest")
+        if connection.next(TIMEOUT_S) is None:
+            raise show_silence(connection, "nothing was retransmitted after the window had opened")
+        connection.reception.take(lost.start, lost.end)
+        connection.ack()
+        _take_all(connection, 1300)
+        connection.abort()
+
+
+@case("SNR-WIN-003", needs=("congestion_control=reno",))
+def test_window_closed_amid_arrivals(peer: Peer) -> None:
+    """The window stays closed for more than a minute while things keep arriving.
+
+    On one connection the acknowledgment that closed it comes again and again, on another data of
+    the tester: neither puts the probes off.
+    """
+    for data in (0, 20):
+        connection = _close_window(peer)
+        began = peer.now()
+        while peer.now() - began < PATIENCE_S:
+            connection.wait(0.45)
+            connection.send(pattern(connection.next_offset, data), flags=ACK)
+        connection.inbox.clear()
+        _reopen(connection)
+        connection.abort()
+
+
+@connected("SNR-WIN-001", window_scale=None, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
+def test_new_segments_with_old_acknowledgments(connection: Connection) -> None:
+    """Segments with new data repeat an acknowledgment of long ago, and offer a large window."""
+    connection.receive(12)
+    connection.collect(0.5 * connection.rtt)
+    connection.window = 0xFFFF
+    for _ in range(3):
+        old = max(0, connection.delivered - 4 * connection.segment)
+        connection.send(pattern(connection.next_offset, 100), ack=old, flags=ACK)
+        connection.wait(0.1)
+    connection.window = SMALL_WINDOW
+    connection.wait(0.6 * connection.rtt)
+    connection.collect(0)
+    connection.receive_more(12)

@@ -109,12 +109,12 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
 @checker("SNR-RCV-022")
 def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
     """Data above a gap is held (RFC 9293 section 3.10.7.4, SHLD-31)."""
-    # Exercised by every segment that fills a gap below data that fitted the window.
+    # Exercised by every segment that fills a gap below data, or a FIN, that fitted the window.
     fitting = RangeSet()
-    for arrival in still_receiving(flow):
+    for arrival in still_receiving(flow, fins=True):
         reach = min(arrival.end, arrival.window_edge)
         if not arrival.fills_gap or arrival.end > arrival.window_edge:
-            if arrival.acceptable and arrival.start < reach and not arrival.fin:
+            if arrival.acceptable and arrival.start < reach:
                 fitting.add(arrival.start, reach)
             continue
         fitting.add(arrival.start, arrival.end)

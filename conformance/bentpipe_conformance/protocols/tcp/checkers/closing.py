@@ -211,7 +211,11 @@ def _challenged(
     flow: Flow, context: Context, odd: Segment, known: Reply | None, what: str
 ) -> Findings:
     longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
-    answer = leaving_after(flow, odd, longest, lambda s: not s.tcp.flags & SYN)
+    # A timer repeats what it would have repeated anyway.
+    again = {s.packet.number for s in flow.sent if s.retransmission and s.timed}
+    answer = leaving_after(
+        flow, odd, longest, lambda s: not (s.tcp.flags & SYN or s.packet.number in again)
+    )
     number = odd.packet.number
     others = (p for p in flow.resets if not p.outgoing and p.number > number)
     another = next(others, None)
@@ -483,7 +487,7 @@ def first_to_close_lingers(flow: Flow, context: Context) -> Findings:
         answer = leaving_after(flow, arrival, 0.5 + flow.reaction, lambda _: True)
         if answer is None:
             continue
-        if answer.packet.number > flow.first_reset:
+        if answer.packet.number > _first_reset_near(flow):
             return  # a RST can end TIME-WAIT (RFC 1337)
         if waited < least and reset is not None and reset.packet is answer.packet:
             sentence = f"a FIN repeated after {waited:.1f} s was answered by a RST"
@@ -494,6 +498,20 @@ def first_to_close_lingers(flow: Flow, context: Context) -> Findings:
             if waited > least / 2:
                 yield context.holds(f"TIME-WAIT lasted {waited:.1f} s", answer, arrival)
             begin = arrival.time  # the time starts anew
+
+
+def _first_reset_near(flow: Flow) -> float:
+    """Number of the first RST of the IUT, or of one that does not lie outside its window."""
+    offer = flow.handshake.offer
+    known = max((reply.ack for reply in flow.replies), default=0)
+    widest = max((reply.window for reply in flow.replies), default=0)
+    for packet in flow.resets:
+        if offer is None or packet.outgoing or packet.content is None:
+            return packet.number
+        offset = nearest(packet.content.seq - offer.seq - 1, known)
+        if known - 1 <= offset <= known + 2 * widest:
+            return packet.number
+    return math.inf
 
 
 def _idle(flow: Flow) -> Iterator[tuple[Segment, float]]:

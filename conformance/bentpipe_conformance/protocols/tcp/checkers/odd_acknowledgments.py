@@ -62,7 +62,9 @@ def _retransmission(context: Context, ack: Ack) -> Sent | None:
     rack = context.ics.get("rack", True)
     for sent in ack.responses:
         repeat = context.prepared.scoreboard.repeat_of.get(sent)
-        if repeat is None or repeat.forgiven or may_be_tail_probe(sent, context.ics):
+        if repeat is None or repeat.forgiven or sent.probed:
+            continue
+        if may_be_tail_probe(sent, context.ics):
             continue
         by_timer = repeat.timer or (rack and repeat.delivered_later)
         apart = sent.since_arrival > AT_ONCE_S or repeat.age >= LEAST_TIMEOUT_S

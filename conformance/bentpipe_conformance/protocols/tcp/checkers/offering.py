@@ -50,7 +50,8 @@ def no_silly_window(flow: Flow, context: Context) -> Findings:
             return  # nothing can follow the peer's FIN, whatever is offered
         least = _least(flow, widest)
         offer = offer or reply
-        if reply.window_edge >= edge + scale_unit(flow):
+        # A window of zero offers nothing, even if what was accepted moves its edge.
+        if reply.window and reply.window_edge >= edge + scale_unit(flow):
             if reply.window + scale_unit(flow) <= least:
                 moved = reply.window_edge - edge
                 sentence = f"the window grew by {moved} octets to {reply.window}"
@@ -101,8 +102,8 @@ def closed_window_is_opened(flow: Flow, context: Context) -> Findings:
 @checker("SNR-RCV-026")
 def probe_is_answered(flow: Flow, context: Context) -> Findings:
     """A probe of a closed window is answered (RFC 9293 section 3.8.6.1)."""
-    # Exercised by data at the next expected offset, which the window does not admit.
-    for arrival in still_receiving(flow):
+    # Exercised by data, or a FIN, at the next expected offset, which the window does not admit.
+    for arrival in still_receiving(flow, fins=True):
         closed = arrival.window_edge <= arrival.expected == arrival.start
         if not closed or arrival.may_be_stale or arrival.lacks_timestamp:
             continue

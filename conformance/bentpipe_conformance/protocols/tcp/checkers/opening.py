@@ -417,3 +417,20 @@ def open_connection_sends_no_syn(flow: Flow, context: Context) -> Findings:
             return
     if opened is not None and lasts(flow, opened, OPEN_S):
         yield context.holds("no SYN was sent on the open connection", opened)
+
+
+@checker("SNR-CON-046")
+def initial_numbers_differ(flow: Flow, context: Context) -> Findings:
+    """Initial sequence numbers come from a clock (RFC 9293 section 3.4.1, MUST-8)."""
+    # Exercised by every connection but the first.
+    if flow.handshake.iut is None or flow.eldest is None or flow.alike is None:
+        return
+    own, first, alike = Segment(flow.handshake.iut), Segment(flow.eldest), Segment(flow.alike)
+    apart = float(context.permitted("apart_s", 0.01)) + context.timing_error
+    number = own.tcp.seq
+    if own.time - alike.time >= apart:
+        sentence = f"two connections began with {number}"
+        expected = "a number that is not the same"
+        yield context.violated(sentence, own, alike, expected=expected, actual=str(number))
+    elif own.time - first.time >= apart:
+        yield context.holds(f"a connection began with {number}, as none before it", own)

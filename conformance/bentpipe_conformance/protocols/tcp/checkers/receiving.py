@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 
+from bentpipe_reference.common.ranges import RangeSet
+
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, nearest
@@ -80,9 +82,11 @@ def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
         reaches = max((b for a, b in arrival.held if a <= arrival.end), default=arrival.end)
         if answer.reply is None:
             continue
-        # Who reports nothing above has not kept it.
+        # Who reports nothing of what was held has not kept it.
         told = reaches > arrival.end or not flow.handshake.sack
-        if answer.reply.blocks or (told and answer.reply.ack >= reaches):
+        held = RangeSet(arrival.held)
+        kept = any(held.overlap(left, right) for left, right in answer.reply.blocks)
+        if kept or (told and answer.reply.ack >= reaches):
             yield from _timely(context, answer, "data that fills a gap")
 
 
@@ -331,10 +335,10 @@ def echo_is_exact(flow: Flow, context: Context) -> Findings:
 def data_beyond_the_fin_is_ignored(flow: Flow, context: Context) -> Findings:
     """Data behind a FIN that was received is ignored (RFC 9293 section 3.10.7.4)."""
     # Exercised by data behind an acknowledged FIN, once an acknowledgment follows.
-    ends = {item.end for item in flow.arrivals if item.fin}
-    if len(ends) != 1:
+    fin = context.prepared.lifetime.fin
+    if fin is None:
         return
-    (end,) = ends
+    end = fin.end
     taken, beyond = False, None
     for event in flow.events:
         if isinstance(event, Reply):
@@ -387,8 +391,7 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         newest = newest if stale else tcp.tsval
         if number > min(over, flow.first_reset):
             return
-        lingers = lifetime.time_wait is not None and item.time >= lifetime.time_wait
-        if lingers or number <= begin:
+        if number <= begin:
             continue
         at = nearest(tcp.seq - offer.seq - 1, ack)
         arrival = arrivals.get(number)

@@ -71,7 +71,9 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
         if first.since_arrival > PROMPT_S and not is_evidence(first):
             continue  # a timeout may have met an arrival
         since = bisect_left(board.reports, first.time, key=_arrived)
-        before = board.reports[since : bisect_left(board.reports, repaired.time, key=_arrived)]
+        reports = board.reports[since : bisect_left(board.reports, repaired.time, key=_arrived)]
+        # Data of the peer that reports nothing lets nothing out.
+        before = [report for report in reports if report.ack.newly_sacked]
         if len(before) < 3 or any(report.forgiven or report.reordered for report in before):
             continue
         lasting = set(before[-3].eligible).intersection(before[-1].eligible)

@@ -215,7 +215,7 @@ def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Fin
     # retransmission leaves HighRxt alone (RFC 6675 section 4, NextSeg rule 4), so that rule 1 or 3
     # may return the same octets once more.
     board = negotiated_scoreboard(flow, context)
-    round_trips = context.permitted("repeat_after_rtts")
+    round_trips, rack = context.permitted("repeat_after_rtts"), context.ics.get("rack", True)
     if round_trips and not board.rtt:
         return
     patience = round_trips * board.rtt
@@ -236,6 +236,8 @@ def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Fin
             yield context.holds(f"{sent.span} was retransmitted once", sent)
         elif patience and repeat.repeats == 1 and rescued.covers(sent.start, sent.end):
             yield context.holds(f"{sent.span} was retransmitted once after a rescue", sent)
+        elif patience and rack and repeat.delivered_later:
+            yield context.holds(f"{sent.span} was retransmitted again, lost by time", sent)
         elif patience and (repeat.tail or repeat.age >= patience - context.timing_error):
             yield context.holds(f"{sent.span} was retransmitted again with reason", sent)
         else:

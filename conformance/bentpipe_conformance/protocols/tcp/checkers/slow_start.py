@@ -244,7 +244,8 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
     acked = 0
     for sent, acks in opening.steps:
         # Data that an acknowledgment did not clock out: the application, not the window, held it.
-        if acks and (sent.timed or sent.window_edge < sent.end + 2 * largest_segment(flow)):
+        edge = sent.window_edge if sent.cause is None else sent.cause.window_edge
+        if acks and (sent.timed or edge < sent.end + 2 * largest_segment(flow)):
             return
         # What left before this acknowledgment has to have filled the window.
         if before is not None and acks > acked and not more_waited(flow, before):

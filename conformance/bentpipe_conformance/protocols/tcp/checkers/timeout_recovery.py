@@ -83,6 +83,8 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
         # A tail loss probe needs SACK and is not repeated (RFC 8985 section 7.3).
         probe = expiry.tail and flow.handshake.sack and expiry.rank == 1
         earliest = sent.possible[0] <= sent.start <= sent.possible[1]
+        # A segment acknowledged in part stays on the queue, whole (RFC 9293 section 3.10.7.4).
+        earliest = earliest or sent.start < sent.una < sent.end
         if earliest or probe or not expiry.samples or silent <= 1.5 * expiry.longest_rtt:
             continue
         yield context.violated(

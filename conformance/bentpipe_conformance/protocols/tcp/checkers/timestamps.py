@@ -62,20 +62,25 @@ def _echo_of_the_syn(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-def _stamped(flow: Flow) -> list[tuple[Segment, int]]:
-    """The segments of the IUT with a timestamp and their TSval, RST excepted."""
+def _stamped(flow: Flow, context: Context) -> list[tuple[Segment, int]]:
+    """The segments of the IUT with a timestamp and their TSval, RST excepted.
+
+    A late copy of the SYN may begin another connection, whose clock may begin elsewhere.
+    """
+    over = context.prepared.lifetime.over
     return [
         (segment, segment.tcp.tsval)
         for segment in flow.leaving
         if segment.tcp.tsval is not None and not segment.tcp.flags & RST
-    ]
+        and (over is None or segment.packet.number <= over)
+    ]  # fmt: skip
 
 
 @checker("SNR-TS-002")
 def tsval_does_not_decrease(flow: Flow, context: Context) -> Findings:
     """TSval does not decrease on a connection (RFC 7323 section 4.1)."""
     # Exercised by every segment after the first with a timestamp, RST excepted.
-    for (before, known), (segment, tsval) in pairwise(_stamped(flow)):
+    for (before, known), (segment, tsval) in pairwise(_stamped(flow, context)):
         if older(tsval, known):
             sentence = f"TSval went back from {known} to {tsval}"
             expected = f"at least {known}"
@@ -88,7 +93,7 @@ def tsval_does_not_decrease(flow: Flow, context: Context) -> Findings:
 def clock_rate(flow: Flow, context: Context) -> Findings:
     """The timestamp clock ticks between once a second and once a millisecond (RFC 7323 5.4)."""
     # Exercised by timestamps of one connection at least two seconds apart.
-    stamped = _stamped(flow)
+    stamped = _stamped(flow, context)
     if not stamped:
         return
     (first, begin), (last, end) = stamped[0], stamped[-1]
@@ -200,6 +205,29 @@ def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Findings:
         answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
         expected = f"an acknowledgment up to offset {arrival.end}"
         yield from _acknowledged(context, answer, "after the wrap of TSval", expected)
+
+
+@checker("SNR-TS-013")
+def overtaken_segment_is_accepted(flow: Flow, context: Context) -> Findings:
+    """A timestamp that is not older than TS.Recent is not old (RFC 7323 section 5.3 rule R1)."""
+    # Exercised by in-order data whose timestamp is older than that of a segment before it, or the
+    # same.
+    latest: int | None = None
+    if not flow.handshake.timestamps:
+        return
+    data = {arrival.packet.number: arrival for arrival in still_receiving(flow)}
+    for item in flow.arriving:
+        arrival, tsval = data.get(item.packet.number), item.tcp.tsval
+        if tsval is None or (arrival is not None and arrival.may_be_stale):
+            continue
+        known, latest = latest, tsval if latest is None or older(latest, tsval) else latest
+        if arrival is None or known is None or older(known, tsval):
+            continue
+        if arrival.in_order and arrival.end <= arrival.window_edge:
+            answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
+            what = "whose timestamp is not older than TS.Recent"
+            expected = f"an acknowledgment up to offset {arrival.end}"
+            yield from _acknowledged(context, answer, what, expected)
 
 
 @checker("SNR-TS-008")

@@ -214,7 +214,6 @@ def read_estimates(flow: Flow) -> Estimates:
             started = sent_at.get(event.ack)
             reached = list(takewhile(event.ack.__ge__, sent_at))
             ages = [event.time - sent_at.pop(end) for end in reached]
-            samples += started is not None
             if alone and started is not None:
                 variants.sample(event.time - started, age)
             elif alone and age is not None:
@@ -224,6 +223,8 @@ def read_estimates(flow: Flow) -> Estimates:
                 sure = started is not None and len(ages) == 1 and not sent_at
                 largest.sample(min(candidates), max(candidates), sure=sure)
             # Everyone measures the first segment since the last retransmission, once a round trip.
-            largest.measured = largest.measured or (fresh is not None and event.ack >= fresh)
+            measured = fresh is not None and event.ack >= fresh
+            largest.measured = largest.measured or measured
+            samples += measured and started is not None
             longest[event] = largest.timeout
     return Estimates(found, longest)

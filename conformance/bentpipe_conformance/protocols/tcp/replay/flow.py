@@ -97,6 +97,8 @@ class Flow:
             not deducted.
         segment: the largest payload the IUT actually sent, or ``mss`` when it sent none.
         listening: whether the IUT answered any SYN to this port with a SYN-ACK in the trace.
+        eldest: the IUT's first SYN of all connections.
+        alike: its first SYN with the same number, of this connection or one before it.
         whole: (source, sequence number, octets) of large segments that reached the tester uncut.
         reading: the freedoms, and the habits, that its implementation is supposed to use.
         doubts: the freedoms that would change what some packet of it means.
@@ -121,6 +123,8 @@ class Flow:
     mss: int = DEFAULT_MSS
     segment: int = DEFAULT_MSS
     listening: bool = False
+    eldest: Packet | None = None
+    alike: Packet | None = None
     whole: frozenset[tuple[str, int, int]] = frozenset()
     reading: frozenset[Freedom | Habit] = frozenset()
     doubts: set[Freedom] = field(default_factory=set)
@@ -359,6 +363,11 @@ def read_flows(trace: Trace) -> list[Flow]:
     arrived = (packet.content for packet in trace.at("peer"))
     whole = frozenset((tcp.src, tcp.seq, tcp.size) for tcp in arrived if tcp and tcp.size > UNCUT)
     open_ports = {flow.iut for flow in flows if flow.handshake.iut is not None}
+    syns: dict[int, Packet] = {}
+    for flow in flows:
+        if (syn := flow.handshake.iut) is not None and syn.content is not None:
+            flow.alike = syns.setdefault(syn.content.seq, syn)
+            flow.eldest = next(iter(syns.values()))
     for flow in flows:
         flow.listening = flow.iut in open_ports
         flow.whole = whole

@@ -44,7 +44,7 @@ class Moment:
         ack: the acknowledgment.
         rtt: smallest round-trip time of the flow, in seconds; 0.0 when unknown.
         episode: the recovery episode that was running, None outside recovery.
-        fast_recover: highest recover recorded by a fast retransmit so far; -1 when none was.
+        fast_recover: highest recover certainly recorded by a fast retransmit; -1 when none was.
         recover: the same, timeouts included.
         reach: the highest that may have been recorded: what seems to continue an episode may have
             begun another.
@@ -102,8 +102,12 @@ class Moment:
 
     @property
     def retransmissions(self) -> list[Sent]:
-        """Retransmissions this acknowledgment certainly caused: no timer can explain them."""
-        return [sent for sent in self.ack.responses if sent.retransmission and self.caused(sent)]
+        """Retransmissions this acknowledgment certainly caused: no timer can explain them.
+
+        What begins with a window probe is no retransmission in that sense.
+        """
+        again = (sent for sent in self.ack.responses if sent.retransmission and not sent.probed)
+        return [sent for sent in again if self.caused(sent)]
 
     @property
     def new_data(self) -> list[Sent]:
@@ -238,7 +242,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 shadow = max(shadow, event.end)
                 first_repair = event.time if first_repair is None else first_repair
             episode = triggered.get(event)
-            if episode is not None:
+            if episode is not None and disturbances[episode] > -math.inf:
                 recover = max(recover, episode.recover)
                 if episode.fast:
                     fast_recover = max(fast_recover, episode.recover)

@@ -33,5 +33,6 @@ def _read_again(flow: Flow, reading: frozenset[Freedom | Habit]) -> Flow:
     other = Flow(flow.tester, flow.iut, flow.timing_error, reading=reading)
     replayed(other, flow.source)
     other.listening, other.whole = flow.listening, flow.whole
+    other.eldest, other.alike = flow.eldest, flow.alike
     other.segment = largest_sent(other)
     return other

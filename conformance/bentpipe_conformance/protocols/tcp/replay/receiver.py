@@ -180,7 +180,7 @@ class Receiver:
         # Without ACK a segment is dropped (section 3.10.7.4, fifth).
         acceptable = acceptable and bool(tcp.flags & ACK) and not unsent
         # Behind a FIN received in sequence text is ignored (seventh).
-        acceptable = acceptable and not (self._closed is not None and start >= self._closed)
+        acceptable = acceptable and not (self._closed is not None and end > self._closed)
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt

@@ -109,7 +109,8 @@ class Sender:
             (min(self._una, self._least), max(self._una, self._most)),
             start in self._probed,
         )  # fmt: skip
-        if sent.new and start >= self.edge and tcp.length == 1:
+        # An edge that has moved back leaves no room either.
+        if sent.new and start >= min(self.edge, self._edge or self.edge) and tcp.length == 1:
             self._probed.add(start)
         if cause is not None:
             cause.responses.append(sent)

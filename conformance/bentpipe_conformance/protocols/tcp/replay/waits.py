@@ -57,7 +57,6 @@ class _Timer:
         self.since: Sent | Ack | None = None
         self.amid: Sent | Ack | Arrival | None = None
         self._surely = 0.0
-        self._base = INITIAL_TIMEOUT_S
 
     def restart(self, event: Sent | Ack, *, sure: bool = True) -> None:
         """Restart it; unless ``sure``, it may run on all the same."""

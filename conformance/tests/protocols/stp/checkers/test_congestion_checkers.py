@@ -273,3 +273,19 @@ def test_small_packets_may_exceed_a_maximum_rate_by_four_large_ones() -> None:
     """One of 41 octets takes 0.33 ms; 0.25 ms apart they exceed the rate by 4,100 octets."""
     assert at_a_rate(0.00025, b"d", 1000) == PASS
     assert at_a_rate(0.0001, b"d", 1000) == FAIL
+
+
+@pytest.mark.parametrize(("turns", "accused"), [(1, True), (3, False)])
+def test_window_counted_in_smaller_segments_than_the_peer_permits(
+    turns: int, accused: bool
+) -> None:
+    """After two silences three SDs of half of MaxSD let a window of one such SMSS grow to four."""
+    story = StpStory(credit=2048, max_sd=OCTETS).opened()
+    for turn, wait in enumerate((20.0, RTT, RTT)[:turns]):
+        story.iut(SDP, turn, data=DATA[::2], n_ps=turn + 1, after=0.3)
+        story.tester(STAT, turn + 1, n_ps=turn + 1, after=wait)
+    for number in range(turns, turns + 4):
+        story.iut(SD, number, data=DATA[::2], after=0.001 if number > turns else 0.3)
+    story.tester(SD, 0, after=2.0).of_service(7)
+    requirements = [f"STP-CG-{number:03}" for number in range(2, 11) if number != 8]
+    assert accused == any(Verdict.FAIL in story.verdicts(item) for item in requirements)

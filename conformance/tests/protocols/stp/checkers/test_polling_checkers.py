@@ -319,3 +319,15 @@ def test_stat_to_be_discarded_measures_nothing() -> None:
     story.tester(USTAT, 3, elements=(3, 4), after=0.3).iut(SD, 3, data=DATA)
     story.tester(STAT, 1, n_ps=1, after=0.15).iut(POLL, 5, n_ps=2, after=0.5)
     assert not {Verdict.FAIL} & story.verdicts("STP-PL-001")
+
+
+@pytest.mark.parametrize(("idle", "expected"), [((15.0, 1.0, 2.0, 4.0, 8.0), NOTHING), ((), FAIL)])
+def test_silence_that_began_with_polls_of_an_idle_connection(
+    idle: tuple[float, ...], expected: set[Verdict]
+) -> None:
+    """Timer_SILENCE runs since the first of them, for twice as long each time."""
+    story = opened()
+    for number, wait in enumerate(idle):
+        story.iut(POLL, 0, n_ps=number + 1, after=wait)
+    story.iut(SDP, 0, n_ps=len(idle) + 1, after=8.0).iut(POLL, 1, n_ps=len(idle) + 2, after=7.0)
+    assert story.tester(SD, 0, after=0.1).verdicts("STP-PL-007") == expected

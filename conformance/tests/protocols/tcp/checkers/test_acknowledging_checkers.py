@@ -40,6 +40,22 @@ def test_window_that_grows_a_little_or_by_a_segment() -> None:
         assert receipt.reply(7600, after=0.2).verdicts("SNR-RCV-021") == expected
 
 
+def test_more_than_the_window_accepted_while_none_is_offered() -> None:
+    receipt = Receipt(window=8000).data(0, 100).reply(100)
+    receipt.window = 500
+    receipt.data(100, 7600).reply(7600)
+    receipt.window = 0
+    assert FAIL.isdisjoint(receipt.data(7600, 8900, after=0.2).reply(8900).verdicts("SNR-RCV-021"))
+
+
+def test_gap_filled_above_which_nothing_is_reported_any_more() -> None:
+    def filled() -> Receipt:
+        return Receipt().data(200, 300).reply(0, (200, 300)).data(0, 100, after=1.0)
+
+    assert filled().reply(100, after=0.1).verdicts("SNR-RCV-002") == NOTHING
+    assert filled().reply(100, (200, 300), after=0.1).verdicts("SNR-RCV-002") == FAIL
+
+
 def test_duplicate_reported_once_twice_and_falsely() -> None:
     def duplicate() -> Receipt:
         return Receipt().data(0, 100).reply(100).data(0, 100, after=1.0).reply(100, (0, 100))

@@ -147,3 +147,15 @@ def test_timeout_that_meets_a_duplicate_during_a_recovery(
     story.ack(2, (3, 5), after=0.01).ack(2, (3, 6), after=0.01).send(2)
     story.ack(6, (7, 9), after=RTT).send(16).ack(6, (7, 10), after=wait).send(6)
     assert story.ack(16, after=0.01).send(16).verdicts("SNR-REC-012") == expected
+
+
+@pytest.mark.parametrize(("reports", "accused"), [(3, True), (0, False)])
+def test_recover_of_what_a_timeout_repairs_is_none_of_a_fast_retransmit(
+    reports: int, accused: bool
+) -> None:
+    """In the paper a timeout records none, though it met a duplicate and seems to be no timeout."""
+    story = duplicates(window_limited_flight(), 2).send(2).ack(2, after=0.01).send(16, 17, 18, 19)
+    story.ack(2, after=1.0).send(2, after=0.008).ack(17, after=RTT)
+    duplicates(story, 17, reports).send(17).send(17, after=3.0).ack(18, after=RTT).send(18)
+    verdicts = duplicates(story, 18).send(18).verdicts("SNR-REC-003", "hk99")
+    assert accused == (Verdict.FAIL in verdicts)

@@ -81,3 +81,11 @@ def test_silence_after_an_old_acknowledgment_with_nothing_outstanding_passes() -
 
     assert silent(4).verdicts("SNR-ACK-001") == PASS
     assert silent(3).verdicts("SNR-ACK-001") == FAIL
+
+
+@pytest.mark.parametrize(("octets", "expected"), [(1, PASS), (1000, FAIL)])
+def test_duplicate_report_that_opens_the_window_lets_a_probe_leave_again(
+    octets: int, expected: set[Verdict]
+) -> None:
+    story = Story().send(0, 1).ack(2, after=RTT, window=0).send_octets(2000, octets, after=2.0)
+    assert story.ack(2, (1, 2), after=0.05).send(2).verdicts("SNR-SAK-014") == expected

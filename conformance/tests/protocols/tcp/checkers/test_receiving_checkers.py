@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR
 
@@ -159,3 +160,17 @@ def test_segment_above_a_gap_that_crosses_the_edge_is_reported_up_to_it(
 def test_segment_that_crosses_an_edge_that_has_moved_back_need_not_be_taken() -> None:
     receipt = Receipt(window=300).data(0, 100).reply(100, window=100).data(100, 400, after=0.1)
     assert receipt.reply(100, window=100).later().verdicts("SNR-RCV-032") == NOTHING
+
+
+def test_second_fin_with_data_behind_the_first_is_ignored_or_not() -> None:
+    for ack, expected in ((101, PASS), (151, FAIL)):
+        receipt = Receipt().data(0, 100, flags=ACK | FIN).reply(101)
+        receipt.data(101, 151, flags=ACK | FIN, after=1).reply(ack).later()
+        assert receipt.verdicts("SNR-RCV-028") == expected
+
+
+def test_fin_above_a_gap_is_held_or_not() -> None:
+    for ack, expected in ((201, PASS), (200, FAIL)):
+        receipt = Receipt().data(0, 100).reply(100).data(200, 200, flags=ACK | FIN, after=1)
+        receipt.reply(100).data(100, 200, after=1).reply(ack).later()
+        assert receipt.verdicts("SNR-RCV-022") == expected

@@ -77,3 +77,17 @@ def test_blocks_of_a_segment_beyond_the_window_ask_for_no_retransmission(
     story.ack(1, (2, 4), after=0.01).ack(1, (2, 5), after=0.01).send(1)
     story.ack(1, (2, 5), (7, 12), after=0.1, seq=seq).ack(1, (2, 6), after=0.4)
     assert story.verdicts("SNR-SAK-008", "hk99") == expected
+
+
+@pytest.mark.parametrize(("data", "expected"), [(b"", FAIL), (b"x", NOTHING)])
+def test_second_hole_shown_by_the_last_report_before_the_peers_data(
+    data: bytes, expected: set[Verdict]
+) -> None:
+    story = Story().send(*range(20)).ack(0, (1, 4), after=RTT).send(0)
+    for top in range(5, 13):
+        story.ack(0, (1, top), after=0.01)
+    story.ack(0, (1, 12), (13, 17), after=0.01)
+    for top in (18, 19, 20):
+        story.ack(0, (1, 12), (13, 17 if data else top), after=0.01, data=data)
+    story.ack(12, (13, 20), after=RTT - 0.2).send(12)
+    assert story.verdicts("SNR-SAK-007") == expected

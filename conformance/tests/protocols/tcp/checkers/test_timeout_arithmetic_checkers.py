@@ -77,3 +77,19 @@ def test_timer_that_an_odd_acknowledgment_may_have_restarted() -> None:
 def test_timeout_that_meets_an_odd_acknowledgment_backs_off() -> None:
     story = _measured().ack(12, after=0.9999, seq=100 + 60000).send(12, after=0.0002)
     assert story.send(12, after=2.0).verdicts("SNR-RTO-016", claims=PLAIN) <= PASS
+
+
+def test_first_timeout_after_repeated_syn_acks_that_meets_data_of_the_peer() -> None:
+    story = Story(sack=False, syn_acks=(0.0, 1.0, 3.0, 7.0)).send(0)
+    story.ack(0, after=3.0, data=b"x").send(0).ack(1, after=RTT).send(1, 2).send(1, after=6.0)
+    assert story.verdicts("SNR-RTO-005", claims=PLAIN) == NOTHING
+
+
+def test_acknowledgment_of_more_than_what_left_again_is_no_measurement() -> None:
+    def backed_off(*again: int) -> Story:
+        story = _measured_alone().send(12, after=1.2).send(12, after=2.4).send(12, after=4.8)
+        story.ack(13, after=RTT).send(13, 14, after=0.01).send(*again, after=0.5)
+        return story.ack(15, after=RTT).send(15).send(15, after=8.8)
+
+    assert backed_off().verdicts("SNR-RTO-016") >= FAIL
+    assert not FAIL & backed_off(13).verdicts("SNR-RTO-016")

@@ -162,12 +162,7 @@ class WindowUpdateIsADuplicate(SackNewRenoRfcSender):
     def is_duplicate_ack(self, ack: Ack, newly_held: int) -> bool:
         if self.sack_ok:
             return super().is_duplicate_ack(ack, newly_held)
-        return (
-            ack.number == self.snd_una
-            and self.flight_size > 0
-            and not self.probes
-            and ack.bare
-        )
+        return ack.number == self.snd_una and self.flight_size > 0 and not self.probes and ack.bare
 
 
 class WrappedBlocks(Connection):
