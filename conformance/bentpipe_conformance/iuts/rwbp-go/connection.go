@@ -139,6 +139,7 @@ func (c *connection) opened(now instant) {
 	case !c.crossed || c.syns > 2:
 		c.rtt.rto = rtoAfterSYNs
 	}
+	c.sender.opened(c.syns > 1)
 }
 
 func (c *connection) put(s *segment) {

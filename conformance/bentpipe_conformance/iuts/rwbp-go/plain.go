@@ -39,10 +39,14 @@ func newPlainSender(c *connection, smss, window uint32, seg *segment) *plainSend
 		window: window, wl1: seg.seq, wl2: first, widest: window, threshold: 1 << 30,
 	}
 	s.cwnd = s.initial()
-	if c.syns > 1 {
-		s.cwnd = smss
-	}
 	return s
+}
+
+// opened leaves the initial window at one segment if a SYN has been lost (RFC 5681 section 3.1).
+func (s *plainSender) opened(repeated bool) {
+	if repeated {
+		s.cwnd = s.smss
+	}
 }
 
 // initial is the initial window of RFC 5681.

@@ -10,6 +10,8 @@ type sender interface {
 	// forgo drops what has been written and not been sent.
 	forgo()
 
+	// opened is called when the connection opens; the own SYN may have had to be repeated.
+	opened(repeated bool)
 	// canSend tells whether a segment with data or FIN can leave now, and send lets it leave.
 	canSend() bool
 	send(now instant)
@@ -85,6 +87,8 @@ func newRWBPSender(c *connection, smss uint32, unit uint16, edge number) *rwbpSe
 func (s *rwbpSender) room() int {
 	return max(0, s.c.endpoint.sendBuffer-s.octets-len(s.unsent))
 }
+
+func (s *rwbpSender) opened(bool) {}
 
 func (s *rwbpSender) sentTo() number { return s.next }
 func (s *rwbpSender) finSent() bool  { return s.fin }
