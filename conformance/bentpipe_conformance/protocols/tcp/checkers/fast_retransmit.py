@@ -25,7 +25,11 @@ from bentpipe_conformance.protocols.tcp.replay.order import (
     later,
     latest_first,
 )
-from bentpipe_conformance.protocols.tcp.replay.recovery import ROUND_TRIP_SHARE, Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    PROMPT_S,
+    ROUND_TRIP_SHARE,
+    Episode,
+)
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 REORDERING_WINDOW_SHARE = 0.2
@@ -82,7 +86,9 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
         if not m.opened(plain=plain) or not ((m.third and (m.pure or plain)) or reported):
             continue
         later = m.reach >= 0 and not plain
-        if context.permitted("adaptive_threshold", False) and (m.reordered or later):
+        # More duplicates than there are segments beside the first: the path has doubled some.
+        doubled = ack.duplicates * largest_segment(flow) >= ack.flight
+        if context.permitted("adaptive_threshold", False) and (m.reordered or later or doubled):
             continue
         if ack.window < min(flow.segment, flow.mss):
             continue  # the window has closed, or moved back, over what would leave again
@@ -245,7 +251,9 @@ def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> boo
         "octets": lambda: octets(above) > (DUPLICATE_THRESHOLD - 1) * flow.segment,
         "ranges": lambda: len(above) >= DUPLICATE_THRESHOLD,
         "segments": lambda: held_segments(flow, m.ack) >= DUPLICATE_THRESHOLD,
-        "time": lambda: _overdue(start, time, above, m, flow),
+        "time": lambda: any(
+            _overdue(start, time, ack, m.rtt, flow) for ack in _may_be_latest(time, m, flow)
+        ),
     }
     return any(tests[kind]() for kind in kinds)
 
@@ -266,14 +274,22 @@ def _sent_from(offset: int, flow: Flow, ack: Ack) -> Iterator[Sent]:
         yield sent
 
 
-def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, flow: Flow) -> bool:
+def _may_be_latest(time: float, m: Moment, flow: Flow) -> list[Ack]:
+    """What may be the latest acknowledgment taken at a time: a timer may have met the arrival."""
+    at = count_before(flow.acks, m.ack.packet.number)
+    met = flow.timing_error < time - m.ack.time <= PROMPT_S
+    return [m.ack, *(flow.acks[at - 1 : at] if met and at else [])]
+
+
+def _overdue(start: int, time: float, ack: Ack, rtt: float, flow: Flow) -> bool:
     """Whether RFC 8985 may consider the segment at ``start`` lost at ``time``.
 
     It may once the segment has been on its way longer, by a reordering window, than the newest of
     the held segments was.
     """
+    held = [(max(a, start), b) for a, b in ack.sacked if b > start]
     own = newest = None
-    for sent in _sent_from(start, flow, m.ack):
+    for sent in _sent_from(start, flow, ack):
         if own is None and sent.start <= start < sent.end:
             own = sent.time
         if newest is None and any(a <= sent.start < b for a, b in held):
@@ -282,7 +298,7 @@ def _overdue(start: int, time: float, held: list[tuple[int, int]], m: Moment, fl
             break
     else:
         return False
-    return (time - own) - (_last_news(flow, m.ack) - newest) >= REORDERING_WINDOW_SHARE * m.rtt
+    return (time - own) - (_last_news(flow, ack) - newest) >= REORDERING_WINDOW_SHARE * rtt
 
 
 def _last_news(flow: Flow, ack: Ack) -> float:

@@ -314,7 +314,7 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
             both = both and not m.ack.advance
             broken = len(repeats) > per_ack or both
             expected = "one retransmission" + (", or new data instead" if sack else "")
-        elif sack or not m.ack.duplicate or _just_written(flow, new):
+        elif sack or not m.ack.duplicate or _just_written(flow, m.ack):
             continue
         else:
             most = max(per_duplicate * largest_segment(flow), _inflation(flow, m, episode))
@@ -333,9 +333,11 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"one acknowledgment caused {what}", m.ack, *repeats, *new)
 
 
-def _just_written(flow: Flow, new: list[Sent]) -> bool:
+def _just_written(flow: Flow, ack: Ack) -> bool:
     """Whether what left late may have found room in the send buffer only then."""
-    return bool(new) and new[0].since_arrival > PROMPT_S and may_have_been_full(flow, new[0])
+    first = next((sent for sent in ack.responses if sent.new), None)
+    late = first is not None and first.since_arrival > PROMPT_S
+    return late and first is not None and may_have_been_full(flow, first)
 
 
 def _inflation(flow: Flow, m: Moment, episode: Episode) -> int:

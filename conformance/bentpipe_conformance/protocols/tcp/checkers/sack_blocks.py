@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise, takewhile
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
@@ -85,7 +85,7 @@ def _moments(flow: Flow) -> Iterator[_Moment]:
 
 
 def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
-    """Whether the next reply, before anything else arrived or at once, holds the segment.
+    """Whether a further reply at once holds the segment.
 
     A RST of the user's may have come before it could leave.
     """
@@ -93,11 +93,9 @@ def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
     if any(arrival.time <= reset.time <= until for reset in flow.resets[:1]):
         return True
     block = arrival.start, arrival.start + arrival.payload
-    number = reply.packet.number
-    after = count_through(flow.replies, number)
-    soon = [later for later in arrival.replies if later.time <= until]
-    soon += [later for later in flow.replies[after : after + 1] if later.time <= until]
-    return any(_inside(block, r.sack[:1]) for r in soon if r.packet.number > number)
+    after = count_through(flow.replies, reply.packet.number)
+    soon = takewhile(lambda later: later.time <= until, islice(flow.replies, after, None))
+    return any(_inside(block, later.sack[:1]) for later in soon)
 
 
 @checker("SNR-RCV-007")

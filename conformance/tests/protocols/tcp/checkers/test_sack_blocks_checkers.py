@@ -43,6 +43,9 @@ def test_first_block_in_data_that_the_acknowledgment_released() -> None:
 
     assert Verdict.FAIL not in released(followed=True).verdicts("SNR-RCV-007")
     assert released(followed=False).verdicts("SNR-RCV-007") >= FAIL
+    meanwhile = released(followed=False).data(400, 500, after=0.001)
+    meanwhile.reply(100, (200, 500), seq=50, after=0.001)
+    assert Verdict.FAIL not in meanwhile.verdicts("SNR-RCV-007")
     aborted = released(followed=False).reply(100, seq=50, flags=RST)
     assert Verdict.FAIL not in aborted.verdicts("SNR-RCV-007")
 
