@@ -117,6 +117,8 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
                 # A probe, of a window that may be closed although an older segment offers one
                 # (RFC 9293 section 3.10.7.4, SND.WL1); it need not be measured.
                 timer.stop()
+                if event.retransmission:
+                    timer.transmitted(event)
                 continue
             if not event.flight:
                 timer.restart(event)
