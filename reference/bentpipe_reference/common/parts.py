@@ -18,12 +18,16 @@ def with_part(parts: PartsT, part: type[Any]) -> PartsT:
 
     Args:
         parts: a dataclass of classes; its defaults are the true ones.
-        part: a subclass of exactly one of the defaults.
+        part: a subclass of one of the defaults; it takes the place of the most derived of them.
 
     Raises:
         TypeError: it derives from none of them.
     """
-    for field in fields(parts):
-        if isinstance(field.default, type) and issubclass(part, field.default):
-            return replace(parts, **{field.name: part})
+    found = [
+        (len(field.default.__mro__), field.name)
+        for field in fields(parts)
+        if isinstance(field.default, type) and issubclass(part, field.default)
+    ]
+    if found:
+        return replace(parts, **{max(found)[1]: part})
     raise TypeError(f"{part.__name__} derives from no part of {type(parts).__module__}")

@@ -8,7 +8,11 @@ from collections.abc import Callable
 
 def earliest(*deadlines: float | None) -> float | None:
     """The first of the deadlines, None when there is none."""
-    return min((deadline for deadline in deadlines if deadline is not None), default=None)
+    first = None
+    for deadline in deadlines:
+        if deadline is not None and (first is None or deadline < first):
+            first = deadline
+    return first
 
 
 class Handle:

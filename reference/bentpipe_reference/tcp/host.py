@@ -129,7 +129,7 @@ class TcpHost:
             # LISTEN ignores what has neither SYN nor ACK (RFC 9293 section 3.10.7.2).
             refusal = self._parts.refuse(segment) if service is None or flags & _ACK else None
             if refusal is not None:
-                self._outbox.append(self._parts.emit(refusal))
+                self._send(refusal)
             return
         if not self._has_room():
             return
@@ -164,9 +164,18 @@ class TcpHost:
             return
         if connection.state is not State.CLOSED:
             self._running[key].run(connection, now)
-        self._outbox.extend(self._parts.emit(segment) for segment in connection.transmit(now))
+        self._collect(key, connection, now)
         if connection.state is State.CLOSED:
             self._forget(key)
+
+    def _collect(self, key: Key, connection: Connection, now: float) -> None:  # noqa: ARG002
+        """Take what the connection sends."""
+        for segment in connection.transmit(now):
+            self._send(segment)
+
+    def _send(self, segment: Segment) -> None:
+        """Let a segment leave."""
+        self._outbox.append(self._parts.emit(segment))
 
     def _forget(self, key: Key) -> None:
         del self.connections[key]

@@ -75,6 +75,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         highest: one past the highest offset of the IUT's data that has arrived, lost or not.
         bearing: octets of new data that each acknowledgment carries; 0 for pure ones.
         syn: the tester's SYN.
+        appended: octets behind the options of its SYN or SYN-ACK, of a protocol that stands on TCP.
         syn_ack: the IUT's SYN-ACK, or its SYN if it called.
     """
 
@@ -132,6 +133,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self._shift = 0
         self._iut_shift = 0
         self._syn_options, self._syn_raw = list(options), raw
+        self.appended = b""
         self.syn = Tcp(
             peer.address, peer.iut_address, source_port, port, self._iss, 0, SYN, syn_window, b"",
             mss=mss, window_scale=window_scale, sack_permitted=sack,
@@ -159,9 +161,9 @@ class Connection(BaseConnection[Tcp, Segment]):
         """Send (or repeat) the SYN."""
         if self._syn_options or self._syn_raw:
             options = usual_options(self.syn) + self._syn_options
-            self.peer.send(craft(self.syn, options, self._syn_raw))
+            self.peer.send(craft(self.syn, options, self.appended + self._syn_raw))
         else:
-            self.peer.send(codec.build(self.syn))
+            self.peer.send(codec.build(self.syn, self.appended))
 
     def called(self, syn: Tcp) -> None:
         """The IUT's SYN has come; :meth:`answer` it, or not."""
@@ -186,7 +188,7 @@ class Connection(BaseConnection[Tcp, Segment]):
             tsval=self.timestamp() if stamped else None,
             tsecr=self._ts_recent if stamped else None,
         )
-        self.peer.send(codec.build(answer))
+        self.peer.send(codec.build(answer, self.appended))
 
     def establish(self) -> None:
         """Wait for the SYN-ACK and acknowledge it.

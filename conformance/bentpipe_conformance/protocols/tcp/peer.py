@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.lane import OpenRequest
@@ -19,6 +19,10 @@ class Peer(BasePeer[Tcp, Connection]):
         opener: has the IUT open a connection; None where it cannot be made to.
         at: see :class:`BasePeer`.
     """
+
+    connection: ClassVar[type[Connection]] = Connection
+    silence: ClassVar[str] = "SNR-CON-043"
+    """The requirement that an IUT breaks which does not send a SYN when its user calls."""
 
     def __init__(
         self, *at: Any, opener: Callable[[OpenRequest], None] | None = None, **settings: Any
@@ -56,7 +60,7 @@ class Peer(BasePeer[Tcp, Connection]):
     def draft(self, service: str | int = "chargen", **offer: Any) -> Connection:
         """A connection on which nothing has been sent; arguments as for :meth:`connect`."""
         own_port = self.new_port()
-        return self.add(Connection(self, self.port_of(service), own_port, **offer))
+        return self.add(self.connection(self, self.port_of(service), own_port, **offer))
 
     def summon(
         self, port: int = 9, *, octets: int = 100_000, within: float | None = None, **offer: Any
@@ -87,10 +91,10 @@ class Peer(BasePeer[Tcp, Connection]):
         patience = self.patience if within is None else within
         if not self.pump_until(lambda: bool(calls()), patience):
             raise NotReached(
-                f"SNR-CON-043: its user called, but no SYN came within {patience:.1f} s"
+                f"{self.silence}: its user called, but no SYN came within {patience:.1f} s"
             )
         syn = calls()[0]
         self.strays.clear()
-        connection = self.add(Connection(self, syn.sport, port, **offer))
+        connection = self.add(self.connection(self, syn.sport, port, **offer))
         connection.called(syn)
         return connection

@@ -16,20 +16,25 @@ ROLES = ("sack_sender", "sack_receiver")
 """Items that say how a negotiated option is used."""
 
 
-class _Interview:
+class Interview:
+    """How TCP is asked the questions of the probe."""
+
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
 
     def open(self, service: str | int) -> Connection:
+        """Open a connection to a service by name or port."""
         return self._peer.connect(service, timestamps=isinstance(service, str))
 
     def observed(self, connection: Connection) -> dict[str, Any]:
+        """Items of the conformance statement as the handshake shows them."""
         return {
             item: carries(connection.syn_ack, attribute)
             for item, (attribute, _) in HANDSHAKE_ITEMS.items()
         }
 
     def echo(self, connection: Connection) -> bytes:
+        """Send :data:`ECHO_TEXT`; return what comes back."""
         connection.send(ECHO_TEXT)
         returned = bytearray()
         while connection.delivered < len(ECHO_TEXT):
@@ -40,10 +45,12 @@ class _Interview:
         return bytes(returned)
 
     def generate(self, connection: Connection) -> str:
+        """Receive generated data."""
         connection.receive(3)
         return ""
 
     def take(self, connection: Connection) -> None:
+        """Send :data:`ECHO_TEXT` and wait until it is acknowledged."""
         connection.send(ECHO_TEXT)
         what = "an acknowledgment of the data"
         connection.expect(lambda segment: segment.ack >= len(ECHO_TEXT), what=what)
@@ -56,4 +63,4 @@ def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     )  # fmt: skip
 
 
-DRIVER = Driver(peer=_peer, interview=_Interview, roles=ROLES)
+DRIVER = Driver(peer=_peer, interview=Interview, roles=ROLES)

@@ -190,6 +190,7 @@ def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
     # Exercised by every SYN-ACK that acknowledges the SYN before any RST.
     longest = float(context.permitted("longest_s", 0.5))
     syns = _syns(flow)
+    taken: int | None = None
     for item in flow.arriving if syns else ():
         tcp = item.tcp
         if not tcp.flags & ACK or tcp.ack != (syns[0].tcp.seq + 1) % MODULUS:
@@ -198,6 +199,9 @@ def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
             return
         if tcp.flags & (SYN | ACK) != SYN | ACK:
             continue
+        taken = tcp.seq if taken is None else taken
+        if tcp.seq != taken:
+            continue  # that of another connection, which a late copy of the SYN has begun
         wanted = (tcp.seq + 1) % MODULUS
         answer = leaving_after(flow, item, longest + flow.reaction, lambda _: True)
         expected = f"an acknowledgment of {wanted}"

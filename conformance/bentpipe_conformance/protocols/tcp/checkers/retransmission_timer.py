@@ -23,7 +23,7 @@ from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rf
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
-from bentpipe_conformance.protocols.tcp.replay.order import later
+from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import INITIAL_TIMEOUT_S, RoundTrips
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
@@ -188,6 +188,8 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Findin
     for expiry in timer_expiries(context)[:1]:
         if expiry.samples or not expiry.certain or expiry.progress is not None:
             return
+        if any(sent.retransmission for sent in earlier(flow.sent, expiry.sent.packet)):
+            return  # a timeout may have met an arrival before
         what = "the first data after a lost SYN-ACK timed out after"
         waited, late = expiry.since_progress, context.permitted("tick_s")
         most = context.permitted("ratio") * minimum + late

@@ -37,8 +37,8 @@ def _share(context: Context) -> float | None:
     return share
 
 
-def _threshold(recovery: Recovery, share: float, smss: int) -> float:
-    return max(share * recovery.flight, 2 * smss)
+def _threshold(flight: int, share: float, smss: int) -> float:
+    return max(share * flight, 2 * smss)
 
 
 @checker("SNR-SAK-017")
@@ -56,7 +56,7 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     smss = largest_segment(flow)
     rack, prr = (context.ics.get(item, True) for item in ("rack", "prr"))
     slack = BY_TIME_SEGMENTS * smss if rack or prr or share != 0.5 else 0
-    limit = _threshold(recovery, share, smss) + slack
+    limit = _threshold(recovery.most, share, smss) + slack
     first = recovery.episode.first
     if _restored_lately(flow, first) or _may_continue(context, first):
         return
@@ -87,7 +87,7 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
         if prr and step.out + sent.length <= reduced:
             # Proportional rate reduction spreads the reduction over the recovery.
             continue
-        sentence = f"{sent.span} made {pipe} octets in the network; it was {recovery.flight}"
+        sentence = f"{sent.span} made {pipe} octets in the network; it was {recovery.most}"
         yield at_most(context, pipe, limit, sentence, sent, recovery.episode.first)
 
 
@@ -123,7 +123,7 @@ def recovery_uses_the_reduced_window(flow: Flow, context: Context) -> Findings:
         return
     smss = largest_segment(flow)
     for recovery in context.prepared.recoveries:
-        window = max(2, int(_threshold(recovery, share, smss) / smss)) * smss
+        window = max(2, int(_threshold(recovery.flight, share, smss) / smss)) * smss
         for rest in recovery.rests:
             if context.timing_error > EXACT_S and rest.until - rest.ack.time < flow.reaction:
                 continue

@@ -92,6 +92,8 @@ class _Window:
         self.round_end = -1
         self.restarting = False
         self.extra = 0
+        self.edge = 0
+        self.opening = False
         self.again = RangeSet()
         self.twice = RangeSet()
         self.stamp: int | None = None
@@ -111,6 +113,7 @@ class _Window:
         """An acknowledgment arrived."""
         if ack.beyond or (ack.ancient and not ack.dsack):
             return
+        self.opening, self.edge = ack.window_edge > self.edge, max(self.edge, ack.window_edge)
         if self._may_be_undone(ack):
             self.unknown()
         repairing = ack.una < self.recover
@@ -180,8 +183,11 @@ class _Window:
         return found
 
     def _by_duplicate(self, ack: Ack | None) -> bool:
-        """Whether a duplicate lets data out; what a user has just written may by chance."""
-        if ack is None or ack.advance or not always_sends(self.flow):
+        """Whether a duplicate lets data out; what a user has just written may by chance.
+
+        A window that opens, too, lets out what was not outstanding before.
+        """
+        if ack is None or ack.advance or self.opening or not always_sends(self.flow):
             return False
         return ack.newly_sacked > 0 if self.flow.handshake.sack else ack.duplicate
 

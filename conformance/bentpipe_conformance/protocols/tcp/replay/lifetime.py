@@ -51,11 +51,10 @@ class Lifetime:
     @property
     def over(self) -> int | None:
         """Number of the packet after which the IUT has no connection any more."""
-        if self.reset is not None:
-            return self.reset.packet.number
-        if self.own_fin_acked is None or self.fin is None or self.iut_closed_first:
-            return None
-        return max(self.own_fin_acked.packet.number, self.fin.packet.number)
+        ends = [] if self.reset is None else [self.reset.packet.number]
+        if self.own_fin_acked is not None and self.fin is not None and not self.iut_closed_first:
+            ends.append(max(self.own_fin_acked.packet.number, self.fin.packet.number))
+        return min(ends, default=None)
 
 
 def read_lifetime(flow: Flow) -> Lifetime:

@@ -87,12 +87,14 @@ class Recovery:
         episode: the recovery.
         flight: octets outstanding at its beginning without those of limited transmit, which RFC
             5681 section 3.2 step 2 leaves out.
+        most: the same with what a window may have let out that opened with a report.
         steps: what was sent in it, the first retransmission left out.
         rests: its acknowledgments but for the one that ends it.
     """
 
     episode: Episode
     flight: int
+    most: int
     steps: list[Step] = field(default_factory=list)
     rests: list[Rest] = field(default_factory=list)
 
@@ -108,8 +110,10 @@ def loss_edge(held: Sequence[Range], una: int, smss: int) -> int:
 
 
 class _Tracker:
-    def __init__(self, episode: Episode, flight: int, smss: int, originals: Sequence[Sent]) -> None:
-        self.recovery = Recovery(episode, flight)
+    def __init__(
+        self, episode: Episode, flights: tuple[int, int], smss: int, originals: Sequence[Sent]
+    ) -> None:
+        self.recovery = Recovery(episode, *flights)
         self._smss = smss
         self._originals = originals
         self._again: list[Sent] = []
@@ -236,7 +240,8 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
     found: list[Recovery] = []
     originals: list[Sent] = []
     tracker: _Tracker | None = None
-    extra = edge = 0
+    extra = opened = edge = 0
+    opening = False
     progress = 0.0
     last: Ack | None = None
     for event in flow.events:
@@ -249,8 +254,8 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
             if tracker is not None and (event is tracker.recovery.episode.end or reneges(event)):
                 tracker = None
             if event.acceptable:
-                edge = event.window_edge
-                extra = 0 if event.advance else extra
+                opening, edge = event.window_edge > edge, event.window_edge
+                extra, opened = (0, 0) if event.advance else (extra, opened)
             if event.advance:
                 progress = event.time
             if tracker is not None:
@@ -262,7 +267,8 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
             if not event.retransmission:
                 originals.append(event)
             if event in begun:
-                tracker = _Tracker(begun[event], event.flight - extra, smss, originals)
+                flights = event.flight - extra, event.flight - extra + opened
+                tracker = _Tracker(begun[event], flights, smss, originals)
                 found.append(tracker.recovery)
                 last = event.cause
             elif tracker is not None and (
@@ -275,5 +281,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
                 tracker.sent(event)
             elif event.new and busy and (ack := event.cause) is not None:
                 # What a user has just written may leave on a duplicate by chance.
-                extra += event.length if ack.newly_sacked and not ack.advance else 0
+                by_report = event.length if ack.newly_sacked and not ack.advance else 0
+                extra += by_report
+                opened += by_report if opening else 0
     return tuple(found)

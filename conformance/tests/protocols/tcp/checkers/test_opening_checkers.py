@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import FAIL, PASS
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, PASS, Story
 
 
 def test_segment_after_a_reset_answered_by_a_reset_or_an_acknowledgment() -> None:
@@ -74,3 +76,11 @@ def test_syn_ack_with_another_number() -> None:
     assert Receipt().later().verdicts("SNR-CON-006") == PASS
     wrong = Receipt().reply(1, flags=SYN | ACK, seq=-1)
     assert wrong.verdicts("SNR-CON-006") == PASS | FAIL
+
+
+@pytest.mark.parametrize("seq", [99, 10_000])
+def test_later_syn_ack_of_another_connection_need_not_be_acknowledged(seq: int) -> None:
+    story = Story(calls=True).send_octets(0, 0)
+    again = replace(dissect(story.packets[1].data), seq=seq)
+    story.tell(False, build(again), 1.0).send_octets(0, 0)
+    assert story.verdicts("SNR-CON-030", claims={**CLAIMS, "active_open": True}) == PASS

@@ -79,6 +79,12 @@ def test_timeout_that_meets_an_odd_acknowledgment_backs_off() -> None:
     assert story.send(12, after=2.0).verdicts("SNR-RTO-016", claims=PLAIN) <= PASS
 
 
+def test_first_timeout_after_repeated_syn_acks_that_meets_data_of_the_peer() -> None:
+    story = Story(sack=False, syn_acks=(0.0, 1.0, 3.0, 7.0)).send(0)
+    story.ack(0, after=3.0, data=b"x").send(0).ack(1, after=RTT).send(1, 2).send(1, after=6.0)
+    assert story.verdicts("SNR-RTO-005", claims=PLAIN) == NOTHING
+
+
 def test_acknowledgment_of_more_than_what_left_again_is_no_measurement() -> None:
     def backed_off(*again: int) -> Story:
         story = _measured_alone().send(12, after=1.2).send(12, after=2.4).send(12, after=4.8)

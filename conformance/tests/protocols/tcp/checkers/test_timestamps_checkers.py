@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS
 
@@ -67,6 +67,14 @@ def test_clock_too_fast_too_slow_or_right() -> None:
     for ticks, expected in ((3000, PASS), (3, PASS), (300_000, FAIL), (0, FAIL)):
         receipt = Receipt(timestamps=True).reply(0, tsval=7000 + ticks, after=3)
         assert receipt.verdicts("SNR-TS-003") == expected, ticks
+
+
+def test_clock_of_a_connection_that_a_late_copy_of_the_syn_begins_may_be_another() -> None:
+    receipt = Receipt(timestamps=True).data(0, 0, flags=ACK | FIN, tsval=1001)
+    receipt.reply(1, flags=ACK | FIN, tsval=7000).data(1, 1, ack=1, after=0.1, tsval=1100)
+    receipt.syn(after=3.0).reply(0, seq=9999, flags=SYN | ACK, tsval=5)
+    assert receipt.verdicts("SNR-TS-003") == NOTHING
+    assert not FAIL & receipt.verdicts("SNR-TS-002")
 
 
 def test_clock_over_a_moment_proves_nothing() -> None:

@@ -72,3 +72,15 @@ def test_timeout_soon_after_a_report_is_no_fast_recovery() -> None:
     story.ack(0, (1, 3), after=0.01).send(0, after=0.1)
     story.ack(6, after=RTT).send(*range(6, 11))
     assert story.verdicts("SNR-FR-009", claims=PLAIN) == NOTHING
+
+
+@pytest.mark.parametrize(("window", "expected"), [(16000, PASS), (None, FAIL)])
+def test_what_a_window_that_opens_with_a_report_lets_out_is_halved_as_well(
+    window: int | None, expected: set[Verdict]
+) -> None:
+    """Eight segments left on a report, sixteen are outstanding when the recovery begins."""
+    story = Story(window=8000).send(*range(8)).ack(0, (1, 2), after=RTT, window=window)
+    story.send(*range(8, 16)).ack(0, (1, 3), after=0.01, window=window)
+    story.ack(0, (1, 4), after=0.01, window=window).send(0)
+    story.ack(16, after=RTT, window=window).send(*range(16, 24))
+    assert story.verdicts("SNR-FR-009", claims=PLAIN) == expected

@@ -1,0 +1,1 @@
+"""RWBP/1 between two endpoints."""

@@ -1,0 +1,48 @@
+"""What is done on a connection that has just been opened, so that it shows what was agreed."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.rwbp.connection import Connection, Segment
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
+
+UNIT = 500
+"""Octets of a segment of the tester's."""
+
+
+def receive_some(connection: Connection, octets: int = 40_000) -> None:
+    """Be an ordinary receiver for a while, which acknowledges every second segment."""
+    wanted = connection.delivered + octets
+    connection.serve(lambda: connection.delivered >= wanted, ack_every=2)
+
+
+def send_some(connection: Connection, segments: int = 20) -> None:
+    """Send small segments, one of which comes late and one twice."""
+    first = connection.next_offset
+    order = [*range(segments)]
+    order[3], order[5] = order[5], order[3]
+    for index in (*order, 2):
+        connection.send_data(UNIT, at=first + index * UNIT)
+        connection.wait(0.02)
+    connection.next_offset = first + segments * UNIT
+    connection.wait(connection.rtt + PAUSE_S)
+
+
+def await_fin(connection: Connection) -> None:
+    """Be an ordinary receiver until everything up to the IUT's FIN is delivered."""
+    ends: list[int] = []
+
+    def losing(segment: Segment, _: int) -> bool:
+        if segment.tcp.flags & FIN:
+            ends.append(segment.end)
+        return False
+
+    connection.serve(lambda: bool(ends) and connection.delivered >= ends[0], losing=losing)
+    connection.ack()
+    connection.wait(connection.rtt)
+
+
+def close(connection: Connection) -> None:
+    """Send FIN, and take in what comes until the IUT's FIN."""
+    connection.send(flags=ACK | FIN)
+    await_fin(connection)

@@ -1,0 +1,39 @@
+"""Steps that the cases share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bentpipe_conformance.protocols.rwbp.connection import Connection
+
+PATIENCE_S = 70.0
+"""Longer than any timer of the specification."""
+
+PAUSE_S = 0.3
+"""Longer than the acknowledgment timer."""
+
+
+def lose_until(connection: Connection, times: int) -> None:
+    """Lose everything until the first segment outstanding has left ``times`` times more.
+
+    Raises:
+        NotReached: the timeouts did not come.
+    """
+    first = connection.delivered
+    for count in range(times):
+        connection.expect(
+            lambda segment: segment.start == first, within=PATIENCE_S,
+            what=f"copy {count + 1} of offset {first}",
+        )  # fmt: skip
+
+
+def receive_octets(connection: Connection, octets: int, **how: Any) -> None:
+    """Be an ordinary receiver until so many octets are delivered, see :meth:`Connection.serve`."""
+    connection.serve(lambda: connection.delivered >= octets, **how)
+
+
+def await_silence(connection: Connection) -> None:
+    """Have something arrive after a pause, so that the captures show what was not answered."""
+    connection.wait(PAUSE_S)
+    connection.ack()
+    connection.wait(connection.rtt + PAUSE_S)

@@ -1,0 +1,162 @@
+"""The IUT calls: what its SYN offers, and how it is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.scripts import Row, each
+from bentpipe_conformance.protocols.rwbp.cases.exchange import receive_some, send_some
+from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
+from bentpipe_conformance.protocols.rwbp.peer import Peer
+from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options
+
+SENDS, RECEIVES = 9, 19
+"""Ports of the tester: to the first the implementation sends, from the second it receives."""
+
+CALLS = ("active_open",)
+
+AGREED = ("RWBP-NG-001", "RWBP-NG-002")
+PLAIN = ("RWBP-NG-001", "RWBP-NG-005", "RWBP-NG-008")
+VOID = (*PLAIN, "RWBP-NG-006")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Row):
+    """A SYN-ACK.
+
+    Attributes:
+        offer: what the tester answers, see :class:`Connection`.
+        more: fields of the SYN-ACK besides, whatever the IUT has offered.
+        flags: of it beside SYN and ACK.
+        reserved: bits behind its data offset.
+    """
+
+    offer: Mapping[str, Any] = field(default_factory=dict)
+    more: Mapping[str, Any] = field(default_factory=dict)
+    flags: int = 0
+    reserved: int = 0
+
+
+def _option(**fields: Any) -> dict[str, Any]:
+    return {"option": option_octets(**fields)}
+
+
+ROWS = (
+    Answer("rwbp", "The SYN-ACK agrees.", AGREED),
+    Answer("rwbp-and-everything-else", "Window Scale, Timestamps and ECE beside RWBP.",
+           (*AGREED, "RWBP-NG-009", "RWBP-NG-010"),
+           more={"window_scale": 7, "tsval": 77, "tsecr": 0}, flags=ECE),
+    Answer("rwbp-and-flags", "RWBP, with ECE, CWR and AE.", (*AGREED, "RWBP-NG-010"),
+           flags=ECE | CWR, reserved=1),
+    Answer("small-unit", "A unit of 600 octets.", (*AGREED, "RWBP-WF-006"), offer={"unit": 600}),
+    Answer("small-mss", "An MSS of 536 octets.", (*AGREED, "RWBP-WF-006"),
+           offer={"mss": 536, "unit": SEGMENT}),
+    Answer("interval-2", "An interval of 2.", AGREED, offer={"interval": 2}),
+    Answer("data-in-the-syn-ack", "The SYN-ACK has data.", (*AGREED, "RWBP-NG-011"),
+           more={"payload": b"x" * 50}),
+    Answer("void-option-first", "A void option stands before one that counts.",
+           (*AGREED, "RWBP-NG-006"),
+           offer={"option": option_octets(2, 500, version=9) + option_octets()}),
+    Answer("two-options", "The second option has a smaller unit and interval.",
+           (*AGREED, "RWBP-NG-006"), offer={"option": option_octets() + option_octets(2, 500)}),
+    Answer("without-rwbp", "The SYN-ACK of a plain TCP.", PLAIN, offer={"rwbp": False}),
+    Answer("without-rwbp-with-everything-else", "A plain TCP with scale and timestamps.", PLAIN,
+           offer={"rwbp": False, "window_scale": 2, "timestamps": True}),
+    Answer("with-nothing", "The SYN-ACK has no options.", PLAIN,
+           offer={"rwbp": False, "sack": False, "mss": None}),
+    Answer("without-sack-permitted", "RWBP without SACK-Permitted.", PLAIN, offer={"sack": False}),
+    Answer("version-2", "An option of version 2.", VOID, offer=_option(version=2)),
+    Answer("interval-0", "An option of interval 0.", VOID, offer=_option(interval=0)),
+    Answer("unit-47", "An option of unit 47.", VOID, offer=_option(unit=47)),
+    Answer("length-6", "An option with nothing behind its ExID.", VOID, offer=_option(length=6)),
+    Answer("length-11", "An option that is too long.", VOID, offer=_option(length=11)),
+    Answer("void-and-everything-else", "A void option with scale and timestamps.", VOID,
+           offer={"window_scale": 2, "timestamps": True, **_option(version=2)}),
+    Answer("another-experiment", "An option with another ExID.", PLAIN,
+           offer=_option(exid=b"RWBQ")),
+)  # fmt: skip
+
+
+def _answer(connection: Connection, row: Answer) -> None:
+    """Send the SYN-ACK of a row."""
+    peer = connection.peer
+    if not (row.more or row.flags or row.reserved):
+        connection.answer()
+        return
+    fields = {"flags": SYN | ACK | row.flags, "sack_permitted": True, **row.more}
+    theirs = connection.syn_ack
+    assert theirs is not None
+    ack = (theirs.seq + 1) % MODULUS
+    syn_ack = replace(connection.syn, **{"window_scale": None, "tsval": None, "ack": ack, **fields})
+    if row.reserved:
+        options = usual_options(syn_ack)
+        reserved: dict[str, Any] = {"reserved": row.reserved}
+        peer.send(craft(syn_ack, options, connection.appended, **reserved))
+    else:
+        peer.send(build(syn_ack, connection.appended))
+
+
+def _drive(peer: Peer, row: Answer) -> None:
+    for port, use in ((SENDS, receive_some), (RECEIVES, send_some)):
+        connection = peer.summon(port, **row.offer)
+        _answer(connection, row)
+        connection.wait(connection.rtt)
+        use(connection)
+        connection.abort()
+        peer.wait(PAUSE_S)
+
+
+each(globals(), [replace(row, name=f"called-{row.name}", needs=CALLS) for row in ROWS], _drive)
+
+
+@case("RWBP-NG-001", "RWBP-CX-002", needs=CALLS)
+def test_syn_unanswered(peer: Peer) -> None:
+    """The SYN is answered after its fifth copy."""
+    connection = peer.summon(SENDS)
+    peer.wait(2.0**5 - 1 + PAUSE_S)
+    connection.answer()
+    connection.wait(connection.rtt)
+    receive_some(connection)
+
+
+@case("RWBP-NG-001", "RWBP-NG-002", needs=CALLS)
+def test_syn_ack_repeated_with_another_option(peer: Peer) -> None:
+    """The SYN-ACK comes again, with another unit and without RWBP; the first one counts."""
+    for again in (option_octets(2, 500), b""):
+        connection = peer.summon(SENDS)
+        connection.answer()
+        kept, connection.appended = connection.appended, again
+        connection.answer()
+        connection.appended = kept
+        connection.wait(connection.rtt)
+        receive_some(connection)
+        connection.abort()
+        peer.wait(PAUSE_S)
+
+
+@case("RWBP-NG-001", needs=CALLS)
+def test_call_refused(peer: Peer) -> None:
+    """The SYN is refused by a RST; no other follows it."""
+    connection = peer.summon(SENDS)
+    connection.send(flags=RST | ACK, at=-1, sack=())
+    peer.wait(8.0)
+
+
+@case("RWBP-NG-001", needs=CALLS)
+def test_syns_cross(peer: Peer) -> None:
+    """Both ends call; the tester's SYN has RWBP, or not."""
+    for offer in ({}, {"rwbp": False}):
+        connection = peer.summon(SENDS, **offer)
+        connection.answer(flags=SYN)
+        peer.wait(connection.rtt + PAUSE_S)
+        connection.answer()
+        connection.ack()
+        receive_some(connection)
+        connection.abort()
+        peer.wait(PAUSE_S)

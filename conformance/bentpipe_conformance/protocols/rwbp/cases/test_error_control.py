@@ -1,0 +1,137 @@
+"""Losses: one, several, of the tail, of repairs, of all acknowledgments of a round."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.rwbp.cases.steps import await_silence, lose_until
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
+
+LOSSES = ("RWBP-EC-002", "RWBP-EC-004", "RWBP-EC-006", "RWBP-EC-011", "RWBP-EC-014")
+"""What any loss, repaired in the ordinary way, shows."""
+
+
+@connected(*LOSSES)
+def test_single_loss(connection: Connection) -> None:
+    """One segment is lost; its repair arrives."""
+    connection.receive(40, losing=[9])
+
+
+@connected(*LOSSES, "RWBP-EC-010")
+def test_losses_apart_in_one_round(connection: Connection) -> None:
+    """Four segments of one round are lost, not beside each other."""
+    connection.receive(60, losing=[9, 11, 14, 20])
+
+
+@connected(*LOSSES)
+def test_losses_in_a_row(connection: Connection) -> None:
+    """Five segments in a row are lost."""
+    connection.receive(60, losing=range(10, 15))
+
+
+@connected(*LOSSES, "RWBP-EC-012")
+def test_repair_lost_three_times(connection: Connection) -> None:
+    """A segment and three repairs of it are lost, each of which later segments reveal."""
+    connection.receive(80, losing={9: 4})
+
+
+@connected("RWBP-EC-002", "RWBP-EC-012", "RWBP-EC-003", window=24 * SEGMENT)
+def test_lower_holes_repaired_in_turn(connection: Connection) -> None:
+    """Every other segment of a round is lost; the repairs arrive one by one behind the highest."""
+    connection.receive(80, losing=range(9, 21, 2))
+
+
+@connected("RWBP-EC-005", "RWBP-EC-006", "RWBP-EC-007", "RWBP-TM-001")
+def test_whole_window_lost(connection: Connection) -> None:
+    """Nothing of a round arrives: only the timer can tell."""
+    connection.receive(20)
+    lose_until(connection, 2)
+    connection.receive_more(40)
+
+
+@connected("RWBP-EC-007", "RWBP-EC-010", "RWBP-EC-006")
+def test_timeout_with_reports(connection: Connection) -> None:
+    """All but the first segment of a window arrive, and the repair does not; then the timer."""
+    connection.receive(16)
+    first = connection.delivered
+    connection.serve(
+        lambda: connection.reception.seen.get(first, 0) >= 4,
+        losing=lambda segment, before: segment.start == first and before < 3,
+    )
+    connection.receive_more(30)
+
+
+@connected("RWBP-EC-012")
+def test_repeated_acknowledgments(connection: Connection) -> None:
+    """Ten copies of one acknowledgment come while a window is outstanding."""
+    connection.receive(16)
+    connection.await_round()
+    for _ in range(10):
+        connection.ack(sack=())
+    connection.receive_more(30)
+
+
+@connected("RWBP-EC-013", "RWBP-SEC-004")
+def test_untrue_blocks(connection: Connection) -> None:
+    """Blocks of what was never sent, of what was acknowledged, empty ones and reversed ones.
+
+    With each comes a true one.
+    """
+    connection.receive(16)
+    for _ in range(3):
+        connection.await_round()
+        base, size = connection.delivered, connection.segment
+        true = (base + 2 * size, base + 3 * size)
+        far = connection.highest + 20 * size
+        for false in ((far, far + size), (base - size, base + size), (base, base + size)):
+            connection.ack(sack=(true, false))
+        connection.ack(sack=((base + 5 * size,) * 2, true, (base + 9 * size, base + 8 * size)))
+        connection.hold(connection.inbox[2])
+        connection.receive_more(16)
+
+
+@connected("RWBP-EC-015", "RWBP-SEC-004", to="chargen")
+def test_acknowledgment_numbers_out_of_range(connection: Connection) -> None:
+    """Acknowledgments of unsent data, and of numbers more than 2^30 old."""
+    connection.receive(16)
+    connection.await_round()
+    for number in (connection.highest + 1, connection.highest + (1 << 20), -(1 << 30) - 100000):
+        connection.send(ack=number, sack=())
+        connection.wait(0.3)
+    connection.receive_more(16)
+    await_silence(connection)
+
+
+@connected("RWBP-EC-015", "RWBP-EC-002", "RWBP-WN-002")
+def test_old_acknowledgments_tell_something_new(connection: Connection) -> None:
+    """Acknowledgments come late, below what has been acknowledged, with news in blocks or edge."""
+    connection.receive(16)
+    connection.await_round()
+    segments = list(connection.inbox)
+    connection.inbox.clear()
+    old = connection.delivered
+    connection.hold(segments[0])
+    connection.hold(segments[1])
+    connection.ack()
+    connection.hold(segments[5])
+    connection.ack(ack=old)
+    connection.wait(0.2)
+    connection.ack(ack=old, window=connection.window + 8 * SEGMENT)
+    connection.receive_more(30)
+
+
+@connected("RWBP-EC-010", "RWBP-EC-012")
+def test_reneging_receiver(connection: Connection) -> None:
+    """What has been reported is reported no more; what was not is repaired all the same."""
+    connection.receive(16)
+    connection.await_round()
+    base, size = connection.delivered, connection.segment
+    for item in range(2, 8):
+        connection.ack(sack=((base + 2 * size, base + (item + 1) * size),))
+    connection.wait(0.3)
+    connection.ack(sack=())
+    connection.wait(8.0)
+    for segment in list(connection.inbox):
+        connection.hold(segment)
+    connection.inbox.clear()
+    connection.ack()
+    connection.receive_more(8)

@@ -1,0 +1,69 @@
+"""A path that does not keep the order, and acknowledgments that are lost."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.rwbp.connection import Connection
+
+
+def _overtaken(connection: Connection, times: int) -> None:
+    """A segment is reported missing, its repair leaves, and it arrives a moment later."""
+    for _ in range(times):
+        connection.await_round()
+        segments = list(connection.inbox)
+        connection.inbox.clear()
+        connection.hold(segments[1])
+        connection.ack()
+        connection.wait(0.05)
+        connection.hold(segments[0])
+        for segment in segments[2:]:
+            connection.hold(segment)
+        connection.ack()
+        connection.collect(0.35 * connection.rtt)
+        connection.ack()
+
+
+@connected("RWBP-FF-002", "RWBP-EC-002")
+def test_two_segments_overtaken_and_a_loss(connection: Connection) -> None:
+    """Two losses turn out to be false; then a segment is lost indeed, which order still tells."""
+    connection.receive(12)
+    _overtaken(connection, 2)
+    base = connection.highest // connection.segment
+    connection.receive(base + 40, losing=[base + 4])
+
+
+@connected("RWBP-FF-003", "RWBP-EC-012", "RWBP-EC-002")
+def test_three_segments_overtaken(connection: Connection) -> None:
+    """Three losses turn out to be false: from then on it takes three later segments."""
+    connection.receive(12)
+    _overtaken(connection, 3)
+    connection.receive_more(16)
+    for _ in range(2):
+        connection.await_round()
+        segments = list(connection.inbox)
+        connection.inbox.clear()
+        for segment in (*segments[1:4], segments[0], *segments[4:]):
+            connection.hold(segment)
+            connection.ack()
+            connection.wait(0.02)
+    base = connection.highest // connection.segment
+    connection.receive(base + 40, losing=[base + 4, base + 9])
+
+
+@connected("RWBP-EC-002", "RWBP-EC-010", "RWBP-EC-003")
+def test_acknowledgments_of_many_runs_lost(connection: Connection) -> None:
+    """Of nine runs one acknowledgment tells four; others tell the rest, from below, one by one."""
+    connection.receive(16)
+    connection.await_round()
+    segments = [segment for segment in connection.inbox if segment.has_data]
+    connection.inbox.clear()
+    runs = [(segment.start, segment.end) for segment in segments[1::2]]
+    for segment in segments[1::2]:
+        connection.hold(segment)
+    connection.ack(sack=(runs[-1], *runs[:3]))
+    connection.wait(0.1)
+    for start in range(1, len(runs) - 4):
+        connection.ack(sack=runs[start : start + 4])
+        connection.wait(0.05)
+    connection.ack(sack=runs[-4:])
+    connection.receive_more(24)

@@ -1,0 +1,114 @@
+"""RSTs at every number, and the abort of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import pattern
+from bentpipe_conformance.engine.scripts import Row, connected, each
+from bentpipe_conformance.protocols.rwbp.cases.exchange import UNIT, receive_some, send_some
+from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.rwbp.connection import Connection
+from bentpipe_conformance.protocols.rwbp.peer import Peer
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST
+
+SENDS, RECEIVES = 9, 19
+"""Ports of the tester: to the first the implementation sends, from the second it receives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong(Row):
+    """A RST that does not count: where, from the next number and the octets offered behind it."""
+
+    where: Callable[[int, int], int] = lambda at, _: at
+    data: bytes = b""
+
+
+ROWS = (
+    Wrong("in-the-window", "A RST one octet into the window.", ("RWBP-CX-005",),
+          where=lambda at, _: at + 1),
+    Wrong("in-the-middle", "A RST in the middle of the window.", ("RWBP-CX-005",),
+          where=lambda at, window: at + window // 2),
+    Wrong("at-the-last-octet", "A RST at the last octet of the window.", ("RWBP-CX-005",),
+          where=lambda at, window: at + window - 1),
+    Wrong("at-the-edge", "A RST at the right edge.", ("RWBP-CX-005",),
+          where=lambda at, window: at + window),
+    Wrong("behind-the-edge", "A RST far beyond the right edge.", ("RWBP-CX-005",),
+          where=lambda at, window: at + 3 * window),
+    Wrong("below", "A RST one octet below the window.", ("RWBP-CX-005",),
+          where=lambda at, _: at - 1),
+    Wrong("far-below", "A RST half the space of numbers away.", ("RWBP-CX-005",),
+          where=lambda at, _: at - (1 << 31) + 10),
+    Wrong("with-data", "A RST with data in the window.", ("RWBP-CX-005",),
+          where=lambda at, _: at + 100, data=b"x" * 100),
+)  # fmt: skip
+
+
+def _drive(peer: Peer, row: Wrong) -> None:
+    for service, use in (("discard", send_some), ("chargen", receive_some)):
+        for flags in (RST, RST | ACK):
+            connection = peer.connect(service)
+            if service == "discard":
+                connection.send_data(UNIT)
+            connection.wait(connection.rtt + PAUSE_S)
+            at = row.where(connection.acked, connection.iut_window)
+            connection.send(row.data, flags=flags, at=at, sack=())
+            connection.wait(connection.rtt + PAUSE_S)
+            use(connection)
+            connection.abort()
+            connection.wait(PAUSE_S)
+
+
+each(globals(), ROWS, _drive)
+
+
+@connected("RWBP-CX-005", to="discard")
+def test_reset_while_a_run_is_held(connection: Connection) -> None:
+    """A RST stands at the end of a run, which is not the next number; then one that is."""
+    connection.send_data(UNIT)
+    connection.send_data(UNIT, at=3 * UNIT)
+    connection.wait(PAUSE_S)
+    connection.send(flags=RST, at=4 * UNIT, sack=())
+    connection.wait(connection.rtt + PAUSE_S)
+    connection.send_data(UNIT, at=UNIT)
+    connection.wait(connection.rtt + PAUSE_S)
+    connection.send(flags=RST, at=2 * UNIT, sack=())
+    connection.wait(PAUSE_S)
+    connection.send(pattern(2 * UNIT, UNIT), at=2 * UNIT, sack=())
+    connection.wait(connection.rtt + PAUSE_S)
+
+
+@case("RWBP-CX-005")
+def test_reset_at_the_next_number(peer: Peer) -> None:
+    """A RST at the next number ends a connection at rest, sending, and one half closed."""
+    for service in ("discard", "chargen", "echo"):
+        connection = peer.connect(service)
+        if service != "discard":
+            connection.send_data(UNIT)
+        connection.wait(connection.rtt + PAUSE_S)
+        connection.send(flags=RST, at=connection.next_offset, sack=())
+        connection.wait(4.0)
+        connection.send_data(UNIT)
+        connection.wait(PAUSE_S)
+
+
+@case("RWBP-CX-006", needs=("active_open", "user_aborts"))
+def test_user_aborts(peer: Peer) -> None:
+    """The user aborts at rest, with a window outstanding, and with a hole in what has come."""
+    for port, octets in ((RECEIVES, 0), (SENDS, 0), (SENDS, 40_000)):
+        connection = peer.summon(port, octets=1_000_000)
+        connection.answer()
+        connection.wait(connection.rtt)
+        if port == RECEIVES:
+            connection.send_data(UNIT)
+            connection.send_data(UNIT, at=3 * UNIT)
+            connection.wait(connection.rtt)
+        elif octets:
+            receive_some(connection, octets)
+        peer.have_aborted()
+        connection.wait(connection.rtt + 4.0)
+        connection.closed = ""
+        connection.send_data(UNIT, at=UNIT)
+        connection.wait(connection.rtt + PAUSE_S)

@@ -1,0 +1,220 @@
+"""Windows: in units, of none and one and many, shrinking, closed, updated, slow readers."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached, pattern
+from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.rwbp.cases.steps import (
+    PATIENCE_S,
+    PAUSE_S,
+    await_silence,
+    receive_octets,
+)
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
+from bentpipe_conformance.protocols.rwbp.peer import Peer
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH
+
+LARGEST_FILLED = 1 << 20
+"""Octets of the largest window that a case fills."""
+
+TIGHT = ("RWBP-WN-005", "RWBP-WN-001", "RWBP-FC-003")
+
+
+@case(*TIGHT)
+def test_windows_of_several_units(peer: Peer) -> None:
+    """One unit, two, and five, with units of one segment, of a small one, and of more than one."""
+    for mss, unit in ((SEGMENT, SEGMENT), (500, 500), (536, 4000), (SEGMENT, 600)):
+        for units in (1, 2, 5):
+            connection = peer.connect(mss=mss, unit=unit, window=units * unit, syn_window=unit)
+            receive_octets(connection, 12 * unit)
+            connection.abort()
+
+
+@connected("RWBP-WN-006", "RWBP-WN-005", mss=1000, unit=1500, window=4500)
+def test_room_for_a_part_of_a_segment(connection: Connection) -> None:
+    """Windows of three units of 1500 octets leave room for half a segment of 1000."""
+    receive_octets(connection, 30_000)
+
+
+@case("RWBP-WN-006", "RWBP-WN-005")
+def test_first_window_not_of_whole_segments(peer: Peer) -> None:
+    """The window of the SYN has room for two and a half segments, or for half of one."""
+    for octets in (SEGMENT * 5 // 2, SEGMENT // 2):
+        connection = peer.connect(syn_window=octets, window=0)
+        connection.wait(connection.rtt + PAUSE_S)
+        connection.collect(0)
+        connection.ack(window=4 * SEGMENT)
+        connection.receive(12)
+        connection.abort()
+
+
+@connected("RWBP-WN-002", to="echo")
+def test_fields_that_name_lower_edges(connection: Connection) -> None:
+    """After a wide window come fields that name less, or none; then there is something to send."""
+    connection.ack(window=24 * SEGMENT)
+    sent = 0
+    for units in (2, 1, 0):
+        connection.ack(window=units * SEGMENT)
+        for _ in range(6):
+            connection.send(pattern(sent, SEGMENT), flags=ACK | PSH)
+            sent += SEGMENT
+        connection.wait(connection.rtt + PAUSE_S)
+        connection.collect(0)
+    connection.ack(window=16 * SEGMENT)
+    receive_octets(connection, sent)
+
+
+@connected("RWBP-WN-001", "RWBP-WN-005", unit=48, mss=48, window=40 * 48, syn_window=40 * 48)
+def test_smallest_unit(connection: Connection) -> None:
+    """Units of 48 octets, the smallest; segments are no larger."""
+    receive_octets(connection, 100 * 48)
+
+
+def _closed(peer: Peer) -> Connection:
+    """A connection whose window has been filled, everything being acknowledged."""
+    connection = peer.connect(window=4 * SEGMENT)
+    connection.await_round()
+    connection.collect(0)
+    connection.ack(window=0)
+    connection.wait(connection.rtt)
+    connection.inbox.clear()
+    return connection
+
+
+@case("RWBP-WN-008", "RWBP-WN-009", "RWBP-WN-005", "RWBP-AK-004")
+def test_window_closed_and_opened_twice(peer: Peer) -> None:
+    """The window closes, three probes are answered, it opens; and all of this once more."""
+    connection = _closed(peer)
+    for _ in range(2):
+        for _ in range(3):
+            if connection.next(PATIENCE_S) is None:
+                break
+            connection.ack(window=0)
+        connection.ack(window=4 * SEGMENT)
+        connection.await_round()
+        connection.collect(0)
+        connection.ack(window=0)
+    connection.ack(window=8 * SEGMENT)
+    connection.receive_more(8)
+
+
+@case("RWBP-WN-010", "RWBP-WN-008", "RWBP-WN-009")
+def test_window_closed_for_minutes(peer: Peer) -> None:
+    """The window stays closed for ten minutes, every probe being answered; then it opens."""
+    connection = _closed(peer)
+    began = peer.now()
+    while peer.now() - began < 600.0:
+        if connection.next(PATIENCE_S) is None:
+            break
+        connection.ack(window=0)
+    connection.ack(window=8 * SEGMENT)
+    connection.receive_more(8)
+
+
+@case("RWBP-WN-008", "RWBP-TM-006")
+def test_probes_that_nobody_answers(peer: Peer) -> None:
+    """The window is closed and the peer silent for two minutes, and then there again."""
+    connection = _closed(peer)
+    connection.discard(125.0)
+    connection.ack(window=8 * SEGMENT)
+    connection.wait(3.0)
+
+
+@case("RWBP-WN-008", "RWBP-WN-009", "RWBP-WN-006")
+def test_window_open_by_less_than_a_segment(peer: Peer) -> None:
+    """Three units of 1460 octets have room for four segments of 1000, and no more: closed."""
+    connection = peer.connect(mss=1000, unit=SEGMENT, window=3 * SEGMENT)
+    connection.await_round()
+    connection.collect(0)
+    connection.ack(window=0)
+    for _ in range(2):
+        connection.next(PATIENCE_S)
+        connection.ack(window=0)
+    connection.ack(window=4 * SEGMENT)
+    connection.receive_more(4)
+
+
+@connected("RWBP-WN-013", "RWBP-AK-004", "RWBP-EC-002", window=4 * SEGMENT)
+def test_acknowledgments_from_the_edge(connection: Connection) -> None:
+    """A peer that has filled the window behind a hole acknowledges from the edge.
+
+    One of the segments that come meanwhile is lost.
+    """
+    connection.receive(4)
+    edge = connection.acked + connection.iut_window
+    if edge > LARGEST_FILLED:
+        raise NotReached(f"a window of {edge} octets is not filled")
+    for offset in range(SEGMENT, edge, SEGMENT):
+        connection.send_data(min(SEGMENT, edge - offset), at=offset)
+        connection.wait(0.02)
+    connection.wait(connection.rtt + PAUSE_S)
+    connection.next_offset = edge
+    first = connection.highest // SEGMENT
+    connection.receive(first + 16, losing=[first + 5])
+
+
+@connected("RWBP-WN-003", "RWBP-WN-007", to="discard", interval=255)
+def test_window_updates_between_acknowledgments(connection: Connection) -> None:
+    """The buffer is filled and read in less than 0.1 s, with an interval of 255."""
+    for index in range(200):
+        connection.send_data(SEGMENT, at=index * SEGMENT)
+        if index % 8 == 7:
+            connection.wait(0.08)
+    await_silence(connection)
+
+
+@connected("RWBP-WN-003", "RWBP-WN-011", to="discard")
+def test_small_segments_take_parts_of_units(connection: Connection) -> None:
+    """Segments of a hundred octets arrive, behind a hole and in order."""
+    for index in (*range(1, 12), 0, *range(12, 24)):
+        connection.send_data(100, at=100 * index)
+    connection.next_offset = 2400
+    await_silence(connection)
+
+
+@connected("RWBP-WN-004", "RWBP-AK-003", to="discard")
+def test_data_beyond_the_edge(connection: Connection) -> None:
+    """Data comes that lies beyond the edge, in part, and as a whole."""
+    connection.send_data(100)
+    connection.wait(connection.rtt + PAUSE_S)
+    connection.collect(0)
+    edge = connection.acked + connection.iut_window
+    for start in (edge - 50, edge, edge - 100, edge + 1000):
+        connection.send_data(100, at=start)
+        connection.wait(0.02)
+    await_silence(connection)
+
+
+@connected("RWBP-WN-004", "RWBP-WN-003", to="echo", window=0)
+def test_slow_reader(connection: Connection) -> None:
+    """The echo cannot send, and so it stops reading: the window fills up to what was promised."""
+    sent = edge = 0
+    connection.wait(connection.rtt)
+    while True:
+        connection.collect(0)
+        edge = max(edge, connection.acked + connection.iut_window)
+        if sent >= edge:
+            break
+        size = min(700, edge - sent)
+        connection.send(pattern(sent, size), flags=ACK | PSH)
+        sent += size
+        if sent % 7000 == 0 or size < 700:
+            connection.wait(connection.rtt + PAUSE_S)
+        if sent > 2 * LARGEST_FILLED:
+            raise NotReached("the echo reads without end although it cannot send")
+    connection.ack(window=16 * SEGMENT)
+    receive_octets(connection, min(sent, 100_000))
+
+
+@case("RWBP-FC-007", "RWBP-FC-003")
+def test_one_connection_stalled(peer: Peer) -> None:
+    """One connection has no window while two others send."""
+    stalled = _closed(peer)
+    others = [peer.connect(), peer.connect()]
+    for _ in range(3):
+        for connection in others:
+            connection.receive_more(8)
+    if stalled.next(PATIENCE_S) is not None:
+        stalled.ack(window=8 * SEGMENT)
+    stalled.receive_more(8)

@@ -1,0 +1,252 @@
+"""Checkers for opening, closing and resets (RWBP-CX, section 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    AT_ONCE_S,
+    Context,
+    Findings,
+    judged,
+    leaves_at_once,
+    until_violated,
+)
+from bentpipe_conformance.protocols.rwbp.checkers.going_on import goes_on, unasked
+from bentpipe_conformance.protocols.rwbp.replay.events import Segment, Why
+from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.codec import RST, SYN
+
+FIRST_S, MOST_S = 1.0, 60.0
+"""The time after which a SYN is repeated first, and the longest (section 11)."""
+
+PATIENCE_S = 100.0
+"""For so long nothing is given up (RWBP-TM-006)."""
+
+TICK_S = 0.011
+"""What a timer may seem to be early against the capture's clock: a tick of a 100 Hz kernel."""
+
+
+@checker("RWBP-CX-002")
+def syns_are_repeated(flow: Flow, context: Context) -> Findings:
+    """SYN and SYN-ACK are repeated after 1 s, 2 s, 4 s and so on, one copy each (section 10)."""
+    # Exercised by every SYN or SYN-ACK that is not answered.
+    yield from until_violated(_repetitions(flow, context))
+
+
+def _repetitions(flow: Flow, context: Context) -> Iterator[Finding]:
+    own = flow.opening.own
+    if not own:
+        return
+    heard = [i.time for i in flow.arriving if i.packet.number > own[0].packet.number]
+    silent = [i for i in own if not heard or i.time < heard[0]]
+    due = FIRST_S
+    for before, after in pairwise(silent):
+        waited = after.time - before.time
+        early = waited < due - TICK_S - context.timing_error
+        met = not early and waited <= due + AT_ONCE_S + context.timing_error
+        yield judged(
+            context, met, "SYN or SYN-ACK was repeated", after, before,
+            expected=f"one copy after {due:.0f} s", actual=f"after {waited:.2f} s",
+        )  # fmt: skip
+        due = min(MOST_S, 2 * due)
+    end = heard[0] if heard else flow.packets[-1].time
+    waited, since = end - silent[-1].time, end - silent[0].time
+    late = waited > due + AT_ONCE_S + context.timing_error
+    if late and since - waited + due < PATIENCE_S and not flow.resets:
+        yield context.violated(
+            "SYN or SYN-ACK was not repeated", silent[-1], expected=f"a copy after {due:.0f} s",
+            actual=f"none for {waited:.1f} s",
+        )  # fmt: skip
+
+
+@checker("RWBP-CX-003")
+def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
+    """A FIN is kept, repeated, held and acknowledged as data is (section 10)."""
+    # Exercised by a FIN of the implementation that is lost, and by one of the tester that comes
+    # behind a hole or again.
+    for sent in flow.sent:
+        again = sent.start < sent.nxt
+        if sent.fin and again:
+            met = sent.why in (Why.LOST, Why.TIMEOUT)
+            yield judged(
+                context, met, f"the FIN in {sent.span} was sent again", sent,
+                expected="it to be taken for lost, or the timer to have expired",
+                actual=sent.why.value,
+            )  # fmt: skip
+    for missed in flow.sender.missed:
+        item = missed.outgoing
+        if item.end - item.start > item.payload and leaves_at_once(context):
+            yield context.violated(
+                f"the FIN in {item.span} was not sent again", item.transmissions[-1],
+                expected="what every lost segment calls for", actual="nothing",
+            )  # fmt: skip
+    for expiry in flow.sender.expiries:
+        item = expiry.outgoing
+        if item.end - item.start > item.payload and not expiry.copies:
+            yield context.violated(
+                f"the FIN in {item.span} was not sent again", expiry.started,
+                expected=f"copies after {expiry.most:.2f} s",
+                actual=f"nothing for {expiry.lasted:.1f} s",
+            )  # fmt: skip
+    yield from _held(flow, context)
+
+
+def _held(flow: Flow, context: Context) -> Findings:
+    """Whether the tester's FIN is kept behind a hole, and acknowledged whenever it comes."""
+    late = {due.arrival.packet.number for due in flow.receiver.late}
+    fin = next((item for item in flow.arrivals if item.fin and item.acceptable), None)
+    if fin is None:
+        return
+    for arrival in flow.arrivals:
+        if arrival.packet.number < fin.packet.number:
+            continue
+        filled = arrival.expected < fin.end <= arrival.expected_after == fin.end
+        if arrival.fin and arrival.packet.number in late:
+            yield context.violated(
+                "a FIN was not acknowledged", arrival, expected="an acknowledgment at once",
+                actual="none",
+            )  # fmt: skip
+            return
+        if filled and arrival.answer is not None:
+            yield judged(
+                context, arrival.answer.ack >= fin.end, "everything up to the FIN had arrived",
+                arrival.answer, arrival, fin, expected=f"acknowledgment of {fin.end}",
+                actual=f"of {arrival.answer.ack}",
+            )  # fmt: skip
+
+
+@checker("RWBP-CX-004")
+def half_closed(flow: Flow, context: Context) -> Findings:
+    """Receiving goes on after the own FIN, sending after the peer's (section 10)."""
+    # Exercised by data that arrives after the own FIN, and by data that waits when the peer's
+    # FIN arrives.
+    own = next((sent for sent in flow.sent if sent.fin), None)
+    late = {due.arrival.packet.number for due in flow.receiver.late}
+    for arrival in flow.arrivals if own is not None else ():
+        assert own is not None
+        after = arrival.packet.number > own.packet.number
+        if not after or not arrival.payload or arrival.expected_after == arrival.expected:
+            continue
+        if arrival.packet.number in late:
+            yield context.violated(
+                f"{arrival.span} arrived after the own FIN", arrival, own,
+                expected="what any data calls for", actual="no acknowledgment",
+            )  # fmt: skip
+            return
+        answer = next(
+            (r for r in flow.replies if r.packet.number > arrival.packet.number), None
+        )  # fmt: skip
+        if answer is not None and (answer.calls is not None or not flow.slack):
+            yield judged(
+                context, answer.ack >= arrival.end or bool(answer.blocks),
+                f"{arrival.span} arrived after the own FIN", answer, arrival, own,
+                expected=f"acknowledgment of {arrival.end}", actual=f"of {answer.ack}",
+            )  # fmt: skip
+    yield from _sends_on(flow, context)
+
+
+def _sends_on(flow: Flow, context: Context) -> Findings:
+    fin = flow.receiver.fin
+    if fin is None or flow.receiver.nxt <= fin:
+        return
+    closing = next(a for a in flow.arrivals if a.expected_after > fin)
+    number = closing.packet.number
+    went_on = next(
+        (s for s in flow.sent if s.packet.number > number and s.payload and s.why is not
+         Why.NOTHING), None
+    )  # fmt: skip
+    stall = next((s for s in flow.sender.stalls if s.until > closing.time), None)
+    missed = next((m for m in flow.sender.missed if m.until > closing.time), None)
+    silent = next(
+        (e for e in flow.sender.expiries if not e.copies and e.until > closing.time), None
+    )  # fmt: skip
+    if leaves_at_once(context) and (stall or missed or silent):
+        yield context.violated(
+            "what waited, or was outstanding, when the peer's FIN came was not sent", closing,
+            expected="sending by section 8", actual="nothing",
+        )  # fmt: skip
+    elif went_on is not None:
+        yield context.holds("data was sent after the peer's FIN", went_on, closing)
+
+
+@checker("RWBP-CX-005")
+def resets_are_checked(flow: Flow, context: Context) -> Findings:
+    """Only a RST at RCV.NXT counts; one elsewhere in the window is challenged (section 10)."""
+    # Exercised by RSTs at RCV.NXT, elsewhere in the window, and outside it.
+    for reset in flow.tried:
+        if reset.packet.number > flow.ended:
+            return
+        if reset.exact:
+            yield from _heeded(flow, context, reset)
+            return
+        where = f"a RST at {reset.start}, {reset.expected} being the next number,"
+        if reset.arrival is not None and reset.arrival.calls is not None:
+            answer = reset.arrival.answer
+            late = any(due.arrival is reset.arrival for due in flow.receiver.late)
+            if answer is not None or late:
+                yield judged(
+                    context, answer is not None, f"{where} arrived", reset,
+                    *([answer] if answer is not None else []), expected="an acknowledgment",
+                    actual="nothing",
+                )  # fmt: skip
+        elif (said := unasked(flow, reset, AT_ONCE_S)) is not None:
+            yield context.violated(
+                f"{where} was answered", said, reset, expected="nothing",
+                actual=f"flags {said.tcp.flag_names}",
+            )  # fmt: skip
+        yield from goes_on(flow, context, reset, where.rstrip(","))
+
+
+def _heeded(flow: Flow, context: Context, reset: Segment) -> Findings:
+    number = reset.packet.number
+    again = (i for i in flow.arriving if i.packet.number > number and i.tcp.flags & SYN)
+    until = next((i.packet.number for i in again), float("inf"))
+    said = next(
+        (i for i in flow.leaving if number < i.packet.number < until
+         and not i.tcp.flags & RST and i.time > reset.time + flow.slack), None
+    )  # fmt: skip
+    if said is not None:
+        yield context.violated(
+            "the connection goes on after a RST at the next number", said, reset,
+            expected="nothing", actual=f"flags {said.tcp.flag_names}",
+        )  # fmt: skip
+    elif flow.packets[-1].time - reset.time > AT_ONCE_S + flow.slack:
+        yield context.holds("a RST at the next number ended the connection", reset)
+
+
+@checker("RWBP-CX-006")
+def abort_is_one_reset(flow: Flow, context: Context) -> Findings:
+    """An abort is one RST at SND.NXT, and nothing after it (section 10)."""
+    # Exercised by the user's abort, which leaves a RST that nothing else explains.
+    if not flow.agreed or flow.established is None:
+        return
+    own = [item for item in flow.resets if item.packet.outgoing]
+    if not own or own[0].packet.number > flow.ended or _gave_up(flow, own[0]):
+        return
+    reset = own[0]
+    sender = flow.sender
+    at = sender.offset(reset.tcp.seq)
+    yield judged(
+        context, at == sender.nxt, "the user aborted", reset, expected=f"RST at {sender.nxt}",
+        actual=f"at {at}",
+    )  # fmt: skip
+    after = [i for i in flow.leaving if i.packet.number > reset.packet.number]
+    arrived = [i.packet.number for i in flow.arriving if i.packet.number > reset.packet.number]
+    for item in after:
+        unasked_for = not arrived or item.packet.number < arrived[0]
+        if unasked_for or not item.tcp.flags & RST:
+            yield context.violated(
+                "more was sent after the RST of an abort", item, reset,
+                expected="nothing but RSTs as answers", actual=f"flags {item.tcp.flag_names}",
+            )  # fmt: skip
+            return
+
+
+def _gave_up(flow: Flow, reset: Segment) -> bool:
+    """Whether a RST follows a long silence, in which the implementation may have given up."""
+    before = [i.time for i in flow.arriving if i.packet.number < reset.packet.number]
+    return not before or reset.time - before[-1] >= PATIENCE_S

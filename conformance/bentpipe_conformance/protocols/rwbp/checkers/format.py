@@ -1,0 +1,405 @@
+"""Checkers for segments on the wire (RWBP-WF, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    AT_ONCE_S,
+    Context,
+    Findings,
+    judged,
+    leaves_at_once,
+    until_violated,
+)
+from bentpipe_conformance.protocols.rwbp.checkers.going_on import (
+    SETTLED_S,
+    taken,
+    unasked,
+)
+from bentpipe_conformance.protocols.rwbp.codec import (
+    MSS,
+    SACK,
+    SACK_PERMITTED,
+    TIMESTAMPS,
+    WINDOW_SCALE,
+    Rwbp,
+)
+from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Arrival, Segment, Sent, Why
+from bentpipe_conformance.protocols.rwbp.replay.flow import DEFAULT_MSS, Flow
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, URG
+from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.stream import Stream
+
+LENGTHS = {
+    MSS: (2,), WINDOW_SCALE: (1,), SACK_PERMITTED: (0,), SACK: (8, 16, 24, 32), TIMESTAMPS: (8,),
+}  # fmt: skip
+"""Octets behind the length of the options that TCP knows."""
+
+SMALLEST_MSS = 48
+"""An MSS option below counts as this (section 5.2)."""
+
+
+@checker("RWBP-WF-001")
+def tcp_on_the_wire(flow: Flow, context: Context) -> Findings:
+    """Segments are well formed, and what is not is discarded without an answer (section 5.1)."""
+    # Exercised by every segment that is sent, and by malformed ones and wrong checksums.
+    for own in flow.leaving:
+        if own.tcp.malformed or not own.tcp.checksum_ok:
+            why = "malformed" if own.tcp.malformed else "with a wrong checksum"
+            yield context.violated(
+                "a segment was sent", own, expected="the header of TCP and its checksum", actual=why
+            )  # fmt: skip
+            return
+    for odd in flow.damaged:
+        yield from until_violated(_discarded(flow, context, odd))
+    for reply in flow.replies if flow.damaged and not flow.slack else ():
+        if reply.packet.number > flow.damaged[0].packet.number and reply.ack > reply.expected:
+            yield context.violated(
+                "a malformed or damaged segment was taken", reply, flow.damaged[0],
+                expected=f"octets up to {reply.expected}", actual=f"up to {reply.ack}",
+            )  # fmt: skip
+            return
+    if flow.leaving:
+        yield context.holds("the segments that were sent are those of TCP", flow.leaving[-1])
+
+
+def _discarded(flow: Flow, context: Context, odd: Segment) -> Iterator[Finding]:
+    what = "malformed" if odd.tcp.malformed else "of a wrong checksum"
+    if not flow.opening.own and flow.leaving and not flow.arriving:
+        answer: Segment | None = flow.leaving[0]
+    elif not flow.agreed:
+        return
+    else:
+        answer = unasked(flow, odd, AT_ONCE_S)
+    if answer is not None:
+        yield context.violated(
+            f"a segment that is {what} was answered", answer, odd, expected="nothing",
+            actual=f"flags {answer.tcp.flag_names}",
+        )  # fmt: skip
+    else:
+        yield context.holds(f"a segment that is {what} was not answered", odd)
+
+
+@checker("RWBP-WF-002")
+def numbers_count_octets(flow: Flow, context: Context) -> Findings:
+    """Octets, SYN and FIN have one number each, modulo 2^32 (section 5.1)."""
+    # Exercised by every SYN-ACK, all data and every FIN; above all where the numbers wrap.
+    if not flow.agreed:
+        return
+    offer, answer = flow.opening.theirs[0], flow.opening.own[0]
+    if not flow.opening.iut_calls:
+        wanted = (offer.tcp.seq + 1) % MODULUS
+        yield judged(
+            context, answer.tcp.ack == wanted, "the SYN was acknowledged", answer, offer,
+            expected=str(wanted), actual=str(answer.tcp.ack),
+        )  # fmt: skip
+    yield from until_violated(_numbered(flow, context))
+
+
+def _numbered(flow: Flow, context: Context) -> Iterator[Finding]:
+    for sent in flow.sent:
+        if sent.why is Why.BEYOND:
+            yield context.violated(
+                f"{sent.span} was sent", sent, expected=f"the next number, {sent.nxt}",
+                actual=str(sent.start),
+            )  # fmt: skip
+        elif sent.tcp.seq + sent.tcp.length >= MODULUS:
+            yield context.holds("data was sent across the wrap of the numbers", sent)
+    for reply in flow.replies:
+        if reply.ack > reply.expected and not flow.slack:
+            yield context.violated(
+                f"octets up to {reply.ack} were acknowledged", reply,
+                expected=f"up to {reply.expected}, SYN and FIN counting one each",
+                actual=str(reply.ack),
+            )  # fmt: skip
+    for arrival in flow.arrivals:
+        reply_to = arrival.answer
+        if reply_to is None or flow.slack or arrival.expected_after == arrival.expected:
+            continue
+        yield judged(
+            context, reply_to.ack == reply_to.expected, f"{arrival.span} was acknowledged",
+            reply_to, arrival, expected=str(reply_to.expected), actual=str(reply_to.ack),
+        )  # fmt: skip
+
+
+@checker("RWBP-WF-003")
+def data_without_options(flow: Flow, context: Context) -> Findings:
+    """Segments with data, FIN or RST have no options (section 5.3)."""
+    # Exercised by every such segment; above all while runs are held.
+    if not flow.agreed:
+        return
+    last = None
+    for own in flow.leaving:
+        tcp = own.tcp
+        if tcp.flags & SYN or not (tcp.size or tcp.flags & (FIN | RST)):
+            continue
+        if number_of_options(own):
+            yield context.violated(
+                "a segment with data, FIN or RST was sent", own, expected="no options",
+                actual=f"{number_of_options(own)} octets of options",
+            )  # fmt: skip
+            return
+        last = own
+    if last is not None:
+        yield context.holds("no segment with data, FIN or RST had options", last)
+
+
+def number_of_options(segment: Segment) -> int:
+    """Octets of options, padding included."""
+    return len(option_octets(segment.packet))
+
+
+@checker("RWBP-WF-004")
+def acknowledgments_with_sack_only(flow: Flow, context: Context) -> Findings:
+    """Pure acknowledgments have one SACK option at most, and padding (section 5.3)."""
+    # Exercised by every pure acknowledgment.
+    if not flow.agreed:
+        return
+    last = None
+    for reply in flow.replies:
+        if not reply.pure:
+            continue
+        kinds = [kind for kind, _ in reply.tcp.options]
+        if kinds not in ([], [SACK]):
+            yield context.violated(
+                "a pure acknowledgment was sent", reply, expected="at most one SACK option",
+                actual=f"options of kinds {', '.join(map(str, kinds))}",
+            )  # fmt: skip
+            return
+        last = reply
+    if last is not None:
+        yield context.holds("no pure acknowledgment had other options than SACK", last)
+
+
+def _odd_options(tcp: Rwbp) -> bool:
+    """Whether a segment has options to be ignored, several of a kind, or SACK beside data."""
+    kinds = [kind for kind, _ in tcp.options]
+    strange = any(kind not in LENGTHS for kind in kinds)
+    wrong = any(len(value) not in LENGTHS.get(kind, (len(value),)) for kind, value in tcp.options)
+    beside = bool(tcp.sack) and bool(tcp.size)
+    return strange or wrong or beside or len(set(kinds)) < len(kinds)
+
+
+@checker("RWBP-WF-005")
+def odd_options_are_ignored(flow: Flow, context: Context) -> Findings:
+    """Unknown options and those of a wrong length are ignored, the first of several counts."""
+    # Exercised by such options, and by SACK options in segments with data.
+    if not flow.agreed:
+        return
+    syn = flow.opening.theirs[0]
+    if _odd_options(syn.tcp) and flow.sent:
+        bound = _largest(flow)
+        over = next((sent for sent in flow.sent if sent.payload > bound), None)
+        yield judged(
+            context, over is None, "odd options in a SYN were passed over",
+            over or flow.sent[0], syn, expected=f"segments of {bound} octets at most",
+            actual=f"{over.payload} octets" if over is not None else "",
+        )  # fmt: skip
+        largest = max(sent.payload for sent in flow.sent)
+        if over is None and flow.service == "chargen" and largest < flow.sender.smss:
+            yield context.violated(
+                "odd options in a SYN were heeded", flow.sent[0], syn,
+                expected=f"segments of {flow.sender.smss} octets", actual=f"{largest} octets",
+            )  # fmt: skip
+    odd = [i for i in flow.arriving if not i.tcp.flags & SYN and _odd_options(i.tcp)]
+    yield from taken(flow, context, odd, "odd options")
+
+
+def _largest(flow: Flow) -> int:
+    """SMSS as far as the peer's SYN bounds it (section 5.2)."""
+    syn = flow.opening.theirs[0].tcp
+    mss = DEFAULT_MSS if syn.mss is None else max(SMALLEST_MSS, syn.mss)
+    return min(mss, flow.sender.unit)
+
+
+@checker("RWBP-WF-006")
+def no_larger_than_agreed(flow: Flow, context: Context) -> Findings:
+    """No segment is larger than the peer's MSS and unit (section 5.2)."""
+    # Exercised by every segment as large as that.
+    if not flow.agreed:
+        return
+    bound = _largest(flow)
+    for sent in flow.sent:
+        if sent.payload > bound:
+            yield context.violated(
+                f"{sent.payload} octets were sent", sent, expected=f"at most {bound}",
+                actual=str(sent.payload),
+            )  # fmt: skip
+            return
+    full = next((sent for sent in flow.sent if sent.payload == flow.sender.smss), None)
+    if full is not None:
+        yield context.holds(f"segments of {full.payload} octets were sent", full)
+
+
+@checker("RWBP-WF-007")
+def cut_when_it_leaves(flow: Flow, context: Context) -> Findings:
+    """A new segment has SMSS octets or all that wait, and does not wait for more (section 5.2)."""
+    # Exercised by new data where it is known how much waits, above all less than a segment
+    # while other data is outstanding.
+    if not leaves_at_once(context):
+        return
+    yield from until_violated(_cut(flow, context))
+    for stall in flow.sender.stalls:
+        if stall.octets < flow.sender.smss and not stall.losses:
+            yield context.violated(
+                f"{stall.octets} octets were held back", stall.since,
+                expected="what waits to be sent at once, however little it is",
+                actual=f"nothing for {stall.until - stall.since.time:.2f} s",
+            )  # fmt: skip
+            return
+
+
+def _cut(flow: Flow, context: Context) -> Iterator[Finding]:
+    smss = flow.sender.smss
+    for sent in flow.sent:
+        if sent.why is not Why.NEW or sent.available is None or not sent.payload:
+            continue
+        wanted = int(min(smss, sent.available))
+        # A segment cut to fit the window violates RWBP-WN-006.
+        if flow.slack or sent.end == sent.edge or sent.payload > wanted:
+            continue
+        yield judged(
+            context, sent.payload == wanted, f"{sent.payload} octets were sent", sent,
+            expected=f"{wanted} octets of the {sent.available:.0f} that waited",
+            actual=str(sent.payload),
+        )  # fmt: skip
+
+
+@checker("RWBP-WF-008")
+def fin_with_the_last_data(flow: Flow, context: Context) -> Findings:
+    """FIN leaves with the last data, or alone as soon as there is room (section 5.2)."""
+    # Exercised by the end of echo and chargen after the tester's FIN.
+    if not flow.agreed or flow.opening.iut_calls or not leaves_at_once(context):
+        return
+    closing = next(
+        (a for a in flow.arrivals
+         if flow.receiver.fin is not None and a.expected_after > flow.receiver.fin), None
+    )  # fmt: skip
+    if closing is None:
+        return
+    fin = next((sent for sent in flow.sent if sent.fin and sent.why is Why.NEW), None)
+    before = [sent for sent in flow.sent if sent.payload and sent.why is Why.NEW]
+    last = before[-1] if before else None
+    settled = closing.time + (AT_ONCE_S if flow.slack else 0.0)
+    rode = last is not None and last.packet.number > closing.packet.number
+    if fin is None:
+        return
+    if last is not None and not fin.payload and rode and last.time > settled:
+        yield judged(
+            context, last.end + 1 > last.edge, "a FIN left behind the last data", fin, last,
+            expected="FIN on the last data, for which there was room",
+            actual=f"data up to {last.end} without, the edge being {last.edge}",
+        )  # fmt: skip
+    elif fin.payload:
+        yield context.holds("the FIN left with the last data", fin)
+    if fin.payload or fin.end > fin.edge:
+        return
+    room = _room(flow, fin, last, closing)
+    if room is not None:
+        late = fin.time - room.time
+        yield judged(
+            context, late <= AT_ONCE_S + flow.slack, "the FIN left alone", fin, room,
+            expected="it at once, there being room", actual=f"{late:.2f} s later",
+        )  # fmt: skip
+
+
+def _room(flow: Flow, fin: Sent, last: Sent | None, closing: Arrival) -> Segment | None:
+    """Since when a FIN that left alone could have left; None where that is not known."""
+    begin = max(closing.packet.number, last.packet.number if last is not None else 0)
+    edge = 0
+    for event in flow.events:
+        if event is fin:
+            return None
+        if isinstance(event, Ack):
+            edge = event.edge_after
+        elif isinstance(event, Sent):
+            edge = event.edge
+        if event.packet.number >= begin and edge > fin.start:
+            return event
+    return None
+
+
+@checker("RWBP-WF-009")
+def no_urgent_data(flow: Flow, context: Context) -> Findings:
+    """URG is not sent, and has no meaning in what arrives (section 5.3)."""
+    # Exercised by every segment that is sent, and by data with URG.
+    if not flow.agreed:
+        return
+    for own in flow.leaving:
+        if own.tcp.flags & URG:
+            yield context.violated("a segment was sent", own, expected="no URG", actual="URG")
+            return
+    if flow.replies:
+        yield context.holds("no segment had URG", flow.replies[-1])
+    odd = [i for i in flow.arriving if i.tcp.flags & URG and not i.tcp.flags & SYN]
+    yield from taken(flow, context, odd, "URG")
+
+
+def _pattern(start: int, octets: int) -> bytes:
+    """What chargen sends, section 13."""
+    return bytes((i ^ (i >> 8)) & 255 for i in range(start, start + octets))
+
+
+@checker("RWBP-WF-010")
+def services(flow: Flow, context: Context) -> Findings:
+    """Echo and chargen send what section 13 says, and all close after the peer's FIN."""
+    # Exercised by the data of chargen and echo, and by the tester's FIN.
+    if not flow.agreed or flow.opening.iut_calls:
+        return
+    if flow.service == "chargen":
+        yield from until_violated(_generated(flow, context))
+    elif flow.service == "echo":
+        yield from until_violated(_echoed(flow, context))
+    yield from _closes(flow, context)
+
+
+def _generated(flow: Flow, context: Context) -> Iterator[Finding]:
+    for sent in flow.sent:
+        if not sent.payload or sent.tcp.missing:
+            continue
+        met = sent.tcp.payload == _pattern(sent.start, sent.payload)
+        yield judged(
+            context, met, f"{sent.span} was sent", sent, expected="the octets of section 13",
+            actual="others",
+        )  # fmt: skip
+
+
+def _echoed(flow: Flow, context: Context) -> Iterator[Finding]:
+    stream = Stream()
+    for event in flow.events:
+        if isinstance(event, Arrival) and event.acceptable and event.payload:
+            room = max(0, event.edge - event.start)
+            if event.tcp.flags & ACK and event.start >= 0:
+                stream.add(event.start, event.tcp.payload[:room])
+        elif isinstance(event, Sent) and event.payload:
+            if stream.disputed(event.start, event.start + event.payload):
+                continue
+            met = stream.equals(event.start, event.tcp.payload)
+            yield judged(
+                context, met, f"{event.span} was echoed", event,
+                expected="the octets that were received", actual="others",
+            )  # fmt: skip
+
+
+def _closes(flow: Flow, context: Context) -> Findings:
+    fin = flow.receiver.fin
+    if fin is None or flow.receiver.nxt <= fin:
+        return
+    closing = next(a for a in flow.arrivals if a.expected_after > fin)
+    own = next((sent for sent in flow.sent if sent.fin), None)
+    if own is not None:
+        yield context.holds("the service closed after the peer's FIN", own, closing)
+        return
+    sender = flow.sender
+    busy = max((sent.time for sent in flow.sent), default=0.0)
+    heard = max((ack.time for ack in flow.acks), default=0.0)
+    since = max(closing.time, busy, heard)
+    kept = sender.edge <= sender.nxt or sender.outstanding
+    if not kept and flow.horizon - since > SETTLED_S:
+        yield context.violated(
+            "no FIN was sent", closing, expected="a FIN, the peer having closed",
+            actual=f"nothing for {flow.horizon - since:.1f} s",
+        )  # fmt: skip

@@ -1,0 +1,144 @@
+"""What several groups ask: whether a connection goes on after an odd segment, and what TCP says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from bentpipe_conformance.engine import context as engine
+from bentpipe_conformance.engine.checking import load_checkers
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.rwbp.replay.events import Call, Reply, Segment
+from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
+from bentpipe_conformance.protocols.tcp.suite import SUITE as TCP
+
+SILENCE_S = 60.0
+"""After so long without any arrival an implementation may have given the connection up."""
+
+SETTLED_S = 1.0
+"""Within this time a user that reads has read, and one that closes has closed."""
+
+
+def by_tcp(flow: Flow, context: Context, *requirements: str) -> Iterator[Finding]:
+    """What TCP's checkers find on the connection, said of the requirement of the context."""
+    profile, known, prepared = TCP.profiles[0], TCP.requirements(), context.prepared.tcp
+    for name in requirements:
+        asked = engine.Context(known[name], profile, context.ics, context.timing_error, prepared)
+        for finding in load_checkers(TCP)[name](flow.tcp, asked):
+            sentence = f"{finding.sentence} ({name})"
+            yield replace(finding, requirement=context.requirement.id, sentence=sentence)
+
+
+def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
+    """Whether the connection is used after an odd segment, was reset by it, or fell silent."""
+    number = odd.packet.number
+    if number >= flow.ended:
+        return
+    after = [item for item in flow.arriving if item.packet.number > number]
+    ends = next((i for i in flow.resets if i.packet.number > number), None)
+    if ends is not None and ends.packet.outgoing:
+        last = max((i.time for i in after if i.time <= ends.time), default=odd.time)
+        if ends.packet.number < flow.ended or ends.packet.number == flow.ended:
+            if ends.time - last < SILENCE_S:
+                yield context.violated(
+                    f"the connection was reset after {what}", ends, odd,
+                    expected="a connection that goes on", actual="a RST",
+                )  # fmt: skip
+            return
+    until = min(flow.ended, ends.packet.number if ends is not None else flow.ended)
+    following = next((i for i in after if not i.tcp.flags & RST), None)
+    if following is None:
+        return
+    said = next(
+        (i for i in flow.leaving if following.packet.number < i.packet.number < until), None
+    )  # fmt: skip
+    if said is not None:
+        yield context.holds(f"the connection outlived {what}", said, odd)
+        return
+    late = [due for due in flow.receiver.late if due.arrival.packet.number > number]
+    if late:
+        yield context.violated(
+            f"the connection fell silent after {what}", odd, late[0].arrival,
+            expected="a connection that goes on", actual="no acknowledgment",
+        )  # fmt: skip
+
+
+def unasked(flow: Flow, odd: Segment, within: float) -> Segment | None:
+    """What the IUT sent soon after a segment that asks for nothing, and nothing else asked for."""
+    number = odd.packet.number
+    after = (i for i in flow.leaving if i.packet.number > number)
+    first = next((i for i in after if i.time <= odd.time + within), None)
+    if first is None or first.tcp.length:
+        return None
+    if any(number < i.packet.number < first.packet.number for i in flow.arriving):
+        return None
+    reply = reply_of(flow, first)
+    if reply is None:
+        return first if first.tcp.flags & RST else None
+    asked = reply.calls is not None or reply.probe or reply.edge > reply.edge_before
+    return None if asked or reply.delay is not None else first
+
+
+def reply_of(flow: Flow, segment: Segment) -> Reply | None:
+    """The reply that a segment of the IUT is."""
+    return next((i for i in flow.replies if i.packet is segment.packet), None)
+
+
+def first_violation(findings: Iterator[Finding]) -> Findings:
+    """The first violation, or else the first finding."""
+    found = list(findings)
+    bad = next((item for item in found if item.verdict is Verdict.FAIL), None)
+    yield from [bad] if bad is not None else found[:1]
+
+
+def taken(flow: Flow, context: Context, odd: list[Segment], what: str) -> Findings:
+    """Whether segments with something to be ignored are taken as any others."""
+    packets = {item.packet.number for item in odd}
+    late = {due.arrival.packet.number: due for due in flow.receiver.late}
+    for arrival in flow.arrivals:
+        number = arrival.packet.number
+        flags = arrival.tcp.flags
+        if number not in packets or number >= flow.ended:
+            continue
+        if flags & (SYN | RST) or not flags & ACK or arrival.calls is Call.REFUSED:
+            continue
+        if number in late:
+            yield context.violated(
+                f"{arrival.span} with {what} was not acknowledged", arrival,
+                expected="what any other segment calls for", actual="nothing",
+            )  # fmt: skip
+            return
+        answer = next((i for i in flow.replies if i.packet.number > number), None)
+        if answer is None or not arrival.payload or not arrival.acceptable:
+            continue
+        end = min(arrival.start + arrival.payload, arrival.edge)
+        told = answer.ack >= end or any(a < end <= b for a, b in answer.blocks)
+        told = told or len(answer.runs) > len(answer.blocks)
+        if flow.slack and not told and answer.time - arrival.time <= flow.slack:
+            continue
+        yield judged(
+            context, told, f"{arrival.span} with {what} was taken", answer, arrival,
+            expected=f"octets up to {end} to be reported", actual=f"up to {answer.ack}",
+        )  # fmt: skip
+    for ack in flow.acks:
+        if ack.packet.number not in packets or not ack.counts:
+            continue
+        before = ack.edge_after > ack.edge or bool(ack.arrived)
+        moved = [sent for sent in ack.responses if sent.end > ack.edge]
+        stalled = next((s for s in flow.sender.stalls if s.since.packet is ack.packet), None)
+        missed = next((m for m in flow.sender.missed if m.cause is ack), None)
+        if stalled is not None or missed is not None:
+            yield context.violated(
+                f"the acknowledgment of a segment with {what} was not heeded", ack,
+                expected="what it permits, or takes for lost, to be sent at once",
+                actual="nothing",
+            )  # fmt: skip
+            return
+        if before and moved:
+            yield context.holds(f"a segment with {what} was heeded", moved[0], ack)
+            return
+    for item in odd[:1]:
+        yield from goes_on(flow, context, item, what)

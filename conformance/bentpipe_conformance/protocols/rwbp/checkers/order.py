@@ -1,0 +1,47 @@
+"""Checkers for paths that do not keep the order (RWBP-FF, section 8.5)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    Context,
+    Findings,
+    judged,
+    where_nothing_waits,
+)
+from bentpipe_conformance.protocols.rwbp.checkers.error_control import wrongly_sent_again
+from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
+
+
+@checker("RWBP-FF-002")
+@where_nothing_waits
+def two_false_losses_are_borne(flow: Flow, context: Context) -> Findings:
+    """K is 1 until the third false loss."""
+    # Exercised by a loss after one or two false losses.
+    count = 0
+    for ack in flow.acks:
+        if ack.k > 1:
+            return
+        if count and ack.taken:
+            missed = [item for item in flow.sender.missed if item.cause is ack]
+            yield judged(
+                context, not missed, f"after {count} false losses the order still tells", ack,
+                expected="what was sent before the right edge to be sent again at once",
+                actual=f"{missed[0].outgoing.span} was not" if missed else "",
+            )  # fmt: skip
+        count += len(ack.false)
+
+
+@checker("RWBP-FF-003")
+@where_nothing_waits
+def the_third_raises_the_threshold(flow: Flow, context: Context) -> Findings:
+    """From the third false loss on three later segments have to arrive."""
+    # Exercised by an arrival out of order after the third false loss.
+    for ack in flow.acks:
+        if ack.spared:
+            wrong = wrongly_sent_again(flow, ack)
+            yield judged(
+                context, not wrong, f"{ack.spared[0].span} was not taken for lost yet",
+                *wrong[:1], ack, expected="three later segments to have arrived first",
+                actual=f"{wrong[0].span} was sent again" if wrong else "",
+            )  # fmt: skip

@@ -1,0 +1,106 @@
+"""Checkers for security (RWBP-SEC, section 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    Context,
+    Findings,
+    judged,
+    leaves_at_once,
+    until_violated,
+)
+from bentpipe_conformance.protocols.rwbp.checkers.going_on import goes_on
+from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Call, Segment, Sent, Why
+from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
+
+OPENED_S = 5.0
+"""A SYN is answered within this time by whoever answers at all."""
+
+
+def _odd(flow: Flow) -> Iterator[Segment]:
+    """What a careless endpoint may stumble over."""
+    if not flow.opening.theirs:
+        yield from flow.arriving
+    yield from flow.damaged
+    yield from (reset for reset in flow.tried if not reset.exact)
+    for arrival in flow.arrivals:
+        no_ack = not arrival.tcp.flags & (ACK | RST | SYN)
+        strange = arrival.calls in (Call.UNACCEPTABLE, Call.CHALLENGE, Call.REFUSED)
+        if strange or no_ack or not arrival.tcp.flags:
+            yield arrival
+    for ack in flow.acks:
+        if ack.untrue or ack.refused:
+            yield ack
+
+
+@checker("RWBP-SEC-003")
+def no_packet_stops_an_endpoint(flow: Flow, context: Context) -> Findings:
+    """After any packet an endpoint serves its connections as before (section 5.4)."""
+    # Exercised by malformed, damaged, inopportune and untrue segments, and by a connection that
+    # is opened after such, or after segments of no connection.
+    odd = sorted(_odd(flow), key=lambda item: item.packet.number)
+    for item in odd[:1] + odd[1:][-1:]:
+        yield from goes_on(flow, context, item, "an odd segment")
+    yield from _opens(flow, context)
+
+
+def _opens(flow: Flow, context: Context) -> Findings:
+    """Whether a connection opens after odd segments of another."""
+    theirs = flow.opening.theirs
+    if flow.opening.iut_calls or not theirs:
+        return
+    number = theirs[0].packet.number
+    before = next(
+        (odd for other in flow.siblings if other is not flow for odd in _odd(other)
+         if odd.packet.number < number), None
+    )  # fmt: skip
+    if before is None:
+        return
+    if flow.opening.own:
+        yield context.holds("a connection opened after odd segments", flow.opening.own[0], before)
+    elif not flow.leaving and flow.packets[-1].time - theirs[0].time > OPENED_S:
+        yield context.violated(
+            "a SYN was not answered after odd segments", theirs[0], before,
+            expected="a SYN-ACK", actual="nothing",
+        )  # fmt: skip
+
+
+@checker("RWBP-SEC-004")
+def the_unsent_is_not_believed(flow: Flow, context: Context) -> Findings:
+    """Nothing is taken for arrived that has not been sent (section 8.3)."""
+    # Exercised by acknowledgments and blocks of what has not been sent, and what then leaves.
+    yield from until_violated(_believed(flow, context))
+
+
+def _believed(flow: Flow, context: Context) -> Iterator[Finding]:
+    lie: Ack | None = None
+    for event in flow.events:
+        if isinstance(event, Ack):
+            above = event.refused and event.ack > event.nxt
+            if above or any(right > event.nxt for _, right in event.untrue):
+                lie = event
+        elif isinstance(event, Sent) and lie is not None:
+            met = event.why not in (Why.BEYOND, Why.RECUT)
+            yield judged(
+                context, met, "octets were acknowledged that had not been sent", event, lie,
+                expected=f"what is next, {event.nxt}, or is sent again as before",
+                actual=event.span,
+            )  # fmt: skip
+    if lie is None or not leaves_at_once(context):
+        return
+    number = lie.packet.number
+    forgotten = [m.outgoing for m in flow.sender.missed if m.until >= lie.time]
+    forgotten += [
+        e.outgoing for e in flow.sender.expiries if not e.copies and e.until >= lie.time
+    ]  # fmt: skip
+    for item in forgotten:
+        if item.transmissions and item.transmissions[0].packet.number < number:
+            yield context.violated(
+                f"{item.span} is not sent again", lie, item.transmissions[-1],
+                expected="what had not arrived to be kept", actual="nothing",
+            )  # fmt: skip

@@ -1,0 +1,138 @@
+"""Checkers for the retransmission timer (RWBP-TM, section 8.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    AT_ONCE_S,
+    Context,
+    Findings,
+    judged,
+    where_nothing_waits,
+)
+from bentpipe_conformance.protocols.rwbp.replay.events import Expiry
+from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.codec import RST
+
+TICK_S = 0.011
+"""What a timer may seem to be early against the capture's clock: a tick of a 100 Hz kernel."""
+
+PERSISTENCE_S = 100.0
+"""RWBP-TM-006."""
+
+SILENCE_S = 5.0
+"""A reset after a shorter silence is for another reason."""
+
+
+def expired(flow: Flow) -> Iterator[Expiry]:
+    """The runs of the timer after which something was sent again."""
+    return (expiry for expiry in flow.sender.expiries if expiry.copies)
+
+
+def in_time(context: Context, expiry: Expiry, sentence: str) -> Finding:
+    """The finding about how long the timer ran."""
+    least = expiry.least - TICK_S - context.timing_error
+    most = expiry.most + AT_ONCE_S + context.timing_error
+    ran = expiry.lasted
+    if least <= ran <= most:
+        return context.holds(f"{sentence}, after {ran:.2f} s", expiry.copies[0], expiry.started)
+    expected = f"{expiry.least:.2f} s"
+    if expiry.most - expiry.least > 0.01:
+        expected = f"{expiry.least:.2f} to {expiry.most:.2f} s"
+    if context.timing_error > 0.1 and least - 0.2 <= ran <= most + 0.2:
+        return context.unclear(f"{sentence}, about in time", expiry.copies[0])
+    return context.violated(
+        sentence, expiry.copies[0], expiry.started, expected=f"after {expected}",
+        actual=f"after {ran:.2f} s",
+    )  # fmt: skip
+
+
+@checker("RWBP-TM-001")
+@where_nothing_waits
+def timeout_of_rfc_6298(flow: Flow, context: Context) -> Findings:
+    """RTO is computed as in RFC 6298, between 1 s and 60 s."""
+    # Exercised by a timeout without back-off.
+    for expiry in expired(flow):
+        if not expiry.backoff and expiry.why != "timeout":
+            yield in_time(context, expiry, f"{expiry.outgoing.span} timed out")
+
+
+@checker("RWBP-TM-002")
+@where_nothing_waits
+def what_is_measured(flow: Flow, context: Context) -> Findings:
+    """One sample of each acknowledgment that reports a segment sent once as its highest."""
+    # Exercised by a timeout after an acknowledgment that must yield no sample, or a single one.
+    telling = next(
+        (
+            ack for ack in flow.acks
+            if ack.arrived and (len(ack.arrived) > 1 or ack.arrived[-1].ft != ack.arrived[-1].lt)
+        ),
+        None,
+    )  # fmt: skip
+    if telling is None:
+        return
+    for expiry in expired(flow):
+        after = expiry.started.packet.number >= telling.packet.number
+        if after and not expiry.backoff and expiry.why != "timeout":
+            yield in_time(context, expiry, f"{expiry.outgoing.span} timed out after that sample")
+
+
+@checker("RWBP-TM-003")
+@where_nothing_waits
+def started_anew_by_progress(flow: Flow, context: Context) -> Findings:
+    """Progress of any kind starts the timer anew."""
+    # Exercised by a timeout after an acknowledgment that reported one of several segments.
+    for expiry in expired(flow):
+        if expiry.why == "progress":
+            sentence = f"{expiry.outgoing.span} timed out, counted from the last progress"
+            yield in_time(context, expiry, sentence)
+
+
+@checker("RWBP-TM-004")
+@where_nothing_waits
+def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
+    """The timeout doubles with each expiry, up to 60 s, until there is progress."""
+    # Exercised by two timeouts in a row, and by one after progress after another.
+    before = False
+    for expiry in expired(flow):
+        if expiry.why == "timeout":
+            yield in_time(
+                context, expiry, f"{expiry.outgoing.span} timed out {expiry.backoff + 1} times"
+            )
+        elif before:
+            yield in_time(
+                context, expiry, f"{expiry.outgoing.span} timed out after earlier timeouts"
+            )
+        before = True
+
+
+@checker("RWBP-TM-006")
+def patience(flow: Flow, context: Context) -> Findings:
+    """A sender goes on for at least 100 s without any segment from the peer."""
+    # Exercised by that much silence while it retransmits or probes.
+    # A user of its own may abort at any time; those of the services do not.
+    if not flow.service or flow.established is None or not flow.agreed:
+        return
+    heard = [item for item in flow.arriving if item.time >= flow.established]
+    for at, item in enumerate(heard):
+        end = heard[at + 1].time if at + 1 < len(heard) else flow.horizon
+        if end - item.time < SILENCE_S:
+            continue
+        sent = [
+            one for one in flow.leaving
+            if item.time + 1.0 < one.time <= end and one.packet.number <= flow.ended
+        ]  # fmt: skip
+        given_up = next((one for one in sent if one.tcp.flags & RST), None)
+        if given_up is not None:
+            silence = given_up.time - item.time
+            yield judged(
+                context, silence >= PERSISTENCE_S - context.timing_error,
+                f"the connection was given up after {silence:.0f} s", given_up, item,
+                expected="no sooner than after 100 s of silence", actual=f"after {silence:.1f} s",
+            )  # fmt: skip
+        elif len(sent) > 1 and end - item.time >= PERSISTENCE_S:
+            sentence = f"there was silence for {end - item.time:.0f} s and it tried on"
+            yield context.holds(sentence, sent[-1], item)

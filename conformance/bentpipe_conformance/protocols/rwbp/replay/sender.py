@@ -1,0 +1,348 @@
+"""The sender half of a connection with RWBP: section 8 beside the implementation's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bentpipe_reference.common.ranges import RangeSet
+
+from bentpipe_conformance.protocols.rwbp.codec import LARGEST_WINDOW, Rwbp
+from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S, Packet
+from bentpipe_conformance.protocols.rwbp.replay.estimate import Estimate
+from bentpipe_conformance.protocols.rwbp.replay.events import (
+    Ack,
+    Expiry,
+    Missed,
+    Outgoing,
+    Probe,
+    Segment,
+    Sent,
+    Stall,
+    Why,
+)
+from bentpipe_conformance.protocols.tcp.replay.direction import Direction
+
+FALL_BACK = 3
+"""False losses after which K is 3, and the K that it then is (section 8.5)."""
+
+REACTION_S = 0.02
+"""Beyond this time after an arrival a retransmission was timed."""
+
+TICK_S = 0.011
+"""What a timer may seem to be early or late against the capture's clock: a tick of 100 Hz."""
+
+JUDGED_OCTETS = 16384
+"""A sender may have to stop with more outstanding, for want of buffers."""
+
+
+class Sender:
+    """Replays the sender half.
+
+    Attributes:
+        unit: the unit of the peer's window fields.
+        smss: SMSS as far as the peer's SYN tells.
+        edge: SND.EDGE.
+        una, nxt: SND.UNA and SND.NXT.
+        estimate: RTO.
+        slack: seconds by which the order of an arrival and a departure may be wrong.
+        expiries, missed, stalls, probes: what was found.
+        endless: whether its user always has more to write.
+        written: offset up to which its user has surely written, where that is known.
+    """
+
+    def __init__(self, iss: int, slack: float) -> None:
+        self.unit, self.smss, self.edge = 1, 536, 0
+        self.una = self.nxt = 0
+        self.slack = slack
+        self.estimate = Estimate(slack)
+        self.expiries: list[Expiry] = []
+        self.missed: list[Missed] = []
+        self.stalls: list[Stall] = []
+        self.probes: list[Probe] = []
+        self.endless = False
+        self.written: int | None = None
+        self.fin: int | None = None
+        self.outstanding: dict[int, Outgoing] = {}
+        self.k = 1
+        self._out = Direction(iss)
+        self._tx = 0
+        self._first = [0, 0, 0]
+        self._false = 0
+        self._backoff = self._tx_timeout = 0
+        self._timer: Expiry | None = None
+        self._last_ack: Ack | None = None
+        self._arrived = RangeSet()
+        self._losses = False
+        self._sendable: Segment | None = None
+        self._room = 0
+        self._probing: Probe | None = None
+        self._probes = 0
+
+    def offset(self, sequence: int) -> int:
+        """A sequence number of the IUT's direction as an offset."""
+        return self._out.offset(sequence)
+
+    @property
+    def h(self) -> int:
+        """H."""
+        return self._first[0] if self.k == 1 else self._first[2]
+
+    @property
+    def lowest(self) -> Outgoing | None:
+        """The lowest outstanding segment."""
+        return next(iter(self.outstanding.values()), None)
+
+    # -- time
+
+    def passed(self, now: float) -> None:
+        """It is ``now``: note what should have left before."""
+        late = AT_ONCE_S + self.slack
+        for item in self.outstanding.values():
+            if item.copies and now > item.due + late:
+                cause = self._last_ack if item.reason is Why.LOST else None
+                self.missed.append(Missed(item, cause, now))
+                item.copies = 0
+                item.suspect = False
+        if self._sendable is not None and now > self._sendable.time + late:
+            room = self._room
+            self.stalls.append(Stall(self._sendable, now, self.nxt, self.edge, room, self._losses))
+            self._sendable = None
+
+    def finish(self, now: float) -> None:
+        """The trace ends, or the connection does."""
+        self.passed(now)
+        self._give_up_waiting(now)
+        if self._probing is not None:
+            self._probing.until = now
+            self.probes.append(self._probing)
+            self._probing = None
+        self._sendable = None
+        self._timer = None
+
+    def _give_up_waiting(self, now: float) -> None:
+        """Something ends the run of the timer; should it have expired before?"""
+        timer = self._timer
+        if timer is not None and now > timer.started.time + timer.most + AT_ONCE_S + self.slack:
+            timer.until = now
+            self.expiries.append(timer)
+
+    def _start_timer(self, at: Segment, why: str) -> None:
+        lowest = self.lowest
+        self._timer = None
+        if lowest is not None:
+            least, most = self.estimate.timeout(self._backoff)
+            self._timer = Expiry(at, why, least, most, self._backoff, lowest, [], 0.0)
+
+    # -- leaving
+
+    def leaving(self, packet: Packet, tcp: Rwbp) -> Sent:
+        """A segment with data or FIN left the IUT."""
+        start = self.offset(tcp.seq)
+        end, now = start + tcp.length, packet.time
+        lowest = self.lowest
+        waiting = tuple(
+            item.start for item in self.outstanding.values()
+            if item.copies and item.start != start and item.due <= now - self.slack
+        )  # fmt: skip
+        cause = self._last_ack
+        sent = Sent(
+            packet, start, end, tcp.size, Why.NOTHING, self.outstanding.get(start), self.una,
+            self.nxt, self.edge, waiting, lowest, cause,
+            now - cause.time if cause is not None else float("inf"), self.available(),
+        )  # fmt: skip
+        if cause is not None:
+            cause.responses.append(sent)
+        self._tx += 1
+        if start == self.nxt:
+            sent.why = Why.NEW
+            item = Outgoing(start, end, tcp.size, self._tx, self._tx, now)
+            sent.outgoing = self.outstanding[start] = item
+            self.nxt = end
+            self._out.saw(end)
+            if sent.fin:
+                self.fin = end
+        else:
+            self._again(sent, now)
+        if sent.outgoing is not None:
+            sent.outgoing.lt = self._tx
+            sent.outgoing.last_sent = now
+            sent.outgoing.transmissions.append(sent)
+        if self._timer is None:
+            self._start_timer(sent, "sent")
+        self._sendable = None
+        self.look(sent)
+        return sent
+
+    def _again(self, sent: Sent, now: float) -> None:
+        item = sent.outgoing
+        if sent.start > self.nxt:
+            sent.why = Why.BEYOND
+            sent.outgoing = None
+        elif item is None or item.end != sent.end:
+            arrived = sent.end <= self.una or self._arrived.covers(sent.start, sent.end)
+            sent.why = Why.ARRIVED if arrived else Why.RECUT
+            sent.outgoing = None
+        elif item.copies:
+            sent.why = item.reason
+            item.copies -= 1
+            if sent.why is Why.TIMEOUT and self.expiries:
+                sent.expiry = self.expiries[-1]
+                sent.expiry.copies.append(sent)
+            if item.suspect and item.repaired is None:
+                item.repaired = now
+        elif self._expires(sent, now):
+            sent.why = Why.TIMEOUT
+            item.copies, item.reason, item.due = 1, Why.TIMEOUT, now
+
+    def _expires(self, sent: Sent, now: float) -> bool:
+        """Whether a retransmission shows that the timer has expired; note it."""
+        timer = self._timer
+        if timer is None or sent.outgoing is not sent.lowest:
+            return False
+        ran = now - timer.started.time
+        error = TICK_S + self.slack
+        due = timer.least - error <= ran <= timer.most + AT_ONCE_S + error
+        if not due and sent.since_cause <= REACTION_S + self.slack:
+            return False
+        assert sent.outgoing is not None
+        timer.until, timer.outgoing = now, sent.outgoing
+        timer.copies.append(sent)
+        sent.expiry = timer
+        self.expiries.append(timer)
+        self._backoff += 1
+        self._tx_timeout = self._tx - 1
+        self._losses = True
+        self._start_timer(sent, "timeout")
+        return True
+
+    def available(self) -> float | None:
+        """Octets that wait to be sent, None where that is not known."""
+        if self.endless:
+            return float("inf")
+        return None if self.written is None else max(0, self.written - self.nxt)
+
+    # -- arriving
+
+    def arriving(self, packet: Packet, tcp: Rwbp, acceptable: bool) -> Ack:
+        """A segment with ACK flag reached the IUT (section 8.3)."""
+        now = packet.time
+        number = self.offset(tcp.ack)
+        refused = acceptable and not self.una - LARGEST_WINDOW <= number <= self.nxt
+        edges = tuple((self.offset(a), self.offset(b)) for a, b in tcp.sack)
+        floor = max(self.una, number)
+        true = tuple((a, b) for a, b in edges if floor < a < b <= self.nxt)
+        ack = Ack(
+            packet, number, acceptable and not refused, refused, self.una, self.nxt, self.edge,
+            self.edge, true, tuple(block for block in edges if block not in true), h=self.h,
+            h_after=self.h, k=self.k,
+        )  # fmt: skip
+        if ack.counts:
+            self._count(ack, now)
+        self._last_ack = ack
+        return ack
+
+    def _count(self, ack: Ack, now: float) -> None:
+        window = min(ack.tcp.window * self.unit, LARGEST_WINDOW)
+        self.edge = ack.edge_after = max(self.edge, ack.ack + window)
+        arrived = tuple(self._reported(ack))
+        self.una = max(self.una, ack.ack)
+        self._arrived.remove_below(self.una)
+        if arrived:
+            self._arrive(ack, arrived, now)
+        self.look(ack)
+
+    def _reported(self, ack: Ack) -> Iterable[Outgoing]:
+        for item in self.outstanding.values():
+            end = item.start + item.payload
+            if item.end <= ack.ack or (
+                item.payload and any(a <= item.start and end <= b for a, b in ack.blocks)
+            ):
+                yield item
+
+    def _arrive(self, ack: Ack, arrived: tuple[Outgoing, ...], now: float) -> None:
+        ack.arrived, k = arrived, self.k
+        highest = arrived[-1]
+        if highest.ft == highest.lt and highest.ft > self._tx_timeout:
+            self.estimate.sample(now - highest.last_sent)
+        ack.false = tuple(item for item in arrived if self._was_false(item, now))
+        self._false += len(ack.false)
+        if self._false >= FALL_BACK:
+            self.k = FALL_BACK
+        self._first = sorted((*self._first, *(item.ft for item in arrived)), reverse=True)[:3]
+        for item in arrived:
+            item.arrived = ack
+            self._arrived.add(item.start, item.end)
+            del self.outstanding[item.start]
+        self._backoff = 0
+        self._give_up_waiting(now)
+        self._start_timer(ack, "progress")
+        ack.h_after, ack.k = self.h, self.k
+        ack.rose = self.k == k and ack.h_after > ack.h
+        if ack.rose:
+            ack.taken = tuple(
+                item for item in self.outstanding.values()
+                if not item.copies and item.lt < ack.h_after
+            )  # fmt: skip
+        if self.k > 1:
+            first = self._first[0]
+            ack.spared = tuple(
+                item for item in self.outstanding.values()
+                if not item.copies and ack.h_after <= item.lt < first and item not in ack.taken
+            )  # fmt: skip
+        for item in ack.taken:
+            item.copies, item.reason, item.due = 1, Why.LOST, now
+            item.suspect, item.repaired = True, None
+            self._losses = True
+
+    def _was_false(self, item: Outgoing, now: float) -> bool:
+        """Section 8.5."""
+        if not item.suspect:
+            return False
+        least = self.estimate.least
+        if item.repaired is None:
+            return True
+        return least is not None and now - item.repaired < least / 2
+
+    # -- what there is to send
+
+    def look(self, at: Segment) -> None:
+        """Something has happened: is there anything to send, and room for it?"""
+        available = self.available()
+        if available is None or self.fin is not None:
+            self._sendable = None
+            self._ends_probing(at)
+            return
+        octets = int(min(available, self.smss))
+        room = self.edge - self.nxt
+        held = sum(item.end - item.start for item in self.outstanding.values())
+        fits = 0 < octets <= room and held + octets <= JUDGED_OCTETS
+        if not fits:
+            self._sendable = None
+        elif self._sendable is None:
+            self._sendable, self._room = at, octets
+        if octets and room < octets and not self.outstanding:
+            if self._probing is None:
+                self._probes = 0
+                self._await_probe(at)
+        else:
+            self._ends_probing(at)
+
+    def _await_probe(self, at: Segment) -> None:
+        least, most = self.estimate.timeout(self._probes)
+        self._probing = Probe(at, None, at.time, least, most, self._probes)
+
+    def _ends_probing(self, at: Segment) -> None:
+        probing = self._probing
+        if probing is not None:
+            probing.until = at.time
+            self.probes.append(probing)
+        self._probing = None
+
+    def probed(self, segment: Segment) -> None:
+        """A segment of the form of a probe left."""
+        probing = self._probing
+        if probing is not None:
+            probing.segment, probing.until = segment, segment.time
+            self.probes.append(probing)
+            self._probes += 1
+            self._await_probe(segment)

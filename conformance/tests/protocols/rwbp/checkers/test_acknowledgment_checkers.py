@@ -1,0 +1,119 @@
+"""The checkers of acknowledgments on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, SIZE, Story
+
+
+def _discard(**settings: int) -> Story:
+    return Story(service=9, **settings)  # type: ignore[arg-type]
+
+
+def test_eight_segments() -> None:
+    story = _discard().arrive(*range(8)).reply(8)
+    assert story.verdicts("RWBP-AK-001") == PASS
+    assert story.verdicts("RWBP-AK-004") == PASS
+    assert story.verdicts("RWBP-AK-002") == NOTHING
+
+
+def test_eight_segments_acknowledged_late() -> None:
+    story = _discard().arrive(*range(8)).reply(8, after=0.08)
+    assert story.verdicts("RWBP-AK-001") == FAIL
+
+
+def test_interval_of_the_peer() -> None:
+    story = _discard(interval=3).arrive(0, 1, 2).reply(3)
+    assert story.verdicts("RWBP-AK-001") == PASS
+    story = _discard(interval=3).arrive(*range(12)).reply(12)
+    assert story.verdicts("RWBP-AK-001") == {*PASS, *FAIL}
+
+
+@pytest.mark.parametrize(("after", "expected"), [(0.09, PASS), (0.05, FAIL), (0.2, FAIL)])
+def test_tail(after: float, expected: set[object]) -> None:
+    story = _discard().arrive(0, 1, after=0.1).reply(2, after=after)
+    assert story.ack(0, after=0.5).verdicts("RWBP-AK-002") == expected
+
+
+def test_every_second_segment_acknowledged() -> None:
+    story = _discard().arrive(0, 1).reply(2)
+    assert story.verdicts("RWBP-AK-004") == FAIL
+    assert story.verdicts("RWBP-AK-002") == FAIL
+
+
+def _holes(*replies: tuple[tuple[int, int], ...]) -> Story:
+    """Segments 1, 3, 5, 7, 9 and 11 arrive, each answered."""
+    story = _discard()
+    for index, blocks in enumerate(replies):
+        story.arrive(2 * index + 1, after=0.01).reply(0, *blocks)
+    return story
+
+
+RUNS = ((1, 2), (3, 4), (5, 6), (7, 8), (9, 10))
+FIVE = (
+    RUNS[:1],
+    (RUNS[1], RUNS[0]),
+    (RUNS[2], RUNS[1], RUNS[0]),
+    (RUNS[3], RUNS[2], RUNS[1], RUNS[0]),
+    (RUNS[4], RUNS[3], RUNS[1], RUNS[2]),
+)
+
+
+def test_five_holes() -> None:
+    story = _holes(*FIVE)
+    for name in ("RWBP-AK-003", "RWBP-AK-005", "RWBP-AK-006", "RWBP-AK-007", "RWBP-AK-004"):
+        assert story.verdicts(name) == PASS, name
+
+
+def test_holes_without_an_answer() -> None:
+    story = _holes(*FIVE[:2]).arrive(5, 7, after=0.01).ack(0, after=0.2)
+    assert story.verdicts("RWBP-AK-003") == {*PASS, *FAIL}
+
+
+def test_three_blocks_of_four() -> None:
+    assert _holes(*FIVE[:3], FIVE[3][:3]).verdicts("RWBP-AK-005") == {*PASS, *FAIL}
+
+
+def test_blocks_in_ascending_order() -> None:
+    assert _holes(FIVE[0], RUNS[:2]).verdicts("RWBP-AK-006") == FAIL
+
+
+def test_rotation_that_does_not_go_on() -> None:
+    story = _holes(*FIVE[:4], (RUNS[4], RUNS[3], RUNS[0], RUNS[1]))
+    assert story.verdicts("RWBP-AK-006") == {*PASS, *FAIL}
+
+
+@pytest.mark.parametrize("block", [(1, 3), (0, 1), (2, 3)])
+def test_block_that_is_no_run(block: tuple[int, int]) -> None:
+    assert _holes((block,)).verdicts("RWBP-AK-007") == FAIL
+
+
+def test_duplicate_in_the_first_block() -> None:
+    story = _holes(*FIVE[:2]).arrive(1, after=0.01)
+    assert story.reply(0, RUNS[0], RUNS[1]).verdicts("RWBP-AK-007") == PASS
+    story = _holes(*FIVE[:2]).arrive(1, after=0.01).reply(0, RUNS[0], RUNS[0], RUNS[1])
+    assert story.verdicts("RWBP-AK-007") == {*PASS, *FAIL}
+
+
+def test_echo_acknowledges() -> None:
+    story = Story(service=7).arrive(0).send(0, ack=100 + SIZE)
+    assert story.verdicts("RWBP-AK-008") == PASS
+    assert Story(service=7).arrive(0).send(0, ack=100).verdicts("RWBP-AK-008") == FAIL
+
+
+def test_data_in_place_of_blocks() -> None:
+    story = Story(service=7).arrive(0).send(0, ack=100 + SIZE).arrive(2, after=0.01)
+    story.send_octets(1000, 10).ack(1, after=0.3)
+    assert story.verdicts("RWBP-AK-008") == {*PASS, *FAIL}
+
+
+def test_reported_run_is_kept() -> None:
+    story = _holes(*FIVE[:1]).arrive(0, after=0.1).reply(2)
+    assert story.verdicts("RWBP-EC-008") == PASS
+
+
+def test_reported_run_is_discarded() -> None:
+    story = _holes(*FIVE[:1]).arrive(0, after=0.1).reply(1)
+    assert story.verdicts("RWBP-EC-008") == FAIL
+    story = _holes(*FIVE[:1]).arrive(3, after=0.1).reply(0, (3, 4))
+    assert story.verdicts("RWBP-EC-008") == FAIL

@@ -1,0 +1,120 @@
+"""The checkers of error control on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, Story
+
+
+def _hole() -> Story:
+    """Segments 0 to 7 of which 1 and 3 are missing when 4 has arrived; the window is full."""
+    return Story().send(*range(8)).ack(1, (2, 3), (4, 5), after=RTT)
+
+
+def test_lost_segments_sent_again_at_once() -> None:
+    story = _hole().send(1, 3, 8)
+    for name in ("RWBP-EC-002", "RWBP-EC-004", "RWBP-EC-006", "RWBP-EC-011", "RWBP-EC-014"):
+        assert story.verdicts(name) == PASS, name
+
+
+def test_lost_segment_not_sent_again() -> None:
+    assert _hole().send(1, 8).ack(2, (4, 5), after=RTT).verdicts("RWBP-EC-002") == {*PASS, *FAIL}
+
+
+def test_segment_behind_the_right_edge_sent_again() -> None:
+    assert _hole().send(1, 3, 5).verdicts("RWBP-EC-002") == {*PASS, *FAIL}
+
+
+def test_repaired_segment_taken_for_lost_by_what_was_sent_before() -> None:
+    """The literal list of the paper: its first transmission precedes the right edge."""
+    story = _hole().send(1, 3, 8).ack(1, (2, 3), (4, 6), after=0.1)
+    assert story.verdicts("RWBP-EC-012") == PASS
+    assert story.send(1).verdicts("RWBP-EC-002") == {*PASS, *FAIL}
+
+
+def test_news_of_lower_segments_alone() -> None:
+    story = _hole().send(1, 3, 8).ack(2, (4, 5), after=0.3)
+    assert story.verdicts("RWBP-EC-003") == PASS
+    assert story.send(3).verdicts("RWBP-EC-003") == FAIL
+    assert story.verdicts("RWBP-EC-002") == {*PASS, *FAIL}
+
+
+def test_new_segment_before_the_repair() -> None:
+    assert _hole().send(8, 1, 3).verdicts("RWBP-EC-004") == {*PASS, *FAIL}
+
+
+def test_higher_repair_before_the_lower() -> None:
+    assert _hole().send(3, 1, 8).verdicts("RWBP-EC-004") == {*PASS, *FAIL}
+
+
+def _timeout(after: float = 1.8) -> Story:
+    """Nothing is heard of eight segments; RTT is 0.599 s, RTO 1.797 s."""
+    return Story().send(*range(8)).send(0, after=after)
+
+
+def test_timeout_two_copies() -> None:
+    story = _timeout().send(0).ack(8, after=RTT)
+    for name in ("RWBP-EC-005", "RWBP-EC-006", "RWBP-EC-007"):
+        assert story.verdicts(name) == PASS, name
+
+
+@pytest.mark.parametrize("more", [(), (0, 0), (0, 1), (1,)])
+def test_timeout_other_than_two_copies(more: tuple[int, ...]) -> None:
+    assert _timeout().send(*more).ack(8, after=RTT).verdicts("RWBP-EC-007") == FAIL
+
+
+def test_no_timeout() -> None:
+    story = Story().send(*range(8)).ack(0, after=5.0)
+    for name in ("RWBP-EC-005", "RWBP-EC-006"):
+        assert story.verdicts(name) == FAIL, name
+
+
+def test_arrived_segment_sent_again() -> None:
+    story = _hole().send(1, 3, 8)
+    assert story.verdicts("RWBP-EC-010") == PASS
+    assert story.send(2).verdicts("RWBP-EC-010") == {*PASS, *FAIL}
+
+
+def test_segment_cut_anew() -> None:
+    story = _hole().send_octets(1000, 500)
+    assert story.verdicts("RWBP-EC-011") == FAIL
+
+
+def test_duplicate_acknowledgments_cause_a_retransmission() -> None:
+    story = Story().send(*range(8)).ack(1, after=RTT).send(8)
+    for _ in range(3):
+        story.ack(1, after=0.01)
+    assert story.verdicts("RWBP-EC-012") == PASS
+    assert story.send(1).verdicts("RWBP-EC-012") == {*FAIL, *PASS}
+
+
+def test_untrue_block() -> None:
+    story = Story().send(*range(8)).ack(1, (20, 21), after=RTT).send(8)
+    assert story.ack(2, after=0.3).verdicts("RWBP-EC-013") == PASS
+    story = Story().send(*range(8)).ack(1, (20, 21), after=RTT).send(1)
+    assert story.verdicts("RWBP-EC-013") == FAIL
+
+
+def test_new_segments_held_back_after_a_loss() -> None:
+    story = _hole().send(1, 3).ack(1, (2, 3), (4, 8), after=RTT)
+    assert story.verdicts("RWBP-EC-014") == FAIL
+
+
+@pytest.mark.parametrize("number", [20, -(1 << 30) // 1000 - 1])
+def test_acknowledgment_out_of_range(number: int) -> None:
+    story = Story().send(*range(8)).ack(number, after=RTT)
+    assert story.ack(0, after=0.2).verdicts("RWBP-EC-015") == FAIL
+    story = Story().send(*range(8)).ack(number, after=RTT).reply(0, seq=8500)
+    assert story.ack(0, after=0.2).verdicts("RWBP-EC-015") == PASS
+
+
+def test_old_acknowledgment() -> None:
+    def story() -> Story:
+        return Story().send(*range(8)).ack(3, after=RTT).send(8, 9, 10).ack(2, (6, 7), after=0.1)
+
+    assert story().send(3, 4, 5).verdicts("RWBP-EC-015") == PASS
+    assert story().ack(3, after=0.2).verdicts("RWBP-EC-015") == FAIL
+
+
+def test_acknowledgment_in_range() -> None:
+    assert Story().send(*range(8)).ack(2, after=RTT).verdicts("RWBP-EC-015") == NOTHING

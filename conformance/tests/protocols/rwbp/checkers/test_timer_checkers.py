@@ -1,0 +1,73 @@
+"""The checkers of the timer on traces written by hand.
+
+The handshake takes 0.599 s, so that SRTT is 0.599 s, RTTVAR 0.2995 s and RTO 1.797 s.
+"""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, Story
+
+RTO = 1.797
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"), [(RTO, PASS), (RTO + 0.04, PASS), (1.5, FAIL), (2.0, FAIL)]
+)
+def test_first_timeout(after: float, expected: set[object]) -> None:
+    story = Story().send(*range(8)).send(0, 0, after=after).ack(8, after=RTT)
+    assert story.verdicts("RWBP-TM-001") == expected
+
+
+@pytest.mark.parametrize(("karn", "expected"), [(True, PASS), (False, FAIL)])
+def test_timeout_after_an_acknowledgment_of_a_copy(karn: bool, expected: set[object]) -> None:
+    """The copies are acknowledged after 3.3 s: a sample of 1.5 s must not be taken."""
+    story = Story().send(0, 1).send(0, 0, after=RTO).ack(1, after=1.5, window=1)
+    rto = RTO if karn else 0.7 + 4 * (0.75 * 0.2995 + 0.25 * 0.9)
+    story.send(1, 1, after=rto).ack(2, after=RTT)
+    assert story.verdicts("RWBP-TM-002") == expected
+
+
+@pytest.mark.parametrize(("restarted", "expected"), [(True, PASS), (False, FAIL)])
+def test_timeout_after_progress(restarted: bool, expected: set[object]) -> None:
+    """Segment 0 is missing, 1 and 2 are reported 0.3 s apart; the timer counts from the latter."""
+    story = Story(window=3).send(0, 1, 2).ack(0, (1, 2), after=0.599).send(0)
+    story.ack(0, (1, 3), after=0.3)
+    # SRTT 0.636, RTTVAR 0.299; the third segment was sampled after 0.899 s.
+    rto = 0.599 + 0.125 * 0.3 + 4 * (0.75 * 0.75 * 0.2995 + 0.25 * 0.3)
+    story.send(0, 0, after=rto if restarted else rto - 0.3).ack(3, after=RTT)
+    assert story.verdicts("RWBP-TM-003") == expected
+
+
+@pytest.mark.parametrize(("second", "expected"), [(2 * RTO, PASS), (RTO, FAIL), (4 * RTO, FAIL)])
+def test_second_timeout(second: float, expected: set[object]) -> None:
+    story = Story().send(*range(8)).send(0, 0, after=RTO).send(0, 0, after=second)
+    assert story.ack(8, after=RTT).verdicts("RWBP-TM-004") == expected
+
+
+@pytest.mark.parametrize(("third", "expected"), [(RTO, PASS), (2 * RTO, {*FAIL})])
+def test_timeout_after_progress_after_a_timeout(third: float, expected: set[object]) -> None:
+    story = Story(window=2).send(0, 1).send(0, 0, after=RTO).ack(1, after=RTT, window=1)
+    assert story.send(1, 1, after=third).ack(2, after=RTT).verdicts("RWBP-TM-004") == expected
+
+
+def test_first_timeout_alone_is_no_back_off() -> None:
+    assert Story().send(0).send(0, 0, after=RTO).verdicts("RWBP-TM-004") == NOTHING
+
+
+def _silence(*times: float) -> Story:
+    story = Story().send(*range(8))
+    for after in times:
+        story.send(0, 0, after=after)
+    return story
+
+
+def test_persistence() -> None:
+    story = _silence(*(RTO * 2**count for count in range(6)))
+    assert story.verdicts("RWBP-TM-006") == PASS
+    assert story.reset(after=1.0).verdicts("RWBP-TM-006") == PASS
+
+
+def test_given_up_early() -> None:
+    story = _silence(*(RTO * 2**count for count in range(4)))
+    assert story.reset(after=1.0).verdicts("RWBP-TM-006") == FAIL

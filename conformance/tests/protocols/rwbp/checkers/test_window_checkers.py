@@ -1,0 +1,176 @@
+"""The checkers of windows, order and flow control on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.protocols.rwbp.story import (
+    BUFFER,
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    SIZE,
+    Story,
+)
+from bentpipe_conformance.protocols.tcp.codec import ACK
+
+
+def test_window_in_units() -> None:
+    story = Story().send(*range(8)).ack(8, after=RTT).send(*range(8, 16))
+    for name in ("RWBP-WN-001", "RWBP-WN-005", "RWBP-FC-003"):
+        assert story.verdicts(name) == PASS, name
+
+
+def test_window_read_as_octets() -> None:
+    story = Story().send(*range(8)).ack(8, after=RTT).ack(8, after=RTT)
+    assert story.verdicts("RWBP-WN-001") >= FAIL
+    assert story.verdicts("RWBP-FC-003") >= FAIL
+
+
+def test_window_advertised_in_octets() -> None:
+    story = Story(service=9).arrive(*range(8)).reply(8, window=BUFFER * SIZE)
+    assert story.verdicts("RWBP-WN-001") == FAIL
+
+
+def test_lower_edge_named() -> None:
+    story = Story(service=7, window=8).ack(0, window=2, after=0.1).arrive(0, 1, 2, window=2)
+    assert story.send(0, 1, 2, ack=3100).verdicts("RWBP-WN-002") == PASS
+    story = Story(service=7, window=8).ack(0, window=2, after=0.1).arrive(0, 1, 2, window=2)
+    story.send(0, 1, ack=3100).ack(0, window=2, after=0.3)
+    assert story.verdicts("RWBP-WN-002") >= FAIL
+
+
+@pytest.mark.parametrize(("units", "expected"), [(BUFFER, PASS), (BUFFER + 1, FAIL), (10, FAIL)])
+def test_advertised_window(units: int, expected: set[object]) -> None:
+    story = Story(service=9).arrive(*range(8)).reply(8, window=units)
+    assert story.verdicts("RWBP-WN-003") == expected
+
+
+def _promised(field: int) -> Story:
+    """An edge of 20,000 is named, and then, 100 octets behind a hole, a lower one."""
+    story = Story(service=9).arrive(1, size=100).reply(0, (1, 1.1), window=field)
+    return story.arrive(18.5, after=0.1)
+
+
+def test_promised_octets() -> None:
+    assert _promised(18).reply(0, (18.5, 19.5), (1, 1.1)).verdicts("RWBP-WN-004") == PASS
+    assert _promised(18).reply(0, (1, 1.1)).verdicts("RWBP-WN-004") == FAIL
+
+
+def test_octets_beyond_the_edge() -> None:
+    story = Story(service=9).arrive(19.5, after=0.1)
+    assert story.reply(0, (19.5, 20)).verdicts("RWBP-WN-004") == PASS
+    story = Story(service=9).arrive(19.5, after=0.1)
+    assert story.reply(0, (19.5, 20.5)).verdicts("RWBP-WN-004") == FAIL
+
+
+def test_beyond_the_edge_of_the_peer() -> None:
+    assert Story().send(*range(9)).verdicts("RWBP-WN-005") >= FAIL
+
+
+def test_cut_to_fit() -> None:
+    story = Story(service=19, window=2).ack(0, ack=500, window=2)
+    story.send(0, 1).ack(1, ack=1800, window=2, after=RTT).send(2)
+    assert story.verdicts("RWBP-WN-006") == PASS
+    assert story.send_octets(3000, 300).verdicts("RWBP-WN-006") >= FAIL
+
+
+def _between() -> Story:
+    """Eleven units arrive with an interval of 255, so that the edge could rise by half of BUF."""
+    return Story(service=9, interval=255).arrive(*range(11), after=0.1)
+
+
+def test_update() -> None:
+    story = _between().reply(11)
+    assert story.verdicts("RWBP-WN-007") == PASS
+    assert story.verdicts("RWBP-AK-004") == PASS
+    story = _between().ack(0, after=0.08)
+    assert story.verdicts("RWBP-WN-007") == FAIL
+
+
+def _probes(*times: float, count: int = 8, seq: int = 0) -> Story:
+    """The window closes when eight segments have been acknowledged; RTO is about 1.5 s."""
+    story = Story().send(*range(8)).ack(8, after=RTT, window=0)
+    for after in times:
+        story.put(True, flags=ACK, seq=499 + count * SIZE + seq, after=after)
+        story.ack(8, after=RTT, window=0)
+    return story
+
+
+FIRST = 0.599875 + 4 * 0.224875
+
+
+def test_probes() -> None:
+    story = _probes(FIRST, 2 * FIRST - RTT, 4 * FIRST - RTT)
+    for name in ("RWBP-WN-008", "RWBP-WN-009"):
+        assert story.verdicts(name) == PASS, name
+
+
+@pytest.mark.parametrize("times", [(1.0,), (2.5,), (FIRST, FIRST - RTT)])
+def test_probes_at_the_wrong_time(times: tuple[float, ...]) -> None:
+    assert _probes(*times).verdicts("RWBP-WN-008") >= FAIL
+
+
+def test_no_probe() -> None:
+    story = Story().send(*range(8)).ack(8, after=RTT, window=0).ack(8, after=4.0)
+    assert story.verdicts("RWBP-WN-008") == FAIL
+
+
+def test_probe_with_another_number() -> None:
+    assert _probes(FIRST, seq=1).verdicts("RWBP-WN-009") == FAIL
+    story = Story().send(*range(8)).ack(8, after=RTT, window=0)
+    assert story.send_octets(8000, 1, after=FIRST).verdicts("RWBP-WN-009") == FAIL
+
+
+def test_closed_for_long() -> None:
+    times = [FIRST * 2**n - (RTT if n else 0) for n in range(6)]
+    assert _probes(*times).verdicts("RWBP-WN-010") == PASS
+    assert _probes(*times).reset(after=1.0).verdicts("RWBP-WN-010") == FAIL
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"), [(BUFFER * SIZE, PASS), (65535, FAIL), (3 * SIZE, FAIL)]
+)
+def test_first_window(window: int, expected: set[object]) -> None:
+    assert Story(own={"window": window}).verdicts("RWBP-WN-011") == expected
+
+
+def test_acknowledgment_at_the_edge() -> None:
+    """The tester has sent up to the edge, behind a hole, and acknowledges from there."""
+    edge = 100 + BUFFER * SIZE
+
+    def story() -> Story:
+        told = Story(service=19).send(*range(8)).arrive(19).reply(0, (19, 20), window=20, seq=8500)
+        return told.ack(1, after=RTT, seq=edge)
+
+    assert story().send(8).verdicts("RWBP-WN-013") == PASS
+    assert story().reply(0, (19, 20), seq=8500).verdicts("RWBP-WN-013") == FAIL
+
+
+def _false(times: int) -> Story:
+    """Segments of a window of eight are told missing and arrive a moment later, so many times."""
+    story = Story().send(*range(8))
+    for index in range(times):
+        lost, new = 2 * index, 8 + 2 * index
+        story.ack(lost, (lost + 1, lost + 2), after=RTT if not index else 0.1).send(lost)
+        story.ack(lost + 2, after=0.05).send(new, new + 1)
+    return story
+
+
+def test_two_false_losses() -> None:
+    story = _false(2).ack(4, (5, 6), after=0.1)
+    assert story.send(4).verdicts("RWBP-FF-002") == PASS
+    story = _false(2).ack(4, (5, 6), after=0.1).ack(4, (5, 6), after=0.3)
+    assert story.verdicts("RWBP-FF-002") >= FAIL
+
+
+def test_three_false_losses() -> None:
+    story = _false(3).ack(6, (7, 8), after=0.1)
+    assert story.verdicts("RWBP-FF-003") == PASS
+    assert story.send(6).verdicts("RWBP-FF-003") == FAIL
+    story = _false(3).ack(6, (7, 8), after=0.1).ack(6, (7, 10), after=0.1)
+    assert story.send(6).verdicts("RWBP-EC-002") == PASS
+
+
+def test_one_connection() -> None:
+    assert Story().send(*range(8)).verdicts("RWBP-FC-007") == NOTHING

@@ -1,0 +1,213 @@
+"""One connection: TCP's, which goes over to RWBP's halves when RWBP is agreed."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol, cast
+
+from bentpipe_reference.rwbp.config import LARGEST_WINDOW
+from bentpipe_reference.rwbp.handshake import RwbpHandshake
+from bentpipe_reference.rwbp.reassembly import RunReassembly
+from bentpipe_reference.rwbp.receiver import RwbpReceiver
+from bentpipe_reference.rwbp.sender import RwbpSender
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.receiver import Receiver
+from bentpipe_reference.tcp.sending.variables import Ack
+from bentpipe_reference.tcp.states import SENDS_DATA
+from bentpipe_reference.tcp.wire.segment import Flags, Segment
+from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
+
+_ACK, _SYN, _FIN, _RST = (int(flag) for flag in (Flags.ACK, Flags.SYN, Flags.FIN, Flags.RST))
+
+
+HEADER_OCTETS = 40
+"""Of an IPv4 packet with a segment that has no options."""
+
+
+class Halves(Protocol):
+    """What of its parts a connection goes over to; see :class:`bentpipe_reference.rwbp.parts`."""
+
+    @property
+    def rwbp_sender(self) -> type[RwbpSender]:
+        """The sending half."""
+
+    @property
+    def rwbp_receiver(self) -> type[RwbpReceiver]:
+        """The receiving half."""
+
+    @property
+    def rwbp_reassembly(self) -> type[RunReassembly]:
+        """The received stream."""
+
+
+class RwbpConnection(Connection):
+    """A connection whose segments with data leave when they are scheduled.
+
+    :meth:`transmit` schedules everything at once, as if the connection had a link of its own. A
+    scheduler calls :meth:`transmit_unscheduled` after each event, and :meth:`serve` for each turn.
+    On a connection without RWBP the TCP below decides what is sent, and a turn is what leaves.
+    """
+
+    handshake: RwbpHandshake
+    _waiting: deque[Segment] | None = None
+
+    @property
+    def agreed(self) -> bool:
+        """Whether this is a connection with RWBP."""
+        return self.handshake.peer is not None
+
+    # -- the user's side ----------------------------------------------------------------------
+
+    def write(self, data: bytes, now: float) -> int:
+        """Queue octets to send; return how many the send buffer took."""
+        return super().write(data[: self.write_room] if self.agreed else data, now)
+
+    @property
+    def write_room(self) -> int:
+        """Octets that :meth:`write` would take now; what has arrived takes no room."""
+        room = super().write_room
+        if not isinstance(self.sender, RwbpSender):
+            return room
+        return max(0, min(room, self.config.send_buffer - self.sender.buffered))
+
+    # -- scheduling ---------------------------------------------------------------------------
+
+    def can_send(self) -> bool:
+        """Whether the connection can use a turn (section 9.2)."""
+        sender = self.sender
+        if isinstance(sender, RwbpSender):
+            return self.state in SENDS_DATA and sender.can_send()
+        return bool(self._waiting)
+
+    def next_octets(self) -> int:
+        """Octets of the IP packet of the next turn; only while :meth:`can_send`."""
+        if self._waiting:
+            return self._waiting[0].packet_octets
+        assert isinstance(self.sender, RwbpSender)
+        return HEADER_OCTETS + self.sender.next_octets()
+
+    def serve(self, now: float) -> Segment:
+        """The segment of one turn; only while :meth:`can_send`."""
+        if self._waiting:
+            return self._waiting.popleft()
+        self.sender.send_next(now)
+        return self._outbox.pop()
+
+    def transmit(self, now: float) -> list[Segment]:
+        """Everything that may be sent now, including an acknowledgment that is due."""
+        if self.agreed and self.state in SENDS_DATA:
+            while self.sender.send_next(now):
+                pass
+        return super().transmit(now)
+
+    def transmit_unscheduled(self, now: float) -> list[Segment]:
+        """What waits for no turn (RWBP-SC-004)."""
+        segments = super().transmit(now)
+        if self.agreed:
+            return segments
+        if self._waiting is None:
+            self._waiting = deque()
+        at_once: list[Segment] = []
+        for segment in segments:
+            scheduled = segment.payload or segment.flags & _FIN
+            (self._waiting if scheduled else at_once).append(segment)
+        return at_once
+
+    # -- segments in --------------------------------------------------------------------------
+
+    def receive(self, segment: Segment, now: float) -> None:
+        """Take one segment; what the one before called for is sent first (RWBP-AK-003)."""
+        receiver = self.receiver
+        if isinstance(receiver, RwbpReceiver):
+            if receiver.ack_now:
+                self._put(self.sender.snd_max, _ACK, now)
+            if segment.flags & _RST and receiver.is_at_edge(segment.seq):
+                return
+        super().receive(segment, now)
+
+    def _take_syn(self, segment: Segment, now: float) -> Receiver:
+        """Go over to RWBP's halves if the peer's SYN or SYN-ACK agrees."""
+        receiver = super()._take_syn(segment, now)
+        peer = self.handshake.peer
+        if peer is None:
+            return receiver
+        plain, config, halves = self.sender, self.config, cast(Halves, self.parts)
+        self.receiver = halves.rwbp_receiver(config, segment.seq, halves.rwbp_reassembly, peer)
+        edge = plain.iss + 1 + segment.window
+        self.sender = halves.rwbp_sender(config, self.put, plain.iss, plain.estimator, edge)
+        self.sender.take_over(plain)
+        return self.receiver
+
+    def _established(self, segment: Segment, now: float) -> None:
+        """Our SYN is acknowledged; what says so may name the edge in units."""
+        super()._established(segment, now)
+        if not self.agreed or segment.flags & _SYN:
+            return
+        receiver, sender = self.receiver, self.sender
+        assert receiver is not None
+        seq = unwrap(segment.seq, receiver.rcv_nxt)
+        sender.on_ack(self._ack_part(segment, unwrap(segment.ack, sender.snd_una), seq, now), now)
+        if receiver.window_update_due():
+            receiver.ack_now = True
+
+    def _receive_unacceptable(
+        self, segment: Segment, seq: int, receiver: Receiver, now: float
+    ) -> None:
+        """As TCP; the last arrival counts for the order of blocks (section 7.1)."""
+        flags = segment.flags
+        with_data = (segment.payload or flags & _FIN) and not flags & (_SYN | _RST)
+        if with_data and isinstance(receiver, RwbpReceiver):
+            receiver.on_refused(seq)
+        super()._receive_unacceptable(segment, seq, receiver, now)
+
+    def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
+        """Discard an acknowledgment that is too old (RWBP-EC-015)."""
+        if self.agreed and self.receiver is not None:
+            una = self.sender.snd_una
+            if unwrap(segment.ack, una) < una - LARGEST_WINDOW:
+                self.receiver.ack_now = True
+                return False
+        return super()._take_ack(segment, seq, now)
+
+    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
+        """The window in octets (RWBP-WN-001)."""
+        ack = super()._ack_part(segment, number, seq, now)
+        peer = self.handshake.peer
+        if peer is not None and not segment.flags & _SYN:
+            ack.window = min(segment.window * peer.unit, LARGEST_WINDOW)
+        return ack
+
+    # -- segments out -------------------------------------------------------------------------
+
+    def _put(self, seq: int, flags: int, now: float, payload: bytes = b"") -> None:
+        """Options stand in pure acknowledgments only, and runs are reported by these only."""
+        receiver = self.receiver
+        if not isinstance(receiver, RwbpReceiver):
+            super()._put(seq, flags, now, payload)
+            return
+        segment = self._segment(seq, flags, payload)
+        segment.ack = receiver.rcv_nxt & MASK
+        segment.window = receiver.window_field()
+        pure = not payload and not flags & (_FIN | _RST)
+        if pure:
+            segment.sack_blocks = tuple(
+                (left & MASK, right & MASK) for left, right in receiver.sack_blocks_to_send()
+            )
+        receiver.note_ack_sent(complete=pure or self.is_complete(receiver))
+        self._outbox.append(segment)
+
+    def is_complete(self, receiver: RwbpReceiver) -> bool:
+        """Whether the segment with data that is being put acknowledges (section 7.1)."""
+        assert isinstance(self.sender, RwbpSender)
+        return self.sender.fresh and not receiver.buffer.runs
+
+    def _send_syn(self, now: float, *, repeated: bool = False) -> None:
+        """The window field of a SYN-ACK counts octets, too."""
+        receiver = self.receiver
+        if not isinstance(receiver, RwbpReceiver):
+            super()._send_syn(now, repeated=repeated)
+            return
+        edge = receiver.edge
+        super()._send_syn(now, repeated=repeated)
+        receiver.edge = edge
+        self._outbox[-1].window = receiver.syn_window()

@@ -1,0 +1,86 @@
+"""Mutants of the RWBP reference, a module per group of requirements; each declares its own.
+
+A mutant is a small subclass of one of the reference's parts, or a function in the place of one,
+with the decorator :func:`mutant`; its title is the first line of its docstring. One that is the
+true reference with other settings is declared by :func:`mutant_setting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from bentpipe_reference.common.mutation import Mutant
+from bentpipe_reference.rwbp.connection import RwbpConnection
+from bentpipe_reference.rwbp.parts import Setup
+from bentpipe_reference.tcp.wire.segment import Segment
+
+PROFILE = "rwbp1"
+
+MUTANTS: list[Mutant] = []
+"""Every mutant, in the order of declaration; the modules fill it when they are imported."""
+
+Part = TypeVar("Part", bound=Callable[..., object])
+
+
+class Altering(RwbpConnection):
+    """A connection that alters each segment it sends, whether with data or without."""
+
+    def transmit(self, now: float) -> list[Segment]:
+        """See :class:`RwbpConnection`."""
+        segments = super().transmit(now)
+        for segment in segments:
+            self.alter(segment, now)
+        return segments
+
+    def serve(self, now: float) -> Segment:
+        """See :class:`RwbpConnection`."""
+        segment = super().serve(now)
+        if self.agreed:
+            self.alter(segment, now)
+        return segment
+
+    def alter(self, segment: Segment, now: float) -> None:
+        """Change ``segment`` before it is sent."""
+        raise NotImplementedError
+
+
+def mutant(
+    identifier: str, *, breaks: str, part: str = "parse", setting: str = "", **settings: Any
+) -> Callable[[Part], Part]:
+    """Declare a mutant: a subclass of one of the reference's parts, or a function in its place.
+
+    Args:
+        identifier: permanent, such as ``rwbp-one-copy``.
+        breaks: the requirement whose checker must notice.
+        part: the name of the part that a function replaces.
+        setting: the setting of the reference that is mutated; empty for its usual one.
+        settings: configuration that the defect takes.
+    """
+
+    def declare(mutated: Part) -> Part:
+        title = (mutated.__doc__ or "").partition("\n")[0]
+
+        def configure(setup: Setup) -> Setup:
+            setup = setup.configured(**settings)
+            if isinstance(mutated, type):
+                return setup.with_part(mutated)
+            change: dict[str, Any] = {part: mutated}
+            return replace(setup, parts=replace(setup.parts, **change))
+
+        MUTANTS.append(Mutant(identifier, breaks, title, configure, PROFILE, setting))
+        return mutated
+
+    return declare
+
+
+def mutant_setting(
+    identifier: str, title: str, *, breaks: str, setting: str = "", **settings: Any
+) -> None:
+    """Declare a mutant that is the true reference with other settings; see :func:`mutant`."""
+    MUTANTS.append(
+        Mutant(
+            identifier, breaks, title, lambda setup: setup.configured(**settings), PROFILE, setting
+        )
+    )

@@ -1,0 +1,383 @@
+"""Mutants of negotiation (RWBP-NG)."""
+
+from __future__ import annotations
+
+from bentpipe_reference.common.checksum import internet_checksum
+from bentpipe_reference.rwbp.connection import RwbpConnection
+from bentpipe_reference.rwbp.handshake import RwbpHandshake
+from bentpipe_reference.rwbp.mutants import Altering, mutant
+from bentpipe_reference.rwbp.option import EXPERIMENT, KIND, RwbpOption, counting_option
+from bentpipe_reference.rwbp.receiver import RwbpReceiver
+from bentpipe_reference.tcp.receiver import Receiver
+from bentpipe_reference.tcp.recovery import SackNewRenoRfcSender
+from bentpipe_reference.tcp.sending.variables import Ack
+from bentpipe_reference.tcp.wire import Flags, Segment, emit_packet
+
+EXID = EXPERIMENT.to_bytes(4, "big")
+
+
+def _options(segment: Segment) -> list[bytes]:
+    """The RWBP options of a segment, behind their ExID."""
+    found = (data for kind, data in segment.unknown if kind == KIND and data[:4] == EXID)
+    return [data[4:] for data in found]
+
+
+@mutant("rwbp-first-syn-offers-alone", breaks="RWBP-NG-001")
+class OffersOnce(RwbpHandshake):
+    """A SYN that is repeated has no RWBP option."""
+
+    def offer(self, syn: Segment, *, answering: bool) -> None:
+        super().offer(syn, answering=answering)
+        if not answering and self.attempts:
+            syn.unknown = ()
+
+
+@mutant("rwbp-offers-without-sack-permitted", breaks="RWBP-NG-001")
+class OffersWithoutSack(RwbpHandshake):
+    """A SYN with RWBP has no SACK-Permitted option."""
+
+    def offer(self, syn: Segment, *, answering: bool) -> None:
+        super().offer(syn, answering=answering)
+        if not answering:
+            syn.sack_permitted = False
+
+
+@mutant("rwbp-offers-twice", breaks="RWBP-NG-001")
+class OffersTwice(RwbpHandshake):
+    """A SYN has two RWBP options."""
+
+    def offer(self, syn: Segment, *, answering: bool) -> None:
+        super().offer(syn, answering=answering)
+        if not answering and not self.offers_timestamps(answering=False):
+            syn.unknown *= 2
+        elif not answering:
+            syn.window_scale = None
+            syn.unknown = (*syn.unknown, (KIND, EXID))
+
+
+@mutant("rwbp-reserved-bits-set", breaks="RWBP-NG-002")
+class SetsReservedBits(RwbpHandshake):
+    """The reserved bits of the option are set."""
+
+    def offer(self, syn: Segment, *, answering: bool) -> None:
+        super().offer(syn, answering=answering)
+        syn.unknown = tuple(
+            (kind, data[:4] + b"\x1f" + data[5:]) if kind == KIND else (kind, data)
+            for kind, data in syn.unknown
+        )
+
+
+@mutant("rwbp-unit-below-the-mss", breaks="RWBP-NG-002")
+class NamesAnotherUnit(RwbpHandshake):
+    """The unit of the option is half of the MSS."""
+
+    def own_option(self) -> RwbpOption:
+        own = super().own_option()
+        return RwbpOption(own.interval, own.unit // 2)
+
+
+@mutant("rwbp-interval-0-sent", breaks="RWBP-NG-002")
+class NamesNoInterval(RwbpHandshake):
+    """The interval of the option is 0."""
+
+    def own_option(self) -> RwbpOption:
+        return RwbpOption(0, super().own_option().unit)
+
+
+@mutant("rwbp-agrees-without-sack", breaks="RWBP-NG-003")
+class AgreesWithoutSack(RwbpHandshake):
+    """A SYN without SACK-Permitted is answered with RWBP."""
+
+    def may_agree(self, syn: Segment) -> bool:
+        return self._offers
+
+
+@mutant("rwbp-never-agrees", breaks="RWBP-NG-003")
+class NeverAgrees(RwbpHandshake):
+    """A SYN that offers RWBP is answered without."""
+
+    def may_agree(self, syn: Segment) -> bool:
+        return bool(syn.flags & Flags.ACK) and super().may_agree(syn)
+
+
+@mutant("rwbp-repeated-answer-without", breaks="RWBP-NG-003")
+class AnswersOnce(RwbpHandshake):
+    """A SYN-ACK that is repeated has no RWBP option."""
+
+    def offer(self, syn: Segment, *, answering: bool) -> None:
+        super().offer(syn, answering=answering)
+        if answering and self.attempts:
+            syn.unknown = ()
+
+
+@mutant("rwbp-answers-every-syn", breaks="RWBP-NG-003")
+class AnswersEverySyn(RwbpHandshake):
+    """A SYN of a plain TCP is answered with an RWBP option."""
+
+    def offer(self, syn: Segment, *, answering: bool) -> None:
+        super().offer(syn, answering=answering)
+        if answering and not self.agreed:
+            syn.unknown = (self.own_option().emit(),)
+
+
+@mutant("rwbp-answer-with-scale", breaks="RWBP-NG-004")
+class AnswersWithScale(RwbpHandshake):
+    """A SYN-ACK with RWBP has a Window Scale option if the SYN has one."""
+
+    _scaled = False
+
+    def take_options(self, syn: Segment) -> None:
+        super().take_options(syn)
+        self._scaled = syn.window_scale is not None
+
+    def offer(self, syn: Segment, *, answering: bool) -> None:
+        super().offer(syn, answering=answering)
+        if answering and self._scaled:
+            syn.window_scale = 2
+
+
+@mutant("rwbp-answer-with-timestamps", breaks="RWBP-NG-004")
+class AnswersWithTimestamps(Altering):
+    """A SYN-ACK with RWBP has a Timestamps option."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        if segment.flags & Flags.SYN and self.agreed:
+            segment.timestamps = (1, 0)
+
+
+@mutant("rwbp-answer-with-ece", breaks="RWBP-NG-004")
+class AnswersWithEce(RwbpConnection):
+    """A SYN that offers ECN is answered with ECE."""
+
+    _asked = False
+
+    def accept(self, syn: Segment, now: float) -> None:
+        self._asked = bool(syn.flags & Flags.ECE)
+        super().accept(syn, now)
+
+    def transmit(self, now: float) -> list[Segment]:
+        segments = super().transmit(now)
+        for segment in segments:
+            if segment.flags & Flags.SYN and self._asked:
+                segment.flags |= Flags.ECE
+        return segments
+
+
+@mutant("rwbp-agreed-without-an-answer", breaks="RWBP-NG-005")
+class TakesSilenceForConsent(RwbpHandshake):
+    """A caller whose SYN-ACK has no RWBP option goes on with RWBP."""
+
+    def take_options(self, syn: Segment) -> None:
+        super().take_options(syn)
+        if syn.flags & Flags.ACK and self.peer is None and syn.sack_permitted:
+            self.peer = RwbpOption(8, 1460)
+            self.timestamps_ok = False
+
+
+@mutant("rwbp-plain-answer-refused", breaks="RWBP-NG-005")
+class RefusesPlainAnswers(RwbpConnection):
+    """A caller resets the connection if the SYN-ACK has no RWBP option."""
+
+    def _receive_in_syn_sent(self, segment: Segment, now: float) -> None:
+        if segment.flags & Flags.ACK and counting_option(segment) is None:
+            self._reset_for(segment)
+            self._end("RWBP is refused", now)
+        else:
+            super()._receive_in_syn_sent(segment, now)
+
+
+class _Believing(RwbpHandshake):
+    """Chooses among the RWBP options of a SYN by itself."""
+
+    def take_options(self, syn: Segment) -> None:
+        """See :class:`RwbpHandshake`."""
+        super().take_options(syn)
+        chosen = self.chosen([data for data in _options(syn) if len(data) >= 4])
+        if chosen is not None and self.may_agree(syn):
+            self.peer = RwbpOption(max(1, chosen[1]), max(1, int.from_bytes(chosen[2:4], "big")))
+            self.timestamps_ok = self._scaling = False
+            self.send_shift = self.receive_shift = 0
+
+    def chosen(self, options: list[bytes]) -> bytes | None:
+        """The one that counts."""
+        raise NotImplementedError
+
+
+@mutant("rwbp-every-version-counts", breaks="RWBP-NG-006")
+class BelievesEveryVersion(_Believing):
+    """The first RWBP option counts whatever it says."""
+
+    def chosen(self, options: list[bytes]) -> bytes | None:
+        return options[0] if options else None
+
+
+@mutant("rwbp-last-option-counts", breaks="RWBP-NG-006")
+class BelievesTheLast(_Believing):
+    """Of several RWBP options that are not void the last one counts."""
+
+    def chosen(self, options: list[bytes]) -> bytes | None:
+        good = [o for o in options if len(o) == 4 and o[0] >> 4 == 1 and o[1] and o[2:] > b"\0\x2f"]
+        return good[-1] if good else None
+
+
+@mutant("rwbp-first-void-is-final", breaks="RWBP-NG-006")
+class StopsAtAVoidOption(RwbpHandshake):
+    """Nothing behind a void RWBP option is looked at."""
+
+    def may_agree(self, syn: Segment) -> bool:
+        first = next(iter(_options(syn)), b"")
+        return super().may_agree(syn) and len(first) == 4 and first[0] >> 4 == 1
+
+
+@mutant("rwbp-void-option-refused", breaks="RWBP-NG-006")
+class RefusesVoidOptions(RwbpConnection):
+    """A SYN with a void RWBP option is refused."""
+
+    def accept(self, syn: Segment, now: float) -> None:
+        super().accept(syn, now)
+        if _options(syn) and not self.agreed:
+            self._outbox.clear()
+            self._put(self.sender.iss, int(Flags.RST | Flags.ACK), now)
+            self._end("its RWBP option is void", now)
+
+
+@mutant("rwbp-option-in-acknowledgments", breaks="RWBP-NG-007")
+class RepeatsTheOption(Altering):
+    """Pure acknowledgments without blocks have the RWBP option."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        pure = not segment.payload and not segment.flags & ~Flags.ACK
+        if self.agreed and pure and not segment.sack_blocks:
+            segment.unknown = (self.handshake.own_option().emit(),)
+
+
+@mutant("rwbp-option-heeded-anywhere", breaks="RWBP-NG-007")
+class HeedsEveryOption(RwbpConnection):
+    """An RWBP option changes unit and interval in whatever segment it arrives."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        later = _options(segment) if not segment.flags & Flags.SYN else []
+        if later and self.agreed and isinstance(self.receiver, RwbpReceiver):
+            self.handshake.peer = RwbpOption(later[0][1], int.from_bytes(later[0][2:4], "big"))
+            self.receiver.interval = later[0][1]
+            self.sender.smss = min(self.sender.smss, self.handshake.peer.unit)
+        super().receive(segment, now)
+
+
+@mutant("rwbp-no-congestion-control-for-plain-tcp", breaks="RWBP-NG-008")
+class FloodsPlainPeers(SackNewRenoRfcSender):
+    """A connection of plain TCP has no congestion window."""
+
+    def establish(self, smss: int, window: int, seq: int, *, sack_ok: bool) -> None:
+        super().establish(smss, window, seq, sack_ok=sack_ok)
+        self.cwnd = 1 << 30
+
+
+@mutant("rwbp-plain-windows-in-units", breaks="RWBP-NG-008")
+class CountsUnitsForPlainPeers(RwbpConnection):
+    """The windows of a peer of plain TCP are read in units."""
+
+    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
+        ack = super()._ack_part(segment, number, seq, now)
+        if not self.agreed and segment.window < 1 << 15:
+            ack.window *= 1460
+        return ack
+
+
+@mutant("rwbp-few-acknowledgments-for-plain-tcp", breaks="RWBP-NG-008")
+class AcknowledgesPlainPeersRarely(Receiver):
+    """A peer of plain TCP is sent an acknowledgment for every eight segments."""
+
+    def should_ack_now(self, *, in_order: bool, gap: bool) -> bool:
+        if in_order and not gap:
+            return self._octets_unacked >= 8 * self._largest_segment
+        return super().should_ack_now(in_order=in_order, gap=gap)
+
+
+@mutant("rwbp-windows-scaled", breaks="RWBP-NG-009")
+class ScalesWindows(RwbpConnection):
+    """The windows of a peer whose SYN has a Window Scale option are scaled besides."""
+
+    _shift = 0
+
+    def _take_syn(self, segment: Segment, now: float) -> Receiver:
+        self._shift = segment.window_scale or 0
+        return super()._take_syn(segment, now)
+
+    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
+        ack = super()._ack_part(segment, number, seq, now)
+        if self.agreed and not segment.flags & Flags.SYN:
+            ack.window <<= self._shift
+        return ack
+
+
+@mutant("rwbp-timestamps-sent", breaks="RWBP-NG-009")
+class SendsTimestamps(Altering):
+    """Pure acknowledgments without blocks have a Timestamps option."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        pure = not segment.payload and not segment.flags & ~Flags.ACK
+        if self.agreed and pure and not segment.sack_blocks:
+            segment.timestamps = self._timestamps(now)
+
+
+@mutant("rwbp-old-timestamps-refused", breaks="RWBP-NG-009")
+class RefusesOldTimestamps(RwbpConnection):
+    """A segment whose timestamp is zero is dropped."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        stamps = segment.timestamps
+        if self.agreed and stamps is not None and not stamps[0]:
+            return
+        super().receive(segment, now)
+
+
+@mutant("rwbp-ece-heeded", breaks="RWBP-NG-010")
+class HeedsEce(RwbpConnection):
+    """The acknowledgment of a segment with ECE makes no room."""
+
+    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
+        ack = super()._ack_part(segment, number, seq, now)
+        if self.agreed and segment.flags & Flags.ECE:
+            ack.window = 0
+        return ack
+
+
+@mutant("rwbp-cwr-sent", breaks="RWBP-NG-010")
+class SendsCwr(Altering):
+    """Segments with data have CWR after a retransmission."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        if self.agreed and segment.payload and self.sender.counters.retransmissions:
+            segment.flags |= Flags.CWR
+
+
+@mutant("rwbp-ect-sent", breaks="RWBP-NG-010", part="emit")
+def send_ect(segment: Segment) -> bytes:
+    """Packets with data are marked ECT(0)."""
+    packet = bytearray(emit_packet(segment))
+    if segment.payload:
+        packet[1] |= 2
+        packet[10:12] = bytes(2)
+        packet[10:12] = internet_checksum(bytes(packet[:20])).to_bytes(2, "big")
+    return bytes(packet)
+
+
+@mutant("rwbp-data-in-syn", breaks="RWBP-NG-011")
+class PutsDataIntoSyns(Altering):
+    """The SYN of a call has an octet of data."""
+
+    def alter(self, segment: Segment, now: float) -> None:
+        if segment.flags & (Flags.SYN | Flags.ACK) == Flags.SYN:
+            segment.payload = b"x"
+
+
+@mutant("rwbp-data-of-syn-taken", breaks="RWBP-NG-011")
+class TakesDataOfSyns(RwbpConnection):
+    """The data of a SYN is taken if RWBP is agreed."""
+
+    def _take_syn(self, segment: Segment, now: float) -> Receiver:
+        receiver = super()._take_syn(segment, now)
+        if self.agreed and segment.payload:
+            receiver.on_text(segment.seq + 1, segment.payload, False, now)
+        return receiver

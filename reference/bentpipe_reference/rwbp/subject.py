@@ -1,0 +1,95 @@
+"""The RWBP reference as the exam sees it."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.subject import Drawn, Setting, Subject
+from bentpipe_reference.rwbp.config import RwbpConfig
+from bentpipe_reference.rwbp.host import RwbpHost
+from bentpipe_reference.rwbp.parts import Setup
+from bentpipe_reference.tcp.subject import SUBJECT as TCP
+from bentpipe_reference.tcp.subject import SoonWrapping
+
+ICS = {
+    "active_open": True,
+    "user_aborts": True,
+    "interval": 8,
+    "receive_buffer": 240 * 1024,
+    "scheduler": "round-robin",
+    "ip_queue": 10,
+    "gateway": False,
+    "link_rate": False,
+}
+"""The conformance statement of :data:`SETUPS`."""
+
+SETUPS = {"rwbp1": Setup(RwbpConfig()).with_part(SoonWrapping)}
+
+
+def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
+    """A host of the only profile."""
+    mss = numbers.choice((1460, 1460, 1460, 1000, 536, 256, 48, 4000, 9000))
+    buffer = max(4 * mss, numbers.choice((5840, 8192, 65536, 240 * 1024, 1 << 22)))
+    interval = numbers.choice((8, 8, 8, 1, 2, 3, 16, 64, 255))
+    config = RwbpConfig(
+        rwbp=numbers.random() < 0.9,
+        mss=mss,
+        interval=interval,
+        receive_buffer=buffer,
+        send_buffer=numbers.choice((16384, 240 * 1024, 1 << 22)),
+        window_scale=numbers.random() < 0.5,
+        timestamps=numbers.random() < 0.5,
+        scheduler=numbers.choice(("round-robin", "round-robin", "drr")),
+        quantum=max(1500, 40 + mss),
+        ip_queue=numbers.choice((1, 2, 10, 10)),
+        link_rate_bit_s=numbers.choice((None, None, None, 1e5, 1e6, 1e7)),
+    )
+    ics = ICS | {
+        "interval": interval,
+        "receive_buffer": buffer,
+        "scheduler": config.scheduler,
+        "quantum": config.quantum,
+        "ip_queue": config.ip_queue,
+        "link_rate": config.link_rate_bit_s is not None,
+        "link_rate_bps": int(config.link_rate_bit_s or 0),
+    }
+    return Drawn(Setup(config).with_part(SoonWrapping), ics, "rwbp1")
+
+
+def _configured(ics: dict[str, Any], **changes: Any) -> Setting:
+    return Setting(lambda setup: setup.configured(**changes), ics)
+
+
+SETTINGS = {
+    "mss-256": _configured({}, mss=256),
+    "mss-48": _configured({}, mss=48),
+    "mss-9000": _configured({}, mss=9000),
+    "four-units": _configured({"receive_buffer": 5840}, receive_buffer=5840, send_buffer=5840),
+    "interval-1": _configured({"interval": 1}, interval=1),
+    "interval-64": _configured({"interval": 64}, interval=64),
+    "plain-syn": _configured({}, window_scale=False, timestamps=False),
+    "drr": _configured(
+        {"scheduler": "drr", "quantum": 1500, "link_rate": True, "link_rate_bps": 1_000_000},
+        scheduler="drr",
+        link_rate_bit_s=1_000_000.0,
+    ),
+    "one-place": _configured({"ip_queue": 1}, ip_queue=1),
+    "link-rate": _configured(
+        {"link_rate": True, "link_rate_bps": 1_000_000}, link_rate_bit_s=1_000_000.0
+    ),
+    # The numbers of the sender wrap, and pass 2^31, within the first segments.
+    "wrap": _configured({}, iss=(1 << 32) - 9000),
+    "half": _configured({}, iss=(1 << 31) - 9000),
+}
+
+SUBJECT = Subject(
+    ics=ICS,
+    setups=SETUPS,
+    variants={"rwbp1": SETUPS["rwbp1"]},
+    make=lambda address, setup, seed: RwbpHost(address, setup.config, seed, parts=setup.parts),
+    draw=_draw,
+    call=TCP.call,
+    settings=SETTINGS,
+)

@@ -1,0 +1,125 @@
+"""What connections share on their way out: scheduler, IP queue, link rate, credit (section 9)."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Protocol
+
+from bentpipe_reference.rwbp.config import RwbpConfig
+from bentpipe_reference.rwbp.credit import Credit
+from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, Entry, Flow, RoundRobin
+from bentpipe_reference.tcp.wire.segment import Segment
+
+
+class IpQueue:
+    """Packets that leave in order, as fast as link rate and credit permit (section 9.3).
+
+    Args:
+        places: IPQ.
+        rate_bit_s: the link rate, None for no bound.
+        credit: the account with the gateway, None without one.
+
+    Attributes:
+        longest: most packets that it ever held.
+    """
+
+    def __init__(self, places: int, rate_bit_s: float | None, credit: Credit | None) -> None:
+        self.longest = 0
+        self._places = places
+        self._rate = rate_bit_s
+        self._credit = credit
+        self._packets: deque[Segment] = deque()
+        self._free_at = 0.0
+        self._waits_for_link = False
+
+    def __len__(self) -> int:
+        return len(self._packets)
+
+    def has_room(self) -> bool:
+        """Whether it takes a packet with data or FIN (RWBP-FC-004)."""
+        return len(self._packets) < self._places
+
+    def put(self, packet: Segment) -> None:
+        """Take a packet; one without data and FIN even if there is no room (RWBP-SC-004)."""
+        self._packets.append(packet)
+        self.longest = max(self.longest, len(self._packets))
+
+    def next_to_leave(self, now: float) -> Segment | None:
+        """The packet that leaves now, None when none may."""
+        self._waits_for_link = bool(self._packets) and now < self._free_at
+        if not self._packets or self._waits_for_link:
+            return None
+        credit = self._credit
+        if credit is not None:
+            if not credit.may_pass(now):
+                return None
+            credit.on_pass(now)
+        packet = self._packets.popleft()
+        if self._rate is not None:
+            self._free_at = now + 8 * packet.packet_octets / self._rate
+        return packet
+
+    def next_deadline(self) -> float | None:
+        """When the link is free for the next packet, None when none waits for that."""
+        return self._free_at if self._waits_for_link else None
+
+
+class UplinkParts(Protocol):
+    """The parts of an uplink; see :class:`bentpipe_reference.rwbp.parts`."""
+
+    @property
+    def round_robin(self) -> type[RoundRobin]:
+        """The scheduler by packets."""
+
+    @property
+    def drr(self) -> type[DeficitRoundRobin]:
+        """The scheduler by octets."""
+
+    @property
+    def queue(self) -> type[IpQueue]:
+        """The IP queue."""
+
+    @property
+    def credit(self) -> type[Credit]:
+        """The account with the gateway."""
+
+
+class Uplink:
+    """The scheduler and the IP queue of one interface.
+
+    Args:
+        config: settings of the interface.
+        parts: the classes that it is composed of.
+
+    Attributes:
+        credit: the account with the gateway, None without one.
+        queue: the IP queue.
+        scheduler: the ring.
+    """
+
+    def __init__(self, config: RwbpConfig, parts: UplinkParts) -> None:
+        self.credit = None if config.gateway is None else parts.credit()
+        self.queue = parts.queue(config.ip_queue, config.link_rate_bit_s, self.credit)
+        self.scheduler = (
+            parts.drr(config.quantum) if config.scheduler == "drr" else parts.round_robin()
+        )
+
+    def open(self, flow: Flow) -> Entry:
+        """A flow enters the ring."""
+        return self.scheduler.add(flow)
+
+    def close(self, entry: Entry) -> None:
+        """A flow leaves the ring; what it has in the IP queue leaves nevertheless."""
+        self.scheduler.remove(entry)
+
+    def send(self, now: float) -> list[Segment]:
+        """Let the scheduler fill the queue, and the queue empty, as far as they can now."""
+        queue, scheduler = self.queue, self.scheduler
+        leaving: list[Segment] = []
+        while True:
+            while queue.has_room() and (packet := scheduler.take(now)) is not None:
+                queue.put(packet)
+            first = queue.next_to_leave(now)
+            if first is None:
+                return leaving
+            leaving.append(first)
