@@ -120,7 +120,7 @@ class Receiver:
             self.named, self.runs,
         )  # fmt: skip
         if tcp.flags & RST:
-            if acceptable and start != self.nxt:
+            if self.nxt < start < self.edge:
                 self._call(arrival, Call.CHALLENGE)
         elif not acceptable:
             if tcp.length:
