@@ -94,10 +94,10 @@ class RwbpReceiver(Receiver):
             return self.rcv_nxt <= seq <= self.edge
         return super().is_acceptable(seq, length)
 
-    def may_reset(self, seq: int) -> bool:
-        """Whether a RST with this number is not merely discarded (RWBP-CX-005)."""
+    def is_stray_reset(self, seq: int) -> bool:
+        """Whether the number of a RST is not within the window; then it is discarded."""
         number = unwrap(seq, self.rcv_nxt)
-        return number == self.rcv_nxt or self.rcv_nxt < number < self.edge
+        return number != self.rcv_nxt and not self.rcv_nxt < number < self.edge
 
     def remind(self, now: float) -> None:
         """Acknowledge what tells nothing, but not twice within a second (RWBP-AK-003)."""

@@ -68,8 +68,8 @@ def tcp_on_the_wire(flow: Flow, context: Context) -> Findings:
 
 def _discarded(flow: Flow, context: Context, odd: Segment) -> Iterator[Finding]:
     what = "malformed" if odd.tcp.malformed else "of a wrong checksum"
-    if not flow.opening.own and flow.leaving and not flow.arriving:
-        answer: Segment | None = flow.leaving[0]
+    if not flow.arriving and not flow.opening.iut_calls:
+        answer: Segment | None = next(iter(flow.leaving), None)
     elif not flow.agreed:
         return
     else:
@@ -354,7 +354,7 @@ def services(flow: Flow, context: Context) -> Findings:
     if flow.service == "chargen":
         yield from until_violated(_generated(flow, context))
     elif flow.service == "echo":
-        yield from until_violated(_echoed(flow, context))
+        yield from until_violated(echoed(flow, context))
     yield from _closes(flow, context)
 
 
@@ -369,7 +369,8 @@ def _generated(flow: Flow, context: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _echoed(flow: Flow, context: Context) -> Iterator[Finding]:
+def echoed(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Whether what an echo sends is what it has received."""
     stream = Stream()
     for event in flow.events:
         if isinstance(event, Arrival) and event.acceptable and event.payload:
@@ -397,7 +398,8 @@ def _closes(flow: Flow, context: Context) -> Findings:
         return
     sender = flow.sender
     busy = max((sent.time for sent in flow.sent), default=0.0)
-    heard = max((ack.time for ack in flow.acks), default=0.0)
+    news = (ack.time for ack in flow.acks if ack.arrived or ack.edge_after > ack.edge)
+    heard = max(news, default=0.0)
     since = max(closing.time, busy, heard)
     kept = sender.edge <= sender.nxt or sender.outstanding
     if not kept and flow.horizon - since > SETTLED_S:
