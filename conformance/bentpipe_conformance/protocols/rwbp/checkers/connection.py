@@ -99,6 +99,8 @@ def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
 
 def _held(flow: Flow, context: Context) -> Findings:
     """Whether the tester's FIN is kept behind a hole, and acknowledged whenever it comes."""
+    if not leaves_at_once(context):
+        return
     late = {due.arrival.packet.number for due in flow.receiver.late}
     fin = next((item for item in flow.arrivals if item.fin and item.acceptable), None)
     if fin is None:
@@ -113,7 +115,7 @@ def _held(flow: Flow, context: Context) -> Findings:
                 actual="none",
             )  # fmt: skip
             return
-        if filled and arrival.answer is not None and leaves_at_once(context):
+        if filled and arrival.answer is not None:
             yield judged(
                 context, arrival.answer.ack >= fin.end, "everything up to the FIN had arrived",
                 arrival.answer, arrival, fin, expected=f"acknowledgment of {fin.end}",
@@ -127,6 +129,8 @@ def half_closed(flow: Flow, context: Context) -> Findings:
     # Exercised by data that arrives after the own FIN, and by data that waits when the peer's
     # FIN arrives.
     own = next((sent for sent in flow.sent if sent.fin), None)
+    if not leaves_at_once(context):
+        own = None
     late = {due.arrival.packet.number for due in flow.receiver.late}
     for arrival in flow.arrivals if own is not None else ():
         assert own is not None
