@@ -121,7 +121,7 @@ class RwbpConnection(Connection):
         if isinstance(receiver, RwbpReceiver):
             if receiver.ack_now:
                 self._put(self.sender.snd_max, _ACK, now)
-            if segment.flags & _RST and receiver.is_at_edge(segment.seq):
+            if segment.flags & _RST and receiver.is_stray_reset(segment.seq):
                 return
         super().receive(segment, now)
 

@@ -89,10 +89,10 @@ class RwbpReceiver(Receiver):
             return self.rcv_nxt <= seq <= self.edge
         return super().is_acceptable(seq, length)
 
-    def is_at_edge(self, seq: int) -> bool:
-        """Whether the field of a RST names the edge of an open window; then it is discarded."""
+    def is_stray_reset(self, seq: int) -> bool:
+        """Whether the number of a RST is not within the window; then it is discarded."""
         number = unwrap(seq, self.rcv_nxt)
-        return number == self.edge and number != self.rcv_nxt
+        return number != self.rcv_nxt and not self.rcv_nxt < number < self.edge
 
     # -- segments with data (section 7.1) -----------------------------------------------------
 

@@ -34,7 +34,6 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
     buffer = max(4 * mss, numbers.choice((5840, 8192, 65536, 240 * 1024, 1 << 22)))
     interval = numbers.choice((8, 8, 8, 1, 2, 3, 16, 64, 255))
     config = RwbpConfig(
-        rwbp=numbers.random() < 0.9,
         mss=mss,
         interval=interval,
         receive_buffer=buffer,

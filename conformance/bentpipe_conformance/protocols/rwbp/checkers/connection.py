@@ -102,14 +102,18 @@ def _held(flow: Flow, context: Context) -> Findings:
     if not leaves_at_once(context):
         return
     late = {due.arrival.packet.number for due in flow.receiver.late}
-    fin = next((item for item in flow.arrivals if item.fin and item.acceptable), None)
-    if fin is None:
+    fins = (
+        item for item in flow.arrivals
+        if item.fin and item.acceptable and not item.tcp.flags & (SYN | RST)
+    )  # fmt: skip
+    fin = next(fins, None)
+    if fin is None or not leaves_at_once(context):
         return
     for arrival in flow.arrivals:
         if arrival.packet.number < fin.packet.number:
             continue
         filled = arrival.expected < fin.end <= arrival.expected_after == fin.end
-        if arrival.fin and arrival.packet.number in late:
+        if arrival.fin and not arrival.tcp.flags & RST and arrival.packet.number in late:
             yield context.violated(
                 "a FIN was not acknowledged", arrival, expected="an acknowledgment at once",
                 actual="none",
@@ -132,7 +136,7 @@ def half_closed(flow: Flow, context: Context) -> Findings:
     if not leaves_at_once(context):
         own = None
     late = {due.arrival.packet.number for due in flow.receiver.late}
-    for arrival in flow.arrivals if own is not None else ():
+    for arrival in flow.arrivals if own is not None and leaves_at_once(context) else ():
         assert own is not None
         after = arrival.packet.number > own.packet.number
         if not after or not arrival.payload or arrival.expected_after == arrival.expected:

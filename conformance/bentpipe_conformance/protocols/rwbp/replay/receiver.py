@@ -66,7 +66,7 @@ class Receiver:
         self._into = Direction(irs)
         self._runs = RangeSet()
         self._rotation = -1
-        self._unacked = 0
+        self._counted: list[Arrival] = []
         self._timer: Arrival | None = None
         self._owed: deque[_Owed] = deque()
         self._states: deque[tuple[float, int, tuple[Range, ...], int]] = deque()
@@ -120,7 +120,7 @@ class Receiver:
             self.named, self.runs,
         )  # fmt: skip
         if tcp.flags & RST:
-            if acceptable and start != self.nxt:
+            if self.nxt < start < self.edge:
                 self._call(arrival, Call.CHALLENGE)
         elif not acceptable:
             if tcp.length:
@@ -132,7 +132,7 @@ class Receiver:
             self._call(arrival, Call.REFUSED)
         elif tcp.flags & ACK and tcp.length:
             self._take(arrival, tcp)
-        arrival.unacked = self._unacked
+        arrival.unacked = len(self._counted)
         arrival.expected_after, arrival.runs_after = self.nxt, self.runs
         self._states.append((packet.time, self.nxt, self.runs, self.last))
         interesting = tcp.length or arrival.calls is not None
@@ -154,8 +154,8 @@ class Receiver:
         if not arrival.orderly or tcp.flags & FIN:
             self._call(arrival, Call.FIN if tcp.flags & FIN else Call.DISORDER)
             return
-        self._unacked += 1
-        if self._unacked >= self.interval:
+        self._counted.append(arrival)
+        if len(self._counted) >= self.interval:
             if not any(owed.call is Call.COUNT for owed in self._owed):
                 self._call(arrival, Call.COUNT)
         elif self._timer is None:
@@ -227,4 +227,16 @@ class Receiver:
                 self._owed.clear()
         elif reply.delay is not None and reply.delay >= DELAY_S - self._slack - 1e-6:
             reply.calls, reply.arrival = Call.TIMER, self._timer
-        self._unacked, self._timer = 0, None
+        # What is not in it, though it arrived a moment before, was processed after it had left.
+        late = reply.time - self._slack
+        self._counted = [
+            item for item in self._counted
+            if self._slack and item.time >= late and not _tells(reply, item)
+        ]  # fmt: skip
+        self._timer = self._counted[0] if self._counted else None
+
+
+def _tells(reply: Reply, arrival: Arrival) -> bool:
+    """Whether an acknowledgment covers a segment."""
+    start, end = arrival.start, arrival.end
+    return reply.ack >= end or any(a <= start and end <= b for a, b in reply.blocks)

@@ -35,6 +35,14 @@ def test_tail(after: float, expected: set[object]) -> None:
     assert story.ack(0, after=0.5).verdicts("RWBP-AK-002") == expected
 
 
+def test_timer_expires_as_a_segment_arrives() -> None:
+    """The acknowledgment of the first left before the second was processed; another follows."""
+    story = Story(service=9, timing_error=0.001).arrive(0, after=0.1).arrive(1, after=0.0995)
+    story.reply(1, after=0.0005).arrive(2, after=0.02).reply(3, after=0.08).ack(0, after=0.5)
+    for name in ("RWBP-AK-002", "RWBP-AK-004"):
+        assert story.verdicts(name) == PASS, name
+
+
 def test_every_second_segment_acknowledged() -> None:
     story = _discard().arrive(0, 1).reply(2)
     assert story.verdicts("RWBP-AK-004") == FAIL
