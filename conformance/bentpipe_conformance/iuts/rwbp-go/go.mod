@@ -1,0 +1,3 @@
+module bentpipe/rwbp-go
+
+go 1.23.1
