@@ -223,7 +223,10 @@ func (s *plainSender) grow(fresh uint32, partial bool) {
 	case partial:
 		s.repair = true
 		s.cwnd -= min(s.cwnd, fresh)
-		s.cwnd += s.smss
+		if fresh >= s.smss {
+			s.cwnd += s.smss
+		}
+		s.cwnd = max(s.cwnd, s.smss)
 	case s.recovering:
 		s.recovering = false
 		s.cwnd = min(s.threshold, max(s.flight(), s.smss)+s.smss)
@@ -300,7 +303,7 @@ func (s *plainSender) timeout(now instant) {
 		return
 	}
 	if s.una != s.expired {
-		s.threshold = max(uint32(s.next-s.una)/2, 2*s.smss)
+		s.threshold = max(s.flight()/2, 2*s.smss)
 		s.expired = s.una
 	}
 	s.backoff++
