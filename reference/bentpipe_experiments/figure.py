@@ -15,6 +15,7 @@ from bentpipe_experiments.model import Cells, Experiment
 
 STYLES = (
     ("#0072b2", "o"), ("#009e73", "s"), ("#e69f00", "^"), ("#d55e00", "v"), ("#cc79a7", "D"),
+    ("#56b4e9", "P"), ("#000000", "X"),
 )  # fmt: skip
 """Colours that stay apart for colour-blind eyes, and a marker each."""
 
@@ -91,10 +92,23 @@ def _curves(axes: Axes, experiment: Experiment, cells: Cells) -> None:
             linewidth=1.4,
             capsize=3,
         )
-    axes.set_xlim(left=0)
+    _scale(axes, experiment, sorted({point for _, point in cells}))
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _scale(axes: Axes, experiment: Experiment, points: Sequence[float]) -> None:
+    """The x axis; where it is logarithmic, only what was measured is marked."""
+    if experiment.x_scale == "linear":
+        axes.set_xlim(left=0)
+        return
+    if experiment.x_scale == "log":
+        axes.set_xscale("log")
+    else:
+        axes.set_xscale("symlog", linthresh=min((x for x in points if x > 0), default=1.0))
+    axes.set_xticks(points, [f"{x:g}" for x in points])
+    axes.minorticks_off()
 
 
 def _ladders(experiment: Experiment, ladders: Sequence[Ladder]) -> Figure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from bentpipe_experiments.ladder import Ladder
 from bentpipe_experiments.statistics import half_width, mean
@@ -139,6 +140,7 @@ class Experiment:
         judge: the published claims against all results and the seed.
         panels: what else the runs measure.
         published: what the source prints of it.
+        x_scale: of the axis: ``linear``, ``log``, or ``symlog`` for one that begins with 0.
         ladder: the packets of an exchange, where the figure is not one of curves.
     """
 
@@ -155,6 +157,7 @@ class Experiment:
     judge: Callable[[Cells, int], Sequence[Judgment]]
     panels: tuple[Panel, ...] = ()
     published: tuple[Published, ...] = ()
+    x_scale: Literal["linear", "log", "symlog"] = "linear"
     ladder: Callable[[], Sequence[Ladder]] | None = None
 
     @property

@@ -34,7 +34,7 @@ _WORDS = {True: "[green]holds[/]", False: "[bold red]does not hold[/]", None: "[
 @click.argument("name", type=click.Choice(list(EXPERIMENTS)))
 @click.option("--runs", type=click.IntRange(1), help="Runs per point (default: as published).")
 @click.option(
-    "--rtt", "--at", "points", type=click.FloatRange(1.0, 10_000.0), multiple=True, metavar="X",
+    "--rtt", "--at", "points", type=click.FloatRange(0.0, 10_000.0), multiple=True, metavar="X",
     help="Only this round-trip time, milliseconds, or what else is varied (repeatable).",
 )  # fmt: skip
 @seed_option

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
-from bentpipe_reference.common.parts import with_part
 from bentpipe_reference.common.rtt import RttEstimator
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.connection import RwbpConnection
@@ -58,20 +56,8 @@ TRUE_PARTS = Parts()
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(tcp.Setup):
     """The user's settings and the parts; the self-test and the experiments change it stepwise."""
 
     config: RwbpConfig
     parts: Parts = TRUE_PARTS
-
-    def configured(self, **settings: Any) -> Setup:
-        """The same with other settings."""
-        return replace(self, config=replace(self.config, **settings))
-
-    def with_part(self, part: type[Any]) -> Setup:
-        """The same with a subclass in place of the part that it derives from.
-
-        Raises:
-            TypeError: it derives from no part.
-        """
-        return replace(self, parts=with_part(self.parts, part))

@@ -124,10 +124,9 @@ class RwbpSender(Sender):
         """Transmit one segment, a retransmission first; False when none may be sent."""
         segment = self.segments.due()
         if segment is None:
-            end = self.next_end()
-            if end is None or end > self.edge:
+            if not self.next_may_be_sent():
                 return False
-            segment = self._cut(end)
+            segment = self._cut()
         else:
             self.counters.retransmissions += 1
             segment.copies -= 1
@@ -136,9 +135,10 @@ class RwbpSender(Sender):
         self._transmit_segment(segment, now)
         return True
 
-    def _cut(self, end: int) -> Outgoing:
+    def _cut(self) -> Outgoing:
         """Cut the next segment from the stream; its data leaves the source."""
-        start, data_end = self.snd_nxt, self.data_end
+        start, end, data_end = self.snd_nxt, self.next_end(), self.data_end
+        assert end is not None
         last = self.fin_queued and data_end is not None and end >= data_end
         payload = b""
         if self.source is not None and (data_end is None or start < data_end):

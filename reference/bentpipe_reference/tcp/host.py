@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 
 from bentpipe_reference.common.address import address_number
 from bentpipe_reference.common.sim import earliest
@@ -15,6 +16,9 @@ from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire import Flags, Segment, WireError
 
 _ACK, _SYN, _RST = int(Flags.ACK), int(Flags.SYN), int(Flags.RST)
+
+_REMEMBERED = 1000
+"""Ports of the latest calls, from which none leaves again."""
 
 Key = tuple[int, int, int]
 """Remote address, remote port and local port."""
@@ -57,6 +61,7 @@ class TcpHost:
         self._random = random.Random(seed)
         self._numbers = parts.numbers(self._random)
         self._outbox: list[bytes] = []
+        self._called: deque[int] = deque(maxlen=_REMEMBERED)
 
     def receive(self, packet: bytes, now: float) -> None:
         """Process one IPv4 packet at ``now`` seconds."""
@@ -95,6 +100,10 @@ class TcpHost:
     def connect(self, remote: str, port: int, service: Service, now: float) -> Connection:
         """Open a connection to ``remote`` and run ``service`` on it."""
         key = (address_number(remote), port, self._random.randrange(49152, 65536))
+        if key[2] in self._called:
+            # Late segments of that call would find this connection.
+            return self.connect(remote, port, service, now)
+        self._called.append(key[2])
         connection = self._new_connection(key, service)
         connection.open(now)
         self._settle(key, now)

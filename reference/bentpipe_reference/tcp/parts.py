@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from bentpipe_reference.common.parts import with_part
 from bentpipe_reference.tcp.config import EndpointConfig
@@ -64,11 +64,11 @@ class Setup:
     config: EndpointConfig
     parts: Parts = TRUE_PARTS
 
-    def configured(self, **settings: Any) -> Setup:
+    def configured(self, **settings: Any) -> Self:
         """The same with other settings."""
         return replace(self, config=replace(self.config, **settings))
 
-    def with_part(self, part: type[Any]) -> Setup:
+    def with_part(self, part: type[Any]) -> Self:
         """The same with a subclass in place of the part that it derives from.
 
         Raises:

@@ -147,3 +147,9 @@ def test_reference_as_examined_when_its_peer_begins_elsewhere_begins_elsewhere()
         return subject.SoonWrapping(random.Random(0)).draw(Segment(0, 0, 0, 0, seq=seq))
 
     assert len({first(seq) for seq in range(20)}) > 10
+
+
+def test_host_when_it_calls_often_uses_no_port_twice() -> None:
+    host = TcpHost("10.77.0.2", EndpointConfig(), 1, most_connections=4)
+    ports = [host.open("10.78.0.1", 9, "discard", 0.0).addresses.local_port for _ in range(600)]
+    assert len(set(ports)) == 600

@@ -34,6 +34,13 @@ class Altering(RwbpConnection):
             self.alter(segment, now)
         return segments
 
+    def transmit_unscheduled(self, now: float) -> list[Segment]:
+        """See :class:`RwbpConnection`."""
+        segments = super().transmit_unscheduled(now)
+        for segment in segments:
+            self.alter(segment, now)
+        return segments
+
     def serve(self, now: float) -> Segment:
         """See :class:`RwbpConnection`."""
         segment = super().serve(now)

@@ -173,8 +173,8 @@ class SendsFinAlone(RwbpSender):
     """The FIN never leaves with data."""
 
     def _cut(self) -> Outgoing:
-        queued, end = self.fin_queued, self.data_end
-        if end is not None and self.snd_nxt < end:
+        queued, data_end = self.fin_queued, self.data_end
+        if data_end is not None and self.snd_nxt < data_end:
             self.fin_queued = False
         segment = super()._cut()
         self.fin_queued = queued

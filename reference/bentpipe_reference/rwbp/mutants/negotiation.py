@@ -146,7 +146,7 @@ class AnswersWithTimestamps(Altering):
 
 
 @mutant("rwbp-answer-with-ece", breaks="RWBP-NG-004")
-class AnswersWithEce(RwbpConnection):
+class AnswersWithEce(Altering):
     """A SYN that offers ECN is answered with ECE."""
 
     _asked = False
@@ -155,12 +155,9 @@ class AnswersWithEce(RwbpConnection):
         self._asked = bool(syn.flags & Flags.ECE)
         super().accept(syn, now)
 
-    def transmit(self, now: float) -> list[Segment]:
-        segments = super().transmit(now)
-        for segment in segments:
-            if segment.flags & Flags.SYN and self._asked:
-                segment.flags |= Flags.ECE
-        return segments
+    def alter(self, segment: Segment, now: float) -> None:
+        if segment.flags & Flags.SYN and self._asked:
+            segment.flags |= Flags.ECE
 
 
 @mutant("rwbp-agreed-without-an-answer", breaks="RWBP-NG-005")
@@ -284,14 +281,12 @@ class CountsUnitsForPlainPeers(RwbpConnection):
         return ack
 
 
-@mutant("rwbp-few-acknowledgments-for-plain-tcp", breaks="RWBP-NG-008")
+@mutant("rwbp-few-acknowledgments-for-plain-tcp", breaks="RWBP-NG-008", ack_every=8)
 class AcknowledgesPlainPeersRarely(Receiver):
     """A peer of plain TCP is sent an acknowledgment for every eight segments."""
 
-    def should_ack_now(self, *, in_order: bool, gap: bool) -> bool:
-        if in_order and not gap:
-            return self._octets_unacked >= 8 * self._largest_segment
-        return super().should_ack_now(in_order=in_order, gap=gap)
+    def window_update_due(self) -> bool:
+        return self.edge - self.rcv_nxt < 0x4000 and super().window_update_due()
 
 
 @mutant("rwbp-windows-scaled", breaks="RWBP-NG-009")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.rwbp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
+from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 
 UNIT = 500
 """Octets of a segment of the tester's."""

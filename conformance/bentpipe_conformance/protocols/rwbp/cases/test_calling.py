@@ -11,9 +11,10 @@ from bentpipe_conformance.engine.scripts import Row, each
 from bentpipe_conformance.protocols.rwbp.cases.exchange import receive_some, send_some
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
-from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options
 
 SENDS, RECEIVES = 9, 19

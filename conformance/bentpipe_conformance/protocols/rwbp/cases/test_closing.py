@@ -34,7 +34,7 @@ def test_own_fin_lost(peer: Peer) -> None:
             connection.send(pattern(UNIT, UNIT), flags=ACK | FIN)
         else:
             connection.send(flags=ACK | FIN)
-        ended = []
+        ended: list[Segment] = []
 
         def losing(segment: Segment, before: int, ended: list[Segment] = ended) -> bool:
             if not _fins(segment):

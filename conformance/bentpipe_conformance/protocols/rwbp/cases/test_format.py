@@ -203,6 +203,7 @@ def test_blocks_on_data(connection: Connection) -> None:
         connection.hold(connection.inbox.popleft())
     blocks = connection.sack_blocks()
     connection.send(pattern(connection.next_offset, UNIT), sack=blocks)
+    connection.wait(connection.rtt)
     connection.receive_more(20)
 
 
@@ -221,6 +222,7 @@ def test_two_sack_options(connection: Connection) -> None:
         beyond = iss + connection.highest
         second = _sack(beyond % MODULUS, (beyond + SEGMENT) % MODULUS)
         connection.send_odd(sack=(), raw=wrong + first + second)
+        connection.wait(connection.rtt)
         connection.receive_more(20)
 
 

@@ -11,9 +11,10 @@ from bentpipe_conformance.engine.scripts import Row, each
 from bentpipe_conformance.protocols.rwbp.cases.exchange import receive_some, send_some
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
-from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import CWR, ECE, SYN
+from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options
 
 AGREED = ("RWBP-NG-002", "RWBP-NG-003", "RWBP-NG-004", "RWBP-WN-001")
@@ -197,3 +198,18 @@ def test_plain_echo(peer: Peer) -> None:
     connection = peer.connect("echo", rwbp=False)
     send_some(connection)
     connection.serve(lambda: connection.delivered >= connection.next_offset)
+
+
+@case("RWBP-NG-008")
+def test_plain_upload(peer: Peer) -> None:
+    """A peer of plain TCP sends full-sized segments, in bursts and with a hole."""
+    connection = peer.connect("discard", rwbp=False)
+    for burst in range(6):
+        for index in range(6):
+            connection.send_data(SEGMENT, at=(6 * burst + index) * SEGMENT)
+        connection.wait(PAUSE_S)
+    connection.send_data(SEGMENT, at=38 * SEGMENT)
+    connection.wait(PAUSE_S)
+    connection.send_data(SEGMENT, at=36 * SEGMENT)
+    connection.send_data(SEGMENT, at=37 * SEGMENT)
+    connection.wait(connection.rtt + PAUSE_S)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator
+from itertools import islice
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import (
-    AT_ONCE_S,
     Context,
     Findings,
     judged,
@@ -15,7 +16,7 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     until_violated,
     where_nothing_waits,
 )
-from bentpipe_conformance.protocols.rwbp.replay.events import Arrival, Call, Reply
+from bentpipe_conformance.protocols.rwbp.replay.events import Call, Due, Reply
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.receiver import BLOCKS, DELAY_S
 
@@ -193,8 +194,8 @@ def data_acknowledges_as_well(flow: Flow, context: Context) -> Findings:
             if reply.ack != reply.expected:
                 return
     for due in flow.receiver.late:
-        if due.arrival.runs_after and due.call is Call.DISORDER:
-            instead = next((reply for reply in _data_after(flow, due.arrival)), None)
+        if due.arrival.runs_after and due.call in (Call.DISORDER, Call.COUNT, Call.TIMER):
+            instead = next(_data_after(flow, due), None)
             if instead is not None:
                 yield context.violated(
                     f"data was sent in place of the acknowledgment of {due.arrival.span}",
@@ -203,12 +204,13 @@ def data_acknowledges_as_well(flow: Flow, context: Context) -> Findings:
                 )  # fmt: skip
 
 
-def _data_after(flow: Flow, arrival: Arrival) -> Iterator[Reply]:
-    return (
-        reply for reply in flow.replies
-        if not reply.pure and 0 <= reply.time - arrival.time <= AT_ONCE_S
-        and reply.packet.number > arrival.packet.number
-    )  # fmt: skip
+def _data_after(flow: Flow, due: Due) -> Iterator[Reply]:
+    at = bisect_right(flow.replies, due.arrival.packet.number, key=lambda one: one.packet.number)
+    for reply in islice(flow.replies, at, None):
+        if reply.time > due.limit:
+            return
+        if not reply.pure:
+            yield reply
 
 
 @checker("RWBP-EC-008")

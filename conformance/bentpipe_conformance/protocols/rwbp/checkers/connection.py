@@ -34,6 +34,8 @@ TICK_S = 0.011
 def syns_are_repeated(flow: Flow, context: Context) -> Findings:
     """SYN and SYN-ACK are repeated after 1 s, 2 s, 4 s and so on, one copy each (section 10)."""
     # Exercised by every SYN or SYN-ACK that is not answered.
+    if not leaves_at_once(context):
+        return
     yield from until_violated(_repetitions(flow, context))
 
 
@@ -111,7 +113,7 @@ def _held(flow: Flow, context: Context) -> Findings:
                 actual="none",
             )  # fmt: skip
             return
-        if filled and arrival.answer is not None:
+        if filled and arrival.answer is not None and leaves_at_once(context):
             yield judged(
                 context, arrival.answer.ack >= fin.end, "everything up to the FIN had arrived",
                 arrival.answer, arrival, fin, expected=f"acknowledgment of {fin.end}",
@@ -202,6 +204,8 @@ def resets_are_checked(flow: Flow, context: Context) -> Findings:
 
 
 def _heeded(flow: Flow, context: Context, reset: Segment) -> Findings:
+    if not leaves_at_once(context):
+        return
     number = reset.packet.number
     again = (i for i in flow.arriving if i.packet.number > number and i.tcp.flags & SYN)
     until = next((i.packet.number for i in again), float("inf"))

@@ -203,9 +203,11 @@ def arrived_is_not_sent_again(flow: Flow, context: Context) -> Findings:
 
 
 @checker("RWBP-EC-011")
+@where_nothing_waits
 def boundaries_are_kept(flow: Flow, context: Context) -> Findings:
     """A retransmission is the segment that was sent first, with present ACK and window."""
     # Exercised by any retransmission.
+    replies = {reply.packet.number: reply for reply in flow.replies}
     for sent in flow.sent:
         if sent.why in (Why.RECUT, Why.BEYOND):
             yield context.violated(
@@ -214,7 +216,12 @@ def boundaries_are_kept(flow: Flow, context: Context) -> Findings:
                 actual=sent.span,
             )  # fmt: skip
         elif sent.why is not Why.NEW and sent.outgoing is not None:
-            yield context.holds(f"{sent.span} was sent again with its boundaries", sent)
+            present = replies[sent.packet.number]
+            yield judged(
+                context, present.ack == present.expected,
+                f"{sent.span} was sent again with its boundaries", sent,
+                expected=f"acknowledgment {present.expected}", actual=str(present.ack),
+            )  # fmt: skip
 
 
 @checker("RWBP-EC-012")

@@ -68,8 +68,8 @@ def tcp_on_the_wire(flow: Flow, context: Context) -> Findings:
 
 def _discarded(flow: Flow, context: Context, odd: Segment) -> Iterator[Finding]:
     what = "malformed" if odd.tcp.malformed else "of a wrong checksum"
-    if not flow.opening.own and flow.leaving and not flow.arriving:
-        answer: Segment | None = flow.leaving[0]
+    if not flow.arriving and not flow.opening.iut_calls:
+        answer: Segment | None = next(iter(flow.leaving), None)
     elif not flow.agreed:
         return
     else:
@@ -117,7 +117,9 @@ def _numbered(flow: Flow, context: Context) -> Iterator[Finding]:
             )  # fmt: skip
     for arrival in flow.arrivals:
         reply_to = arrival.answer
-        if reply_to is None or flow.slack or arrival.expected_after == arrival.expected:
+        if reply_to is None or flow.slack or not leaves_at_once(context):
+            continue
+        if arrival.expected_after == arrival.expected:
             continue
         yield judged(
             context, reply_to.ack == reply_to.expected, f"{arrival.span} was acknowledged",
@@ -395,7 +397,8 @@ def _closes(flow: Flow, context: Context) -> Findings:
         return
     sender = flow.sender
     busy = max((sent.time for sent in flow.sent), default=0.0)
-    heard = max((ack.time for ack in flow.acks), default=0.0)
+    news = (ack.time for ack in flow.acks if ack.arrived or ack.edge_after > ack.edge)
+    heard = max(news, default=0.0)
     since = max(closing.time, busy, heard)
     kept = sender.edge <= sender.nxt or sender.outstanding
     if not kept and flow.horizon - since > SETTLED_S:

@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.checking import load_checkers
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.rwbp.replay.events import Call, Reply, Segment
+from bentpipe_conformance.protocols.rwbp.replay.events import Call, Reply, Segment, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
 from bentpipe_conformance.protocols.tcp.suite import SUITE as TCP
@@ -20,6 +20,8 @@ SILENCE_S = 60.0
 
 SETTLED_S = 1.0
 """Within this time a user that reads has read, and one that closes has closed."""
+
+_UNCALLED = (Why.NOTHING, Why.ARRIVED)
 
 
 def by_tcp(flow: Flow, context: Context, *requirements: str) -> Iterator[Finding]:
@@ -126,6 +128,14 @@ def taken(flow: Flow, context: Context, odd: list[Segment], what: str) -> Findin
     for ack in flow.acks:
         if ack.packet.number not in packets or not ack.counts:
             continue
+        misread = next((sent for sent in ack.responses if sent.why in _UNCALLED), None)
+        if misread is not None:
+            yield context.violated(
+                f"the acknowledgment of a segment with {what} was misread", misread, ack,
+                expected="what it reports to be taken for arrived, and no more",
+                actual=f"{misread.span} was sent again",
+            )  # fmt: skip
+            return
         before = ack.edge_after > ack.edge or bool(ack.arrived)
         moved = [sent for sent in ack.responses if sent.end > ack.edge]
         stalled = next((s for s in flow.sender.stalls if s.since.packet is ack.packet), None)

@@ -197,7 +197,9 @@ def void_is_absent(flow: Flow, context: Context) -> Findings:
         return
     options = theirs[0].tcp.rwbp
     counting = theirs[0].tcp.counting
-    others = [option for option in options if option is not counting]
+    others = list(options)
+    if counting is not None:
+        others.remove(counting)
     if not others:
         return
     yield from _refused(flow, context, theirs[0])

@@ -47,11 +47,19 @@ def units(flow: Flow, context: Context) -> Findings:
     """Window fields count units, those of SYNs octets (section 6.1)."""
     # Exercised by data beyond what the fields name as octets, and by every own field.
     yield from until_violated(_own_units(flow, context))
-    octets = flow.opening.offer.window if flow.opening.offer is not None else 0
+    octets = own = flow.opening.offer.window if flow.opening.offer is not None else 0
     passed = False
     for event in flow.events:
         if isinstance(event, Ack) and event.counts:
             octets = max(octets, event.ack + event.tcp.window)
+            own = max(own, event.ack + event.tcp.window * flow.receiver.unit)
+        elif isinstance(event, Sent) and event.why is Why.NEW and event.edge < event.end <= own:
+            yield context.violated(
+                f"{event.span} was sent", event,
+                expected=f"nothing beyond {event.edge}, the edge in units of {flow.sender.unit}",
+                actual=f"less than {own}, the edge in units of its own",
+            )  # fmt: skip
+            return
         elif isinstance(event, Sent) and event.why is Why.NEW and event.end > octets:
             passed = True
             yield context.holds(

@@ -59,6 +59,7 @@ class Outgoing:
         copies: COPIES.
         reason: why they are due.
         due: since when.
+        cause: the acknowledgment by which it was taken for lost last.
         suspect, repaired: SUSPECT and REPAIRED.
         transmissions: its packets.
         arrived: the acknowledgment that reported it.
@@ -77,6 +78,7 @@ class Outgoing:
     repaired: float | None = None
     transmissions: list[Sent] = field(default_factory=list)
     arrived: Ack | None = None
+    cause: Ack | None = None
 
     @property
     def span(self) -> str:

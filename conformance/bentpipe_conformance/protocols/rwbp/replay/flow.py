@@ -184,7 +184,7 @@ class _Replay:
         flow.receiver = receiver = Receiver(offer.seq, flow.slack)
         mss = DEFAULT_MSS if offer.mss is None else max(SMALLEST_UNIT, offer.mss)
         sender.unit, sender.smss = theirs.unit, min(mss, theirs.unit, own.unit)
-        sender.edge = offer.window
+        sender.edge, sender.buffer = offer.window, min(sender.buffer, answer.window)
         receiver.interval, receiver.unit = theirs.interval, own.unit
         receiver.edge = receiver.named = answer.window
         if len(flow.opening.own) > 1:

@@ -48,6 +48,7 @@ class Sender:
         expiries, missed, stalls, probes: what was found.
         endless: whether its user always has more to write.
         written: offset up to which its user has surely written, where that is known.
+        buffer: octets that its send buffer surely holds.
     """
 
     def __init__(self, iss: int, slack: float) -> None:
@@ -61,6 +62,7 @@ class Sender:
         self.probes: list[Probe] = []
         self.endless = False
         self.written: int | None = None
+        self.buffer = JUDGED_OCTETS
         self.fin: int | None = None
         self.outstanding: dict[int, Outgoing] = {}
         self.k = 1
@@ -99,7 +101,7 @@ class Sender:
         late = AT_ONCE_S + self.slack
         for item in self.outstanding.values():
             if item.copies and now > item.due + late:
-                cause = self._last_ack if item.reason is Why.LOST else None
+                cause = item.cause if item.reason is Why.LOST else None
                 self.missed.append(Missed(item, cause, now))
                 item.copies = 0
                 item.suspect = False
@@ -219,7 +221,9 @@ class Sender:
         """Octets that wait to be sent, None where that is not known."""
         if self.endless:
             return float("inf")
-        return None if self.written is None else max(0, self.written - self.nxt)
+        if self.written is None:
+            return None
+        return max(0, min(self.written, self.una + self.buffer) - self.nxt)
 
     # -- arriving
 
@@ -291,7 +295,7 @@ class Sender:
             )  # fmt: skip
         for item in ack.taken:
             item.copies, item.reason, item.due = 1, Why.LOST, now
-            item.suspect, item.repaired = True, None
+            item.suspect, item.repaired, item.cause = True, None, ack
             self._losses = True
 
     def _was_false(self, item: Outgoing, now: float) -> bool:
@@ -315,7 +319,7 @@ class Sender:
         octets = int(min(available, self.smss))
         room = self.edge - self.nxt
         held = sum(item.end - item.start for item in self.outstanding.values())
-        fits = 0 < octets <= room and held + octets <= JUDGED_OCTETS
+        fits = 0 < octets <= room and held + octets <= self.buffer
         if not fits:
             self._sendable = None
         elif self._sendable is None:

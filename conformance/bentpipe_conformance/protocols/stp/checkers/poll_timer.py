@@ -132,6 +132,8 @@ class _Silences:
         self._asked = True
         if poll.time <= self._crossing:
             self._crossing = -math.inf
+            # Another one may start the timer.
+            self._unknown = self._unknown or self._running is None
             return
         if poll.vt_a >= poll.vt_s and not self._keeps_alive(poll):
             # What for is unknown, but it has started the timer, unless that was running.
@@ -462,7 +464,9 @@ def _closed_windows(flow: Flow) -> Iterator[tuple[Event, list[PollSent], float]]
             elif closed is None and shut and has_data and event.stp.type != BGAK:
                 closed, polls = event, []
         elif isinstance(event, PollSent) and closed is not None:
-            polls.append(event)
+            # One that leaves at once may have met the report.
+            if polls or event.time > closed.time + flow.due_s:
+                polls.append(event)
         elif isinstance(event, SdSent):
             closed, shut = None, False  # without credit that is a matter of STP-DT-011
     if closed is not None:

@@ -198,6 +198,8 @@ def _stops(flow: Flow, trips: RoundTrips, least_gap: float) -> Iterator[SdSent]:
     for sd, following in zip_longest(flow.sds_sent, flow.sds_sent[1:]):
         if sd.time < established or sd.stp.flags & FIN or flow.service != CHARGEN or flow.iut_calls:
             continue
+        if not sd.new and _arrived_by(flow, sd, sd.time):
+            continue  # it has met the report that it has arrived
         arrives = _arrives_after(flow, sd)
         if arrives <= sd.time + FOLLOWS_S + flow.timing_error:
             continue  # what it permits may have been read, or not

@@ -252,7 +252,7 @@ def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> boo
         "ranges": lambda: len(above) >= DUPLICATE_THRESHOLD,
         "segments": lambda: held_segments(flow, m.ack) >= DUPLICATE_THRESHOLD,
         "time": lambda: any(
-            _overdue(start, time, ack, m.rtt, flow) for ack in _may_be_latest(time, m, flow)
+            overdue(start, time, ack, m.rtt, flow) for ack in _may_be_latest(time, m, flow)
         ),
     }
     return any(tests[kind]() for kind in kinds)
@@ -281,7 +281,7 @@ def _may_be_latest(time: float, m: Moment, flow: Flow) -> list[Ack]:
     return [m.ack, *(flow.acks[at - 1 : at] if met and at else [])]
 
 
-def _overdue(start: int, time: float, ack: Ack, rtt: float, flow: Flow) -> bool:
+def overdue(start: int, time: float, ack: Ack, rtt: float, flow: Flow) -> bool:
     """Whether RFC 8985 may consider the segment at ``start`` lost at ``time``.
 
     It may once the segment has been on its way longer, by a reordering window, than the newest of
@@ -298,7 +298,9 @@ def _overdue(start: int, time: float, ack: Ack, rtt: float, flow: Flow) -> bool:
             break
     else:
         return False
-    return (time - own) - (_last_news(flow, ack) - newest) >= REORDERING_WINDOW_SHARE * rtt
+    # What is delivered is itself measured (section 6.2 step 1).
+    took = _last_news(flow, ack) - newest
+    return (time - own) - took >= REORDERING_WINDOW_SHARE * min(rtt, took)
 
 
 def _last_news(flow: Flow, ack: Ack) -> float:

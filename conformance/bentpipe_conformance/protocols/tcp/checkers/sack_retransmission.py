@@ -8,11 +8,13 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import held_segments
+from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import held_segments, overdue
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import may_be_tail_probe
+from bentpipe_conformance.protocols.tcp.replay.order import count_before
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
@@ -170,6 +172,12 @@ def only_eligible_segments_are_retransmitted(flow: Flow, context: Context) -> Fi
         yield judged(context, distant or asked, sentence, sent, expected=expected, actual=evidence)
 
 
+def _lost_by_time(flow: Flow, sent: Sent) -> bool:
+    """Whether a reordering window has passed since something sent later was delivered."""
+    at = count_before(flow.acks, sent.packet.number)
+    return at > 0 and overdue(sent.start, sent.time, flow.acks[at - 1], minimum_rtt(flow), flow)
+
+
 @checker("SNR-SAK-006")
 def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Findings:
     """Recovery begins at the threshold (RFC 6675 section 5, RFC 8985 section 6.2)."""
@@ -196,7 +204,7 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Findings:
             or (rack and sent.cause and held_segments(flow, sent.cause) >= DUPLICATE_THRESHOLD)
         ):
             yield context.holds(f"recovery began with {repeat.above} octets held", sent)
-        elif repeat.age >= patience:
+        elif repeat.age >= patience or (rack and _lost_by_time(flow, sent)):
             yield context.holds(f"recovery began {repeat.age:.3f} s after the transmission", sent)
         elif repeat is board.repeats[0]:
             # Later, a recovery the packets do not show may have begun where another ended.

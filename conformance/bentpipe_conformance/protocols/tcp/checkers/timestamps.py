@@ -13,6 +13,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     Answer,
     acknowledging,
     answer_within,
+    first_reply,
     still_receiving,
 )
 from bentpipe_conformance.protocols.tcp.replay.direction import older
@@ -224,6 +225,9 @@ def overtaken_segment_is_accepted(flow: Flow, context: Context) -> Findings:
         if arrival is None or known is None or older(known, tsval):
             continue
         if arrival.in_order and arrival.end <= arrival.window_edge:
+            reply = first_reply(flow, arrival)
+            if reply is not None and reply.window_edge < arrival.end:
+                continue  # refused by an edge that moved back, which SNR-RCV-017 judges
             answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
             what = "whose timestamp is not older than TS.Recent"
             expected = f"an acknowledgment up to offset {arrival.end}"

@@ -20,7 +20,7 @@ from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
-from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Habit
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -310,10 +310,12 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
 def _window_updates(flow: Flow) -> list[Ack]:
     """Acknowledgments whose window counts: an older segment's does not (RFC 9293 3.10.7.4)."""
     found: list[Ack] = []
+    by_habit = Habit.KEEPS_WIDER_WINDOWS in flow.reading
     for ack in flow.acks:
         last = found[-1] if found else ack
         stale = ack.tcp.seq == last.tcp.seq and ack.ack < last.ack
-        if ack.acceptable and not stale and not older(ack.tcp.seq, last.tcp.seq):
+        stale = stale or older(ack.tcp.seq, last.tcp.seq)
+        if ack.acceptable and (not stale or (by_habit and ack.advance)):
             found.append(ack)
     return found
 

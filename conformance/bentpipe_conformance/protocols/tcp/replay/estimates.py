@@ -188,7 +188,7 @@ def read_estimates(flow: Flow) -> Estimates:
             samples = 0 if again else samples
             if alone:
                 found[event] = variants.estimate(samples)
-            elif not event.flight:
+            elif not (event.flight or probing):
                 found[event] = Estimate(0.0, largest.value, samples)
             if event.tcp.tsval is not None:
                 stamped[event.tcp.tsval] = event.time

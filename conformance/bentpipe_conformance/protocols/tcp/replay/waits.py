@@ -113,9 +113,14 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
         if isinstance(event, Sent):
             edge = event.window_edge if edge is None else edge
             top = max(event.max, event.end)
-            if event.end > edge:
-                timer.stop()  # a probe
-            elif not event.flight:
+            if event.end > edge or (event.timed and event.payload == 1 and not event.fin):
+                # A probe, of a window that may be closed although an older segment offers one
+                # (RFC 9293 section 3.10.7.4, SND.WL1); it need not be measured.
+                timer.stop()
+                if event.retransmission:
+                    timer.transmitted(event)
+                continue
+            if not event.flight:
                 timer.restart(event)
                 progress = event.time
             elif event.retransmission:

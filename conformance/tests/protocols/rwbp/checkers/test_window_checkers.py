@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.story import (
     BUFFER,
     FAIL,
@@ -25,6 +26,13 @@ def test_window_read_as_octets() -> None:
     story = Story().send(*range(8)).ack(8, after=RTT).ack(8, after=RTT)
     assert story.verdicts("RWBP-WN-001") >= FAIL
     assert story.verdicts("RWBP-FC-003") >= FAIL
+
+
+def test_window_read_in_units_of_its_own() -> None:
+    own = {"mss": 2 * SIZE}
+    story = Story(own=own, answer=option_octets(8, 2 * SIZE), window=2).send(0, 1, window=10)
+    assert story.verdicts("RWBP-WN-001") == PASS
+    assert story.send(2, 3, window=10).verdicts("RWBP-WN-001") == {*PASS, *FAIL}
 
 
 def test_window_advertised_in_octets() -> None:

@@ -331,3 +331,31 @@ def test_silence_that_began_with_polls_of_an_idle_connection(
         story.iut(POLL, 0, n_ps=number + 1, after=wait)
     story.iut(SDP, 0, n_ps=len(idle) + 1, after=8.0).iut(POLL, 1, n_ps=len(idle) + 2, after=7.0)
     assert story.tester(SD, 0, after=0.1).verdicts("STP-PL-007") == expected
+
+
+def test_poll_that_meets_the_report_of_a_closed_window_is_no_probe() -> None:
+    story = StpStory(credit=4).opened().iut(STAT, 0, n_mr=64)
+    for number in range(4):
+        story.tester(SD, number, data=b"x").iut(SDP, number, data=b"x", n_ps=number + 1)
+    story.tester(STAT, 4, n_ps=4, n_mr=4, after=RTT).tester(SD, 4, data=b"x")
+    story.iut(POLL, 4, n_ps=5, after=0.001).tester(STAT, 4, n_ps=5, n_mr=4, after=RTT)
+    story.iut(POLL, 4, n_ps=6, after=1.0).tester(SD, 4, data=b"x", after=0.1)
+    assert Verdict.FAIL not in story.of_service(ECHO).verdicts("STP-DT-025")
+
+
+def test_sdp_that_may_have_met_a_report_starts_the_timer_all_the_same() -> None:
+    story = silence().tester(STAT, 2, n_ps=1, after=1.79).iut(SDP, 2, n_ps=3, after=0.1)
+    story.iut(SD, 3).iut(POLL, 4, n_ps=4, after=0.2).iut(POLL, 4, n_ps=5, after=1.6)
+    story.iut(POLL, 4, n_ps=6, after=3.6).tester(SD, 0, after=0.1)
+    assert Verdict.FAIL not in story.verdicts("STP-PL-007")
+
+
+@pytest.mark.parametrize(("reported", "accused"), [(4, False), (1, True)])
+def test_retransmission_that_meets_the_report_of_its_arrival_needs_no_poll(
+    reported: int, accused: bool
+) -> None:
+    story = burst(SD, SD, SD, SDP).tester(USTAT, 1, elements=(1, 2), after=RTT)
+    elements = () if reported == 4 else (1, 2, 4)
+    story.tester(STAT, reported, elements=elements, after=0.003).iut(SD, 1, data=DATA, after=0.002)
+    story = story.tester(SD, 0, after=2.0).of_service(CHARGEN)
+    assert accused == (Verdict.FAIL in story.verdicts("STP-PL-003"))

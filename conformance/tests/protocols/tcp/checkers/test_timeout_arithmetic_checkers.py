@@ -93,3 +93,20 @@ def test_acknowledgment_of_more_than_what_left_again_is_no_measurement() -> None
 
     assert backed_off().verdicts("SNR-RTO-016") >= FAIL
     assert not FAIL & backed_off(13).verdicts("SNR-RTO-016")
+
+
+@pytest.mark.parametrize(("octets", "accused"), [(1, False), (500, True)])
+def test_octet_that_leaves_by_a_timer_may_be_a_probe_of_a_window_believed_closed(
+    octets: int, accused: bool
+) -> None:
+    story = _measured_alone().ack(13, after=RTT).send_octets(13000, octets, after=2.0)
+    story.send_octets(13000, octets, after=4.0)
+    assert accused == (Verdict.FAIL in story.verdicts("SNR-RTO-016", claims=PLAIN))
+
+
+def test_timeouts_of_a_single_octet_are_backed_off_from() -> None:
+    story = _measured_alone().ack(13, after=RTT).send_octets(13000, 1)
+    story.send_octets(13000, 1, after=1.2).ack(13, after=0.5, seq=100, data=b"x")
+    story.send_octets(13001, 1).send_octets(13000, 2, after=1.9)
+    story.ack(13, after=0.5, seq=100, data=b"x").send_octets(13000, 2, after=4.3)
+    assert not FAIL & story.verdicts("SNR-RTO-016", claims=PLAIN)

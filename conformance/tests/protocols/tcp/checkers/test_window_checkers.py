@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine.checking import Readings, load_checkers
+from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.interpreter import INTERPRETER
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, SIZE, Story
 
@@ -174,3 +177,24 @@ def test_half_the_largest_window_is_not_small() -> None:
 def test_window_scale_not_offered() -> None:
     claims = {**CLAIMS, "window_scale": True}
     assert Story().send(0).verdicts("SNR-WIN-002", claims=claims) == NOTHING
+
+
+def _by_habit(story: Story, requirement: str, *habits: str) -> set[Verdict]:
+    """The verdicts about an implementation that is known to have habits."""
+    trace = story.trace()
+    flow = INTERPRETER.read_flows(trace)[0]
+    readings = Readings(INTERPRETER.with_habits(flow, habits), INTERPRETER)
+    suite = story.suite
+    context = Context(
+        suite.requirements()[requirement], "rfc", story.claims, trace.timing_error,
+        readings.prepared,
+    )  # fmt: skip
+    return {item.verdict for item in readings.judged(load_checkers(suite)[requirement], context)}
+
+
+def test_window_of_an_older_segment_counts_with_a_new_acknowledgment_by_habit() -> None:
+    story = Story().send(*range(4)).ack(1, after=RTT, seq=300, window=9 * SIZE)
+    story.ack(1, after=0.01, seq=310, window=4 * SIZE).send(4, after=0.001)
+    story.ack(2, after=0.01, seq=200, window=6 * SIZE).send(5, 6, 7, after=0.001)
+    assert story.verdicts("SNR-WIN-009") >= FAIL
+    assert FAIL.isdisjoint(_by_habit(story, "SNR-WIN-009", "keeps-wider-windows"))

@@ -1,0 +1,234 @@
+"""The checkers of opening, closing, resets and security, on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.protocols.rwbp.codec import build
+from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story, ends
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp
+
+BAD = PASS | FAIL
+RTO = 1.797
+"""What a handshake of 0.599 s makes of it."""
+
+
+def _repeating(*times: float, calls: bool = False) -> Story:
+    """SYN or SYN-ACK comes again after so many seconds each, and is answered in the end."""
+    story = Story(calls=calls, open=False)
+    for after in times:
+        story.own_syn(after=after)
+    if calls:
+        return story.syn(after=0.5)
+    return story.ack(0, after=0.5)
+
+
+@pytest.mark.parametrize("calls", [False, True])
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ((1.0, 2.0, 4.0), PASS),
+        ((1.0, 1.0), BAD),
+        ((3.0,), FAIL),
+        ((0.5,), FAIL),
+        ((1.0, 0.0), BAD),
+        ((1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0), PASS),
+        ((1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0), BAD),
+        ((), NOTHING),
+    ],
+)
+def test_handshake_unanswered(times: tuple[float, ...], expected: set[object], calls: bool) -> None:
+    assert _repeating(*times, calls=calls).verdicts("RWBP-CX-002") == expected
+
+
+def test_handshake_not_repeated() -> None:
+    assert Story(open=False).ack(0, after=5.0).verdicts("RWBP-CX-002") == FAIL
+
+
+def _fin(after: float, copies: int) -> Story:
+    """A discard's FIN, lost, comes again after so long in so many copies."""
+    story = Story(service=9).arrive(0, fin=True).reply(1, ack=1101).send_octets(0, 0, fin=True)
+    story.at += after
+    for _ in range(copies):
+        story.send_octets(0, 0, fin=True)
+    return story.ack(0.001, after=0.6, ack=501, seq=1101)
+
+
+def test_fin_lost_and_repeated() -> None:
+    assert _fin(RTO, 2).verdicts("RWBP-CX-003") == PASS
+
+
+def test_fin_lost_and_not_repeated() -> None:
+    assert _fin(10.0, 0).verdicts("RWBP-CX-003") >= FAIL
+
+
+def test_fin_repeated_without_reason() -> None:
+    assert _fin(0.3, 1).verdicts("RWBP-CX-003") >= FAIL
+
+
+@pytest.mark.parametrize(("number", "expected"), [(2101, PASS), (2100, FAIL)])
+def test_fin_behind_a_hole(number: int, expected: set[object]) -> None:
+    story = Story(service=9).arrive(1, fin=True).reply(0, (1, 2), after=0.001)
+    story.arrive(0, after=0.5).reply(2, ack=number, after=0.001)
+    assert story.verdicts("RWBP-CX-003") == expected
+
+
+def test_fin_is_not_acknowledged() -> None:
+    story = Story(service=9).arrive(0, fin=True)
+    assert story.ack(0, after=1.0, seq=1101).verdicts("RWBP-CX-003") >= FAIL
+
+
+def _half_closed() -> Story:
+    """The implementation has called, sent its data and FIN, which are acknowledged."""
+    story = Story(calls=True, service=9).send_octets(0, SIZE, fin=True)
+    return story.put(False, flags=ACK, seq=100, ack=1501, after=RTT)
+
+
+@pytest.mark.parametrize(("number", "expected"), [(1100, PASS), (100, FAIL)])
+def test_data_after_the_own_fin(number: int, expected: set[object]) -> None:
+    story = _half_closed().put(False, flags=ACK, seq=100, ack=1501, payload=bytes(SIZE), after=1.0)
+    story.put(True, flags=ACK, seq=1501, ack=number, after=0.1)
+    assert story.verdicts("RWBP-CX-004") == expected
+
+
+def test_data_after_the_own_fin_is_not_acknowledged() -> None:
+    story = _half_closed()
+    for after in (1.0, 1.0):
+        story.put(False, flags=ACK, seq=100, ack=1501, payload=bytes(SIZE), after=after)
+    assert story.verdicts("RWBP-CX-004") >= FAIL
+
+
+@pytest.mark.parametrize(("sends", "expected"), [(True, PASS), (False, FAIL)])
+def test_echo_that_waits_at_the_peers_fin(sends: bool, expected: set[object]) -> None:
+    story = Story(service=7, window=0).arrive(0, size=300, fin=True).reply(0, ack=401)
+    story.ack(0, after=0.5, seq=401, window=4)
+    if sends:
+        story.send_octets(0, 300, fin=True)
+    assert story.ack(0, after=1.0, seq=401).verdicts("RWBP-CX-004") == expected
+
+
+def _reset(offset: int, *, data: bytes = b"") -> Story:
+    """A RST at an offset behind a segment that has been acknowledged."""
+    story = Story(service=9).arrive(0).reply(1, after=0.1)
+    return story.put(False, flags=RST, seq=1100 + offset, after=0.5, payload=data)
+
+
+def test_reset_at_the_next_number_is_heeded() -> None:
+    assert _reset(0).arrive(1, after=0.5).verdicts("RWBP-CX-005") == PASS
+
+
+def test_reset_at_the_next_number_is_not_heeded() -> None:
+    story = _reset(0).arrive(1, after=0.5)
+    assert story.reply(2, after=0.1).verdicts("RWBP-CX-005") == FAIL
+
+
+@pytest.mark.parametrize("offset", [1, 5000, 19_000])
+def test_reset_in_the_window_is_challenged(offset: int) -> None:
+    story = _reset(offset).reply(1, after=0.01).arrive(1, after=0.5).reply(2, after=0.1)
+    assert story.verdicts("RWBP-CX-005") == PASS
+
+
+def test_reset_in_the_window_is_not_challenged() -> None:
+    story = _reset(5000).arrive(1, after=0.5).reply(2, after=0.1)
+    assert story.verdicts("RWBP-CX-005") >= FAIL
+
+
+def test_reset_in_the_window_is_heeded() -> None:
+    story = _reset(5000).reply(1, after=0.01).arrive(1, after=0.5)
+    assert story.reset(after=0.001).verdicts("RWBP-CX-005") >= FAIL
+
+
+@pytest.mark.parametrize("offset", [-1, 25_000, -(1 << 30)])
+@pytest.mark.parametrize(("answered", "expected"), [(False, PASS), (True, BAD)])
+def test_reset_outside_the_window(offset: int, answered: bool, expected: set[object]) -> None:
+    story = _reset(offset)
+    if answered:
+        story.reply(1, after=0.01)
+    assert story.arrive(1, after=0.5).reply(2, after=0.1).verdicts("RWBP-CX-005") == expected
+
+
+@pytest.mark.parametrize(("seq", "expected"), [(2500, PASS), (500, FAIL), (2499, FAIL)])
+def test_number_of_the_reset_of_an_abort(seq: int, expected: set[object]) -> None:
+    story = Story(calls=True, service=9).send(0, 1).reset(after=0.3, seq=seq)
+    assert story.verdicts("RWBP-CX-006") == expected
+
+
+def test_two_resets_of_an_abort() -> None:
+    story = Story(calls=True, service=9).send(0, 1).reset(after=0.3, seq=2500).reset(seq=2500)
+    assert story.verdicts("RWBP-CX-006") == BAD
+
+
+def test_data_behind_the_reset_of_an_abort() -> None:
+    story = Story(calls=True, service=9).send(0, 1).reset(after=0.3, seq=2500).send(2)
+    assert story.verdicts("RWBP-CX-006") == BAD
+
+
+def test_reset_that_answers_what_comes_after_an_abort() -> None:
+    story = Story(calls=True, service=9).send(0, 1).reset(after=0.3, seq=2500)
+    story.ack(2, after=0.3).reset(seq=2500)
+    assert story.verdicts("RWBP-CX-006") == PASS
+
+
+def _damaged(story: Story) -> Story:
+    last = story.packets.pop()
+    data = last.data[:-1] + bytes((last.data[-1] ^ 1,))
+    story.packets.append(Captured(last.time, last.point, last.outgoing, data))
+    return story
+
+
+def test_damaged_segment_and_then_service() -> None:
+    story = _damaged(Story(service=9).arrive(0).reply(1, after=0.1).arrive(1, after=0.1))
+    assert story.arrive(1, after=0.1).reply(2, after=0.1).verdicts("RWBP-SEC-003") == PASS
+
+
+def test_damaged_segment_and_then_silence() -> None:
+    story = _damaged(Story(service=9).arrive(0).reply(1, after=0.1).arrive(1, after=0.1))
+    story.arrive(1, after=0.1).arrive(1, after=1.0)
+    assert story.verdicts("RWBP-SEC-003") == FAIL
+
+
+def test_odd_segment_and_then_a_reset() -> None:
+    story = Story(service=9).arrive(0).reply(1, after=0.1)
+    story.put(False, flags=SYN | FIN, seq=1100, after=0.5).reset(after=0.001)
+    assert story.verdicts("RWBP-SEC-003") == FAIL
+
+
+@pytest.mark.parametrize(("answered", "expected"), [(True, PASS), (False, FAIL)])
+def test_connection_after_segments_of_none(answered: bool, expected: set[object]) -> None:
+    stray = Tcp(*ends(False, 9, 5000), seq=1, ack=1, flags=ACK | FIN, window=0, payload=b"")
+    story = Story(open=False)
+    begun = list(story.packets)
+    story.packets.clear()
+    story.at = 0.0
+    story.tell(False, build(stray))
+    story.at = 1.0
+    for packet in begun if answered else begun[:1]:
+        story.tell(packet.outgoing, packet.data, 0.001)
+    if not answered:
+        story.tell(False, begun[0].data, 6.0)
+    assert expected <= story.verdicts("RWBP-SEC-003")
+    assert FAIL.isdisjoint(story.verdicts("RWBP-SEC-003")) is answered
+
+
+@pytest.mark.parametrize(("repaired", "expected"), [(True, PASS), (False, FAIL)])
+def test_block_beyond_what_was_sent(repaired: bool, expected: set[object]) -> None:
+    story = Story(window=4).send(*range(4)).ack(0, (1, 5), after=RTT)
+    if repaired:
+        story.send(0, 0, after=RTO - RTT)
+    story.ack(0, after=1.0 if repaired else 10.0)
+    assert expected <= story.verdicts("RWBP-SEC-004")
+    assert FAIL.isdisjoint(story.verdicts("RWBP-SEC-004")) is repaired
+
+
+def test_number_beyond_what_was_sent_moves_the_stream() -> None:
+    story = Story(window=4).send(0, 1).ack(3, after=RTT).reply(0)
+    assert story.send(3).verdicts("RWBP-SEC-004") == FAIL
+
+
+def test_number_beyond_what_was_sent_has_no_effect() -> None:
+    story = Story(window=4).send(0, 1).ack(3, after=RTT).reply(0)
+    assert story.send(2).verdicts("RWBP-SEC-004") == PASS
+
+
+def test_true_numbers_are_no_occasion() -> None:
+    assert Story().send(0, 1).ack(2, after=RTT).send(2).verdicts("RWBP-SEC-004") == NOTHING

@@ -1,0 +1,490 @@
+"""A stream through proxies: a chain of connections, each with bounded buffers at both ends.
+
+A proxy moves octets from what one connection has received to what the next may send as far as
+there is room, so that a full buffer holds up everything before it and nothing is dropped there.
+Segments travel as objects; they are never serialised.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from typing import Protocol
+
+from bentpipe_reference.common.sim import Alarm, Simulation
+from bentpipe_reference.common.stream import PatternSource, pattern
+from bentpipe_reference.rwbp.config import RwbpConfig
+from bentpipe_reference.rwbp.connection import RwbpConnection
+from bentpipe_reference.rwbp.credit import CreditFrame
+from bentpipe_reference.rwbp.parts import TRUE_PARTS
+from bentpipe_reference.rwbp.uplink import Uplink
+from bentpipe_reference.tcp.connection import Connection
+from bentpipe_reference.tcp.path import Delivery
+from bentpipe_reference.tcp.states import State
+from bentpipe_reference.tcp.wire.segment import Segment
+
+HEADERS = 40
+"""Octets of an IPv4 packet with a segment that has no options."""
+
+
+class Link(Protocol):
+    """One direction of what is between two nodes."""
+
+    def send(self, item: Delivery, size: int) -> None:
+        """Offer a packet of ``size`` octets, whose arrival ``item`` is."""
+
+
+class End:
+    """One end of a connection: its timer, and its segments onto a link.
+
+    Args:
+        simulation: the clock.
+        connection: the connection.
+        link: takes its segments.
+
+    Attributes:
+        connection: the connection.
+        peer: the other end.
+        serve: called before segments are collected after each event.
+    """
+
+    peer: End
+    serve: Callable[[float], None]
+
+    def __init__(self, simulation: Simulation, connection: Connection, link: Link) -> None:
+        self.connection = connection
+        self._simulation = simulation
+        self._link = link
+        self._alarm = Alarm(simulation, self._wake)
+
+    def receive(self, segment: Segment) -> None:
+        """A segment arrived; the first one opens the connection."""
+        connection, now = self.connection, self._simulation.now
+        if connection.receiver is None and connection.state is State.CLOSED:
+            connection.accept(segment, now)
+        else:
+            connection.receive(segment, now)
+        self.settle()
+
+    def settle(self) -> None:
+        """Serve the user and send what is due."""
+        self.serve(self._simulation.now)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what is due and set the alarm."""
+        arrive, link = self.peer.receive, self._link
+        for segment in self.connection.transmit(self._simulation.now):
+            link.send(partial(arrive, segment), segment.packet_octets)
+        self.set_alarm()
+
+    def set_alarm(self) -> None:
+        """Wake when a timer of the connection expires."""
+        self._alarm.set(self.connection.next_deadline())
+
+    def _wake(self) -> None:
+        self.connection.advance(self._simulation.now)
+        self.settle()
+
+
+class Interface:
+    """The interface of a proxy to the satellite gateway: RWBP's scheduler and IP queue.
+
+    Args:
+        simulation: the clock.
+        config: settings of the interface; the gateway's credit is obeyed if it names one.
+        link: the gateway.
+    """
+
+    def __init__(self, simulation: Simulation, config: RwbpConfig, link: Link) -> None:
+        self.uplink = Uplink(config, TRUE_PARTS)
+        self._simulation = simulation
+        self._link = link
+        self._ends: dict[int, ScheduledEnd] = {}
+
+    def attach(self, end: ScheduledEnd) -> None:
+        """Let the segments of an end leave here."""
+        self._ends[end.connection.addresses.local_port] = end
+
+    def on_credit(self, frame: CreditFrame) -> None:
+        """A valid frame arrived."""
+        assert self.uplink.credit is not None
+        self.uplink.credit.on_frame(frame, self._simulation.now)
+        self.leave()
+
+    def leave(self) -> None:
+        """Let leave what may."""
+        link, ends = self._link, self._ends
+        for segment in self.uplink.send(self._simulation.now):
+            end = ends[segment.sport]
+            link.send(partial(end.peer.receive, segment), segment.packet_octets)
+            end.set_alarm()
+
+
+class ScheduledEnd(End):
+    """An end whose data leaves when it is scheduled.
+
+    Args:
+        simulation: the clock.
+        connection: the connection.
+        interface: what it shares with others.
+    """
+
+    def __init__(
+        self, simulation: Simulation, connection: RwbpConnection, interface: Interface
+    ) -> None:
+        super().__init__(simulation, connection, interface._link)
+        self._scheduled = connection
+        self._interface = interface
+        self._entry = interface.uplink.open(connection)
+        interface.attach(self)
+
+    def flush(self) -> None:
+        """Let data leave, then what waits for no turn."""
+        interface = self._interface
+        interface.uplink.scheduler.wake(self._entry)
+        interface.leave()
+        unscheduled = self._scheduled.transmit_unscheduled(self._simulation.now)
+        if unscheduled:
+            for segment in unscheduled:
+                interface.uplink.queue.put(segment)
+            interface.uplink.scheduler.wake(self._entry)
+            interface.leave()
+        self.set_alarm()
+
+
+class Hop(Protocol):
+    """One connection of a chain: octets go in at its near end and come out at its far end.
+
+    Attributes:
+        on_room: called when the near end may take octets; what it takes leaves afterwards.
+        on_arrival: called when something has happened at the far end.
+    """
+
+    on_room: Callable[[float], None]
+    on_arrival: Callable[[float], None]
+
+    def start(self, now: float) -> None:
+        """Open the connection."""
+
+    @property
+    def started(self) -> bool:
+        """Whether it has been opened."""
+
+    @property
+    def room(self) -> int:
+        """Octets that the near end would take now."""
+
+    def put(self, data: bytes, now: float) -> None:
+        """Hand octets to the near end, no more than there is room for; :meth:`send` follows."""
+
+    def attach(self, octets: int | None, now: float) -> None:
+        """Let the near end send the test pattern, and close after ``octets`` of it."""
+
+    def close(self, now: float) -> None:
+        """Nothing more goes in; :meth:`send` follows."""
+
+    def send(self) -> None:
+        """Let the near end send what is due."""
+
+    @property
+    def readable(self) -> int:
+        """Octets that :meth:`take` would return now."""
+
+    def take(self, octets: int, now: float) -> bytes:
+        """Octets from the far end, at most so many; :meth:`answer` follows."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come out."""
+
+    def end(self, now: float) -> None:
+        """The far end, too, has nothing more to send; :meth:`answer` follows."""
+
+    def answer(self) -> None:
+        """Let the far end send what is due."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why it ended early, None while it has not."""
+
+
+class ConnectionHop:
+    """A hop that is a connection of the reference; see :class:`Hop`.
+
+    Args:
+        near: the end that opens the connection.
+        far: the other one.
+    """
+
+    on_room: Callable[[float], None]
+    on_arrival: Callable[[float], None]
+
+    def __init__(self, near: End, far: End) -> None:
+        self.near, self.far = near, far
+        self.sending, self.receiving = near.connection, far.connection
+        near.peer, far.peer = far, near
+        near.serve, far.serve = self._serve_near, self._serve_far
+
+    def start(self, now: float) -> None:
+        """See :class:`Hop`."""
+        self.sending.open(now)
+        self.near.flush()
+
+    @property
+    def started(self) -> bool:
+        """See :class:`Hop`."""
+        return self.sending.state is not State.CLOSED or self.sending.receiver is not None
+
+    @property
+    def room(self) -> int:
+        """See :class:`Hop`; only whole segments, so that no short ones arise on the way."""
+        sending = self.sending
+        if sending.state is not State.ESTABLISHED:
+            return 0
+        return sending.write_room // sending.sender.smss * sending.sender.smss
+
+    def put(self, data: bytes, now: float) -> None:
+        """See :class:`Hop`."""
+        self.sending.write(data, now)
+
+    def attach(self, octets: int | None, now: float) -> None:
+        """See :class:`Hop`."""
+        if self.sending.sender.source is None and self.sending.state is State.ESTABLISHED:
+            self.sending.attach(PatternSource(octets), now)
+            if octets is not None:
+                self.sending.close(now)
+
+    def close(self, now: float) -> None:
+        """See :class:`Hop`."""
+        self.sending.close(now)
+
+    def send(self) -> None:
+        """See :class:`Hop`."""
+        self.near.flush()
+
+    @property
+    def readable(self) -> int:
+        """See :class:`Hop`."""
+        return self.receiving.readable
+
+    def take(self, octets: int, now: float) -> bytes:  # noqa: ARG002
+        """See :class:`Hop`."""
+        return self.receiving.read(octets)
+
+    @property
+    def ended(self) -> bool:
+        """See :class:`Hop`."""
+        return self.receiving.peer_has_closed and not self.receiving.readable
+
+    def end(self, now: float) -> None:
+        """See :class:`Hop`."""
+        self.receiving.close(now)
+
+    def answer(self) -> None:
+        """See :class:`Hop`."""
+        self.far.flush()
+
+    @property
+    def failure(self) -> str | None:
+        """See :class:`Hop`."""
+        return self.sending.failure or self.receiving.failure
+
+    def _serve_near(self, now: float) -> None:
+        self.on_room(now)
+
+    def _serve_far(self, now: float) -> None:
+        self.on_arrival(now)
+
+
+class WindowHop:
+    """A hop that loses nothing: TCP beyond slow start, as far as its window and rate go.
+
+    A connection that never loses a packet is its window: octets that the far end has not taken
+    count against it until an acknowledgment of two segments has come back. Several times faster
+    than :class:`ConnectionHop`. See :class:`Hop`.
+
+    Args:
+        simulation: the clock.
+        window: octets.
+        segment: octets of data in a packet.
+        rate_bit_s: of the link, both ways.
+        delay_s: of the link, one way.
+    """
+
+    on_room: Callable[[float], None]
+    on_arrival: Callable[[float], None]
+    failure: str | None = None
+
+    def __init__(
+        self, simulation: Simulation, window: int, segment: int, rate_bit_s: float, delay_s: float
+    ) -> None:
+        self._simulation = simulation
+        self._segment = segment
+        self._seconds = 8 / rate_bit_s
+        self._delay = delay_s
+        self._window = window
+        self.room = 0
+        self.started = False
+        self.readable = 0
+        self._free_at = 0.0
+        self._flying: deque[bytes] = deque()
+        self._arrived: deque[bytes] = deque()
+        self._unacknowledged = 0
+        self._offset = 0
+        self._closing = False
+
+    def start(self, now: float) -> None:
+        """See :class:`Hop`; a handshake takes a round trip."""
+        self.started = True
+        self.on_arrival(now)
+        self._simulation.call_after(2 * self._delay, self._open)
+
+    def _open(self) -> None:
+        self.room = self._window
+        self.on_room(self._simulation.now)
+
+    def put(self, data: bytes, now: float) -> None:
+        """See :class:`Hop`."""
+        self.room -= len(data)
+        segment = self._segment
+        for at in range(0, len(data), segment):
+            piece = data[at : at + segment]
+            self._free_at = max(now, self._free_at) + (len(piece) + HEADERS) * self._seconds
+            self._flying.append(piece)
+            self._simulation.call_at(self._free_at + self._delay, self._arrive)
+
+    def attach(self, octets: int | None, now: float) -> None:
+        """See :class:`Hop`."""
+        while self.room >= self._segment and not self._closing:
+            wanted = self._segment if octets is None else min(self._segment, octets - self._offset)
+            if wanted:
+                self.put(pattern(self._offset, wanted), now)
+                self._offset += wanted
+            if self._offset == octets:
+                self.close(now)
+
+    def close(self, now: float) -> None:  # noqa: ARG002
+        """See :class:`Hop`."""
+        self._closing = True
+
+    def send(self) -> None:
+        """See :class:`Hop`; nothing waits."""
+
+    def take(self, octets: int, now: float) -> bytes:  # noqa: ARG002
+        """See :class:`Hop`."""
+        taken = [self._arrived.popleft()]
+        room = octets - len(taken[0])
+        while room > 0 and self._arrived:
+            taken.append(self._arrived.popleft())
+            room -= len(taken[-1])
+        if room < 0:
+            piece = taken.pop()
+            self._arrived.appendleft(piece[room:])
+            taken.append(piece[:room])
+        data = b"".join(taken)
+        self.readable -= len(data)
+        self._unacknowledged += len(data)
+        if self._unacknowledged >= 2 * self._segment or not self._flying:
+            self._simulation.call_after(
+                self._delay, partial(self._acknowledged, self._unacknowledged)
+            )
+            self._unacknowledged = 0
+        return data
+
+    @property
+    def ended(self) -> bool:
+        """See :class:`Hop`."""
+        return self._closing and not self._flying and not self.readable
+
+    def end(self, now: float) -> None:
+        """See :class:`Hop`."""
+
+    def answer(self) -> None:
+        """See :class:`Hop`; nothing waits."""
+
+    def _arrive(self) -> None:
+        piece = self._flying.popleft()
+        self._arrived.append(piece)
+        self.readable += len(piece)
+        self.on_arrival(self._simulation.now)
+
+    def _acknowledged(self, octets: int) -> None:
+        self.room += octets
+        self.on_room(self._simulation.now)
+
+
+class Chain:
+    """A stream of the test pattern through several hops.
+
+    Args:
+        simulation: the clock.
+        hops: the first node's first.
+        octets: length of the stream, None for one without end.
+
+    Attributes:
+        hops: the connections.
+        read: octets that have arrived at the last node.
+        intact: whether each is that of the pattern.
+        finished: when the last one arrived, seconds; None before.
+    """
+
+    def __init__(self, simulation: Simulation, *hops: Hop, octets: int | None = None) -> None:
+        self.hops = hops
+        self.read = 0
+        self.intact = True
+        self.finished: float | None = None
+        self._simulation = simulation
+        self._octets = octets
+        hops[0].on_room = partial(hops[0].attach, octets)
+        hops[-1].on_arrival = self._drain
+        for before, after in pairwise(hops):
+            before.on_arrival = partial(self._push, before, after)
+            after.on_room = partial(self._pull, before, after)
+
+    def start(self) -> None:
+        """Open the first connection; each opens the next."""
+        self.hops[0].start(self._simulation.now)
+
+    @property
+    def failure(self) -> str | None:
+        """Why one of the connections ended early, None while none has."""
+        return next((hop.failure for hop in self.hops if hop.failure), None)
+
+    def _drain(self, now: float) -> None:
+        last = self.hops[-1]
+        if last.readable:
+            data = last.take(last.readable, now)
+            self.intact = self.intact and data == pattern(self.read, len(data))
+            self.read += len(data)
+            if self.read == self._octets:
+                self.finished = now
+        if last.ended:
+            last.end(now)
+
+    def _push(self, before: Hop, after: Hop, now: float) -> None:
+        """Something arrived at a proxy."""
+        if not after.started:
+            after.start(now)
+        elif _move(before, after, now):
+            after.send()
+
+    def _pull(self, before: Hop, after: Hop, now: float) -> None:
+        """A proxy may have room again."""
+        if _move(before, after, now):
+            before.answer()
+
+
+def _move(before: Hop, after: Hop, now: float) -> bool:
+    """Hand over what there is and there is room for; whether anything happened."""
+    moved = False
+    if (readable := before.readable) and (room := after.room) > 0:
+        after.put(before.take(min(readable, room), now), now)
+        moved = True
+    if before.ended and after.room > 0:
+        after.close(now)
+        before.end(now)
+        moved = True
+    return moved

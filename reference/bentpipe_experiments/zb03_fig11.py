@@ -1,0 +1,182 @@
+"""ZB03 figures 10 and 11: one transfer beside traffic of high priority."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+from bentpipe_experiments import zb03
+from bentpipe_experiments.model import Cells, Experiment, Judgment, Measurement, Panel, Series
+from bentpipe_experiments.statistics import paired_difference, within
+from bentpipe_experiments.verdicts import NOT_MEASURED, band
+from bentpipe_experiments.zb03 import PACKET, RWBP, SACK, Network, World
+
+RATE = PEAK = 600e3
+TRANSFER = 5
+OCTETS = 36_000_000
+START_S, UDP_S, UDP_END_S = 150.0, 240.0, 960.0
+QUIET = (200.0, 240.0)
+LOADED = (300.0, 900.0)
+STEP_S = 30.0
+RATES = tuple(100e3 * i for i in range(7))
+"""Of a step; their mean is 300 kb/s."""
+
+HIGH, LOW, FEWEST_TIMEOUTS, GAP = 0.97, 0.9, 5.0, 0.08
+ALONE, TIMEOUTS, DROPPED = "alone", "timeouts", "dropped"
+
+_SETTINGS = {
+    **zb03.SETTINGS,
+    "transfer": (
+        "server 5 (42 ms), 36 MB from 150 s on; satellite link and peak rate 600 kb/s (IV.D)"
+    ),
+    "gateway": "75 packets of low priority, 50 of high priority (IV.D), no bit errors",
+    "priority traffic": (
+        "UDP packets of 512 octets from 240 to 960 s, 300 kb/s on average (IV.D). Its shape is not "
+        "printed but changes: here every 30 s to one of 0, 100, ..., 600 kb/s, all equally often"
+    ),
+    "measured": "share of the link in use, by both kinds of traffic, from 300 to 900 s",
+}
+
+
+def network(protocol: str, **changes: Any) -> Network:
+    """The network of section IV.D."""
+    return Network(protocol=protocol, rate=RATE, peak=PEAK, queue=75, high_queue=50, **changes)
+
+
+def staircase(numbers: random.Random) -> list[float]:
+    """The rates of all steps, bits per second: each of :data:`RATES` as often as the others."""
+    steps = round((UDP_END_S - UDP_S) / STEP_S)
+    rates = list(RATES) * (steps // len(RATES))
+    rates += [sum(RATES) / len(RATES)] * (steps - len(rates))
+    numbers.shuffle(rates)
+    return rates
+
+
+class PriorityTraffic:
+    """Packets of high priority at the rates of a staircase.
+
+    Args:
+        world: where they go.
+        seed: seed of the order of the steps.
+    """
+
+    def __init__(self, world: World, seed: int) -> None:
+        self._world = world
+        self._rates = staircase(random.Random(seed))
+        world.simulation.call_at(UDP_S, self._send)
+
+    def _send(self) -> None:
+        simulation = self._world.simulation
+        step = int((simulation.now - UDP_S) // STEP_S)
+        if step >= len(self._rates):
+            return
+        rate = self._rates[step]
+        if not rate:
+            simulation.call_at(UDP_S + (step + 1) * STEP_S, self._send)
+            return
+        self._world.space.send_high(_arrive, PACKET)
+        simulation.call_after(8 * PACKET / rate, self._send)
+
+
+def _arrive() -> None:
+    """Nobody counts what arrives."""
+
+
+def measure(protocol: str, _: float, seed: int, *, until: float = LOADED[1]) -> Measurement:
+    """Share of the link that is in use while there is traffic of high priority.
+
+    Args:
+        protocol: ``rwbp`` or ``sack`` between the proxies.
+        _: the only point.
+        seed: seed of the traffic of high priority.
+        until: when the measurement ends, seconds.
+    """
+    world = World(network(protocol), seed)
+    chain = world.chain(zb03.server_rtt_s(TRANSFER), OCTETS)
+    simulation = world.simulation
+    simulation.call_at(START_S, chain.start)
+    PriorityTraffic(world, seed)
+    alone = _use(world, *QUIET)
+    loaded = _use(world, LOADED[0], until)
+    zb03.check([chain])
+    (sender,) = zb03.senders([chain])
+    return Measurement(
+        loaded,
+        {
+            ALONE: alone,
+            TIMEOUTS: sender.counters.timeouts,
+            DROPPED: world.space.gateway.dropped,
+            "dropped_high": world.space.gateway.dropped_high,
+        },
+    )
+
+
+def _use(world: World, begin: float, end: float) -> float:
+    """Share of the time from ``begin`` to ``end`` in which the link was in use."""
+    world.simulation.run_until(begin)
+    before = world.space.counters.octets
+    world.simulation.run_until(end)
+    return 8 * (world.space.counters.octets - before) / RATE / (end - begin)
+
+
+def judge(cells: Cells, _: int) -> list[Judgment]:
+    """What section IV.D says of figures 10 and 11."""
+    return [
+        _share(cells, "alone", "TCP alone fills the link", SACK, ALONE, 0.95, 1.01),
+        _share(cells, "rwbp-high", "beside UDP RWBP keeps the link in use", RWBP, None, HIGH, 1.01),
+        _share(cells, "tcp-low", "beside UDP TCP leaves it idle", SACK, None, 0.0, LOW),
+        _lossless(cells),
+        _share(
+            cells, "timeouts", "beside UDP TCP times out again and again", SACK, TIMEOUTS,
+            FEWEST_TIMEOUTS, math.inf,
+        ),
+        _gap(cells),
+    ]  # fmt: skip
+
+
+def _share(
+    cells: Cells, name: str, claim: str, series: str, note: str | None, low: float, high: float
+) -> Judgment:  # fmt: skip
+    found = {}
+    if (series, 0.0) in cells:
+        cell = cells[series, 0.0].of(note)
+        found = {0.0: (cell.mean, cell.half_width)}
+    told = f"at least {low:g}" if low else f"at most {high:g}"
+    return band(name, f"{claim}: {told} (figures 10 and 11)", found, low, high)
+
+
+def _lossless(cells: Cells) -> Judgment:
+    claim = "with RWBP the gateway drops nothing"
+    if (RWBP, 0.0) not in cells:
+        return Judgment("lossless", claim, None, NOT_MEASURED)
+    most = max(cells[RWBP, 0.0].of(DROPPED).values)
+    return Judgment("lossless", claim, most == 0, f"{most:g} packets dropped in any run")
+
+
+def _gap(cells: Cells) -> Judgment:
+    claim = f"RWBP uses the link better than TCP, by {GAP:g} at least"
+    if any((name, 0.0) not in cells for name in (RWBP, SACK)):
+        return Judgment("gap", claim, None, NOT_MEASURED)
+    value, margin = paired_difference(cells[RWBP, 0.0].values, cells[SACK, 0.0].values)
+    sentence = f"the difference is {value:.3f} ± {margin:.2g}"
+    return Judgment("gap", claim, within(value, margin, GAP, 1.0), sentence)
+
+
+EXPERIMENTS = (
+    Experiment(
+        id="zb03-fig11",
+        title="Use of the satellite link beside traffic of high priority",
+        source="ZB03 (Zhou and Baras 2003) figures 10 and 11, section IV.D",
+        series=(Series(RWBP, "RWBP"), Series(SACK, "TCP SACK")),
+        x_label="bit error rate (10⁻⁶)",
+        y_label="share of the link in use, 300 to 900 s",
+        points=(0.0,),
+        runs=5,
+        settings=_SETTINGS,
+        measure=measure,
+        judge=judge,
+        panels=(Panel(ALONE, "the same without UDP, 200 to 240 s"), Panel(TIMEOUTS, "timeouts")),
+        x_scale="symlog",
+    ),
+)
