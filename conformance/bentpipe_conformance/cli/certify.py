@@ -160,7 +160,8 @@ def _remove_bundle(directory: Path) -> None:
     """Remove an earlier bundle, and nothing that is not one."""
     if not directory.exists():
         return
-    if any(directory.iterdir()) and not (directory / "run.json").is_file():
+    bundle = (directory / "run.json").is_file()
+    if not bundle and (not directory.is_dir() or any(directory.iterdir())):
         sentence = f"{directory} holds something other than a bundle; choose another --out"
         raise Failure(sentence, USAGE)
     shutil.rmtree(directory)
