@@ -59,19 +59,20 @@ def _figure(experiment: Experiment, cells: Cells) -> Figure:
 def _printed(axes: Axes, experiment: Experiment, note: str | None) -> None:
     """What the source prints of a quantity: hollow markers, or a line if it is for all points."""
     order = [series.id for series in experiment.series]
+    named = set[str]()
     for item in experiment.published:
         if item.note != note:
             continue
+        label = item.label if item.label not in named else None
+        named.add(item.label)
         known = item.series in order
         colour, marker = STYLES[order.index(item.series)] if known else (_QUIET, "D")
         if item.point is None:
-            axes.axhline(
-                item.value, color=colour, linewidth=1, linestyle=(0, (4, 3)), label=item.label
-            )
+            axes.axhline(item.value, color=colour, linewidth=1, linestyle=(0, (4, 3)), label=label)
         else:
             axes.errorbar(
                 [item.point], [item.value], yerr=[item.half_width] if item.half_width else None,
-                label=item.label, color=colour, marker=marker, markerfacecolor="none",
+                label=label, color=colour, marker=marker, markerfacecolor="none",
                 markersize=9, linestyle="none", capsize=3,
             )  # fmt: skip
 

@@ -177,7 +177,7 @@ def _gap(cells: Cells) -> Judgment:
 EXPERIMENTS = (
     Experiment(
         id="zb03-fig11",
-        title="Use of the satellite link beside traffic of high priority",
+        title="Use of the link beside priority traffic",
         source="ZB03 (Zhou and Baras 2003) figures 10 and 11, section IV.D",
         series=(Series(RWBP, "RWBP"), Series(SACK, "TCP SACK")),
         x_label="seconds for which the priority traffic keeps its rate",

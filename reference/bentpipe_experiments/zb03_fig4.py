@@ -279,7 +279,7 @@ def _enough(cells: Cells, x: float) -> Judgment:
 EXPERIMENTS = (
     Experiment(
         id="zb03-fig4",
-        title="Throughput and return channel over the acknowledgment interval",
+        title="Acknowledgment interval of RWBP",
         source=_SOURCE,
         series=(
             Series(LATE, "RWBP, every N-th packet"),
