@@ -5,6 +5,7 @@ from __future__ import annotations
 from bentpipe_reference.common.ranges import Range
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.mutants import Altering, mutant
+from bentpipe_reference.rwbp.reassembly import RunReassembly
 from bentpipe_reference.rwbp.receiver import BLOCKS, RwbpReceiver
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
@@ -182,3 +183,12 @@ class DataIsEnough(RwbpConnection):
     def is_complete(self, receiver: RwbpReceiver) -> bool:
         """See :class:`RwbpConnection`."""
         return True
+
+
+@mutant("rwbp-runs-backwards", breaks="RWBP-EC-009")
+class RunsBackwards(RunReassembly):
+    """What is held behind a hole is delivered backwards."""
+
+    def insert(self, seq: int, payload: bytes) -> None:
+        """See :class:`RunReassembly`."""
+        super().insert(seq, payload[::-1] if seq > self.rcv_nxt else payload)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bentpipe_reference.common.checksum import internet_checksum
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.handshake import RwbpHandshake
 from bentpipe_reference.rwbp.mutants import Altering, mutant
 from bentpipe_reference.rwbp.option import EXPERIMENT, KIND, RwbpOption, counting_option
 from bentpipe_reference.rwbp.receiver import RwbpReceiver
+from bentpipe_reference.tcp.config import EndpointConfig
+from bentpipe_reference.tcp.reassembly import Reassembly
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.recovery import SackNewRenoRfcSender
 from bentpipe_reference.tcp.sending.variables import Ack
@@ -281,9 +285,12 @@ class CountsUnitsForPlainPeers(RwbpConnection):
         return ack
 
 
-@mutant("rwbp-few-acknowledgments-for-plain-tcp", breaks="RWBP-NG-008", ack_every=8)
+@mutant("rwbp-few-acknowledgments-for-plain-tcp", breaks="RWBP-NG-008")
 class AcknowledgesPlainPeersRarely(Receiver):
     """A peer of plain TCP is sent an acknowledgment for every eight segments."""
+
+    def __init__(self, config: EndpointConfig, irs: int, reassembly: type[Reassembly]) -> None:
+        super().__init__(replace(config, ack_every=8), irs, reassembly)
 
     def window_update_due(self) -> bool:
         return self.edge - self.rcv_nxt < 0x4000 and super().window_update_due()

@@ -143,7 +143,7 @@ def test_echo_acknowledges(connection: Connection) -> None:
     connection.wait(connection.rtt + PAUSE_S)
 
 
-@connected("RWBP-AK-008", "RWBP-AK-003", "RWBP-AK-005", to="echo")
+@connected("RWBP-AK-008", "RWBP-AK-003", "RWBP-AK-005", "RWBP-EC-009", to="echo")
 def test_echo_while_a_hole_is_open(connection: Connection) -> None:
     """Behind a hole more arrives while the echo of what came before is being sent again."""
     connection.send_data(SMALL)
@@ -155,6 +155,16 @@ def test_echo_while_a_hole_is_open(connection: Connection) -> None:
     connection.collect(PAUSE_S)
     send_segments(connection, (1, 5, 7))
     receive_octets(connection, 9 * SMALL)
+    await_silence(connection)
+
+
+@connected("RWBP-EC-009", "RWBP-EC-008", to="echo")
+def test_echo_of_what_arrives_backwards(connection: Connection) -> None:
+    """Sixteen segments arrive from the last to the first, some of them twice, some in halves."""
+    for index in range(15, -1, -1):
+        send_segments(connection, [index, index + 2] if 2 < index < 9 else [index])
+        connection.send_data(SMALL, at=index * SMALL + SMALL // 2)
+    receive_octets(connection, 16 * SMALL)
     await_silence(connection)
 
 

@@ -99,21 +99,27 @@ def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
 
 def _held(flow: Flow, context: Context) -> Findings:
     """Whether the tester's FIN is kept behind a hole, and acknowledged whenever it comes."""
+    if not leaves_at_once(context):
+        return
     late = {due.arrival.packet.number for due in flow.receiver.late}
-    fin = next((item for item in flow.arrivals if item.fin and item.acceptable), None)
-    if fin is None:
+    fins = (
+        item for item in flow.arrivals
+        if item.fin and item.acceptable and not item.tcp.flags & (SYN | RST)
+    )  # fmt: skip
+    fin = next(fins, None)
+    if fin is None or not leaves_at_once(context):
         return
     for arrival in flow.arrivals:
         if arrival.packet.number < fin.packet.number:
             continue
         filled = arrival.expected < fin.end <= arrival.expected_after == fin.end
-        if arrival.fin and arrival.packet.number in late:
+        if arrival.fin and not arrival.tcp.flags & RST and arrival.packet.number in late:
             yield context.violated(
                 "a FIN was not acknowledged", arrival, expected="an acknowledgment at once",
                 actual="none",
             )  # fmt: skip
             return
-        if filled and arrival.answer is not None and leaves_at_once(context):
+        if filled and arrival.answer is not None:
             yield judged(
                 context, arrival.answer.ack >= fin.end, "everything up to the FIN had arrived",
                 arrival.answer, arrival, fin, expected=f"acknowledgment of {fin.end}",
@@ -127,8 +133,10 @@ def half_closed(flow: Flow, context: Context) -> Findings:
     # Exercised by data that arrives after the own FIN, and by data that waits when the peer's
     # FIN arrives.
     own = next((sent for sent in flow.sent if sent.fin), None)
+    if not leaves_at_once(context):
+        own = None
     late = {due.arrival.packet.number for due in flow.receiver.late}
-    for arrival in flow.arrivals if own is not None else ():
+    for arrival in flow.arrivals if own is not None and leaves_at_once(context) else ():
         assert own is not None
         after = arrival.packet.number > own.packet.number
         if not after or not arrival.payload or arrival.expected_after == arrival.expected:

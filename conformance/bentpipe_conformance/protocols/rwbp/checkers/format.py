@@ -354,7 +354,7 @@ def services(flow: Flow, context: Context) -> Findings:
     if flow.service == "chargen":
         yield from until_violated(_generated(flow, context))
     elif flow.service == "echo":
-        yield from until_violated(_echoed(flow, context))
+        yield from until_violated(echoed(flow, context))
     yield from _closes(flow, context)
 
 
@@ -369,7 +369,8 @@ def _generated(flow: Flow, context: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _echoed(flow: Flow, context: Context) -> Iterator[Finding]:
+def echoed(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Whether what an echo sends is what it has received."""
     stream = Stream()
     for event in flow.events:
         if isinstance(event, Arrival) and event.acceptable and event.payload:

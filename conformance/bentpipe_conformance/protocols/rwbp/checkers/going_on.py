@@ -9,7 +9,7 @@ from bentpipe_conformance.engine import context as engine
 from bentpipe_conformance.engine.checking import load_checkers
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.rwbp.checkers import AT_ONCE_S, Context, Findings, judged
 from bentpipe_conformance.protocols.rwbp.replay.events import Call, Reply, Segment, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
@@ -41,6 +41,9 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
         return
     after = [item for item in flow.arriving if item.packet.number > number]
     ends = next((i for i in flow.resets if i.packet.number > number), None)
+    long_after = ends is not None and ends.time - odd.time > AT_ONCE_S + flow.slack
+    if long_after and not flow.service:
+        return  # a user of its own may abort at any time
     if ends is not None and ends.packet.outgoing:
         last = max((i.time for i in after if i.time <= ends.time), default=odd.time)
         if ends.packet.number < flow.ended or ends.packet.number == flow.ended:

@@ -24,7 +24,7 @@ OPENED_S = 5.0
 
 def _odd(flow: Flow) -> Iterator[Segment]:
     """What a careless endpoint may stumble over."""
-    if not flow.opening.theirs:
+    if not flow.opening.own:
         yield from flow.arriving
     yield from flow.damaged
     yield from (reset for reset in flow.tried if not reset.exact)
@@ -44,7 +44,7 @@ def no_packet_stops_an_endpoint(flow: Flow, context: Context) -> Findings:
     # Exercised by malformed, damaged, inopportune and untrue segments, and by a connection that
     # is opened after such, or after segments of no connection.
     odd = sorted(_odd(flow), key=lambda item: item.packet.number)
-    for item in odd[:1] + odd[1:][-1:]:
+    for item in odd[:1] + odd[1:][-1:] if flow.opening.own else ():
         yield from goes_on(flow, context, item, "an odd segment")
     yield from _opens(flow, context)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ BLOCKS = 4
 
 DELAY_S = 0.1
 """The acknowledgment timer, RWBP-AK-002."""
+
+REMINDER_S = 1.0
+"""A reminder may be left out for so long after another one, RWBP-AK-003."""
 
 
 def listed_blocks(
@@ -40,6 +44,7 @@ class _Owed:
     call: Call
     arrival: Arrival
     limit: float
+    reminder: bool
 
 
 class Receiver:
@@ -52,6 +57,7 @@ class Receiver:
         late: the acknowledgments that did not come in time.
         fin: the number of the FIN that has arrived, None before.
         over: whether the connection answers no more.
+        spared: numbers of the packets whose reminder may be left out.
     """
 
     def __init__(self, irs: int, slack: float) -> None:
@@ -66,9 +72,12 @@ class Receiver:
         self._into = Direction(irs)
         self._runs = RangeSet()
         self._rotation = -1
-        self._unacked = 0
+        self._counted: list[Arrival] = []
         self._timer: Arrival | None = None
+        self.spared: set[int] = set()
         self._owed: deque[_Owed] = deque()
+        self._spare: deque[_Owed] = deque()
+        self._reminded = -math.inf
         self._states: deque[tuple[float, int, tuple[Range, ...], int]] = deque()
 
     @property
@@ -103,6 +112,8 @@ class Receiver:
         while self._owed and now > self._owed[0].limit + self._slack:
             owed = self._owed.popleft()
             self.late.append(Due(owed.call, owed.arrival, now, owed.limit))
+        while self._spare and now > self._spare[0].limit + self._slack:
+            self._spare.popleft()
         if self._timer is not None:
             limit = self._timer.time + DELAY_S + AT_ONCE_S
             if now > limit + self._slack:
@@ -120,19 +131,19 @@ class Receiver:
             self.named, self.runs,
         )  # fmt: skip
         if tcp.flags & RST:
-            if acceptable and start != self.nxt:
+            if self.nxt < start < self.edge:
                 self._call(arrival, Call.CHALLENGE)
         elif not acceptable:
-            if tcp.length:
+            if tcp.length and not tcp.flags & SYN:
                 self.last = start
-            self._call(arrival, Call.UNACCEPTABLE)
+            self._call(arrival, Call.UNACCEPTABLE, reminder=not tcp.length)
         elif tcp.flags & SYN:
             self._call(arrival, Call.CHALLENGE)
         elif refused:
-            self._call(arrival, Call.REFUSED)
+            self._call(arrival, Call.REFUSED, reminder=True)
         elif tcp.flags & ACK and tcp.length:
             self._take(arrival, tcp)
-        arrival.unacked = self._unacked
+        arrival.unacked = len(self._counted)
         arrival.expected_after, arrival.runs_after = self.nxt, self.runs
         self._states.append((packet.time, self.nxt, self.runs, self.last))
         interesting = tcp.length or arrival.calls is not None
@@ -154,8 +165,8 @@ class Receiver:
         if not arrival.orderly or tcp.flags & FIN:
             self._call(arrival, Call.FIN if tcp.flags & FIN else Call.DISORDER)
             return
-        self._unacked += 1
-        if self._unacked >= self.interval:
+        self._counted.append(arrival)
+        if len(self._counted) >= self.interval:
             if not any(owed.call is Call.COUNT for owed in self._owed):
                 self._call(arrival, Call.COUNT)
         elif self._timer is None:
@@ -170,10 +181,17 @@ class Receiver:
         self._rotation = max(self._rotation, self.nxt)
         self._into.saw(max(self.top, self.nxt))
 
-    def _call(self, arrival: Arrival, call: Call) -> None:
-        if not self.over:
-            arrival.calls = call
-            self._owed.append(_Owed(call, arrival, arrival.time + AT_ONCE_S))
+    def _call(self, arrival: Arrival, call: Call, *, reminder: bool = False) -> None:
+        if self.over:
+            return
+        arrival.calls = call
+        owed = _Owed(call, arrival, arrival.time + AT_ONCE_S, reminder)
+        recent = arrival.time - self._reminded < REMINDER_S + self._slack
+        if reminder and (recent or any(other.reminder for other in self._owed)):
+            self.spared.add(arrival.packet.number)
+            self._spare.append(owed)
+        else:
+            self._owed.append(owed)
 
     def handshake(self, packet: Packet) -> None:
         """A SYN-ACK reached the IUT, which has to acknowledge it."""
@@ -219,12 +237,26 @@ class Receiver:
 
     def _answered(self, reply: Reply) -> None:
         """A complete acknowledgment left (section 7.1)."""
-        if self._owed:
-            owed = self._owed.popleft()
+        if self._owed or self._spare:
+            owed = (self._owed or self._spare).popleft()
+            if owed.reminder:
+                self._reminded = reply.time
             reply.calls, reply.arrival = owed.call, owed.arrival
             owed.arrival.answer = reply
             if not reply.pure or owed.call is Call.COUNT:
                 self._owed.clear()
         elif reply.delay is not None and reply.delay >= DELAY_S - self._slack - 1e-6:
             reply.calls, reply.arrival = Call.TIMER, self._timer
-        self._unacked, self._timer = 0, None
+        # What is not in it, though it arrived a moment before, was processed after it had left.
+        late = reply.time - self._slack
+        self._counted = [
+            item for item in self._counted
+            if self._slack and item.time >= late and not _tells(reply, item)
+        ]  # fmt: skip
+        self._timer = self._counted[0] if self._counted else None
+
+
+def _tells(reply: Reply, arrival: Arrival) -> bool:
+    """Whether an acknowledgment covers a segment."""
+    start, end = arrival.start, arrival.end
+    return reply.ack >= end or any(a <= start and end <= b for a, b in reply.blocks)

@@ -232,3 +232,12 @@ def test_number_beyond_what_was_sent_has_no_effect() -> None:
 
 def test_true_numbers_are_no_occasion() -> None:
     assert Story().send(0, 1).ack(2, after=RTT).send(2).verdicts("RWBP-SEC-004") == NOTHING
+
+
+def test_reset_below_the_window_that_reaches_into_it() -> None:
+    """Its number is not within the window, wherever its data ends: discarded without an answer."""
+    story = Story(service=9).arrive(0).reply(1, after=0.1)
+    story.put(False, flags=RST | ACK, seq=600, payload=bytes(1000), after=0.1)
+    story.arrive(1, after=0.5).reply(2, after=0.1)
+    for name in ("RWBP-CX-005", "RWBP-CX-003"):
+        assert not story.verdicts(name) & FAIL, name
