@@ -64,6 +64,9 @@ type connection struct {
 	heard   instant // when the peer's last segment arrived
 	asks    bool    // something has been sent since then that the peer has to answer
 	askedAt instant
+
+	reminded   bool // a reminder has been sent
+	remindedAt instant
 }
 
 // call opens a connection.
@@ -133,10 +136,9 @@ func (c *connection) sendSYN(now instant) {
 func (c *connection) opened(now instant) {
 	c.state = established
 	c.synTimer.stop()
-	switch {
-	case c.syns == 1:
+	if c.syns == 1 {
 		c.rtt.sample(now - c.synAt)
-	case !c.crossed || c.syns > 2:
+	} else {
 		c.rtt.rto = rtoAfterSYNs
 	}
 	c.sender.opened(c.syns > 1)
@@ -165,6 +167,14 @@ func (c *connection) silent(now instant) bool {
 
 // acknowledge sends a pure acknowledgment.
 func (c *connection) acknowledge() { c.sendPure(c.sender.sentTo()) }
+
+// remind sends a reminder (section 7.1), but not more than one a second.
+func (c *connection) remind(now instant) {
+	if !c.reminded || now-c.remindedAt >= reminderInterval {
+		c.reminded, c.remindedAt = true, now
+		c.acknowledge()
+	}
+}
 
 func (c *connection) transmitProbe(now instant) {
 	c.asking(now)
@@ -223,7 +233,10 @@ func (c *connection) end(why error) {
 func (c *connection) abort(why error) {
 	switch c.state {
 	case synReceived, established, finWait1, finWait2, closeWait:
-		c.put(&segment{seq: c.sender.sentTo(), ack: c.receiver.next, flags: flagRST | flagACK})
+		c.put(&segment{
+			seq: c.sender.sentTo(), ack: c.receiver.next, flags: flagRST | flagACK,
+			window: c.receiver.window(),
+		})
 	}
 	c.end(why)
 }
@@ -299,6 +312,14 @@ func (c *connection) arriveUnacceptable(s *segment, now instant) {
 	if s.carries() {
 		r.last, r.began = s.seq, true
 	}
+	if c.state == synReceived && c.crossed && s.flags&(flagSYN|flagACK) == flagSYN|flagACK &&
+		s.seq == c.irs && s.ack == c.iss+1 {
+		c.opened(now) // the SYN-ACK that belongs to crossing SYNs (RFC 9293 figure 7)
+	}
+	if c.state == synReceived && c.called && s.flags&(flagSYN|flagACK) == flagSYN && s.seq == c.irs {
+		c.sendSYN(now)
+		return
+	}
 	shut := r.edge == r.next && s.seq == r.next
 	if shut && s.carries() && s.has(flagACK) && !c.arriveACK(s, now) {
 		return
@@ -306,8 +327,12 @@ func (c *connection) arriveUnacceptable(s *segment, now instant) {
 	if c.state == timeWaiting && s.has(flagFIN) {
 		c.endpoint.restartWait(c, now)
 	}
-	if c.state != closed {
+	switch {
+	case c.state == closed:
+	case s.carries() || s.has(flagSYN):
 		c.acknowledge()
+	default:
+		c.remind(now)
 	}
 }
 
@@ -321,7 +346,7 @@ func (c *connection) arriveACK(s *segment, now instant) bool {
 		c.opened(now)
 	}
 	if !c.sender.acknowledged(s, now) {
-		c.acknowledge()
+		c.remind(now)
 		return false
 	}
 	if c.sender.done() {

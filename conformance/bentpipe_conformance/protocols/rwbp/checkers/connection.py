@@ -99,6 +99,8 @@ def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
 
 def _held(flow: Flow, context: Context) -> Findings:
     """Whether the tester's FIN is kept behind a hole, and acknowledged whenever it comes."""
+    if not leaves_at_once(context):
+        return
     late = {due.arrival.packet.number for due in flow.receiver.late}
     fins = (
         item for item in flow.arrivals
@@ -131,6 +133,8 @@ def half_closed(flow: Flow, context: Context) -> Findings:
     # Exercised by data that arrives after the own FIN, and by data that waits when the peer's
     # FIN arrives.
     own = next((sent for sent in flow.sent if sent.fin), None)
+    if not leaves_at_once(context):
+        own = None
     late = {due.arrival.packet.number for due in flow.receiver.late}
     for arrival in flow.arrivals if own is not None and leaves_at_once(context) else ():
         assert own is not None

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, until_violated
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    Context,
+    Findings,
+    judged,
+    leaves_at_once,
+    until_violated,
+)
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import (
     by_tcp,
     first_violation,
@@ -162,7 +168,8 @@ def call_goes_on_as_tcp(flow: Flow, context: Context) -> Findings:
     if theirs[0].tcp.flags & (SYN | ACK) != SYN | ACK:
         return
     yield from goes_on(flow, context, theirs[0], "a SYN-ACK without RWBP")
-    yield from by_tcp(flow, context, *CALLED)
+    if leaves_at_once(context):
+        yield from by_tcp(flow, context, *CALLED)
 
 
 def _refused(flow: Flow, context: Context, first: Segment) -> Iterator[Finding]:
@@ -300,6 +307,8 @@ def plain_tcp(flow: Flow, context: Context) -> Findings:
     # Exercised by every connection without RWBP on which data passes.
     if flow.agreed or not flow.opening.own or not flow.opening.theirs:
         return
+    if not leaves_at_once(context):
+        return  # what waits for the link is older than it seems
     yield from by_tcp(flow, context, *PLAIN)
 
 
