@@ -53,7 +53,6 @@ type connection struct {
 	iss, irs   number
 	synOptions options
 	syns       int // how often SYN or SYN-ACK has been sent
-	tries      int // how often the one of both that is sent now has been
 	synAt      instant
 	synTimer   timer
 	waitTimer  timer // 2 MSL
@@ -65,6 +64,9 @@ type connection struct {
 	heard   instant // when the peer's last segment arrived
 	asks    bool    // something has been sent since then that the peer has to answer
 	askedAt instant
+
+	reminded   bool // a reminder has been sent
+	remindedAt instant
 }
 
 // call opens a connection.
@@ -123,8 +125,7 @@ func (c *connection) sendSYN(now instant) {
 		syn.flags |= flagACK
 		syn.ack = c.irs + 1
 	}
-	c.synTimer.start(now, backedOff(firstRTO, c.tries))
-	c.tries++
+	c.synTimer.start(now, backedOff(firstRTO, c.syns))
 	c.syns++
 	c.synAt = now
 	c.asking(now)
@@ -135,10 +136,9 @@ func (c *connection) sendSYN(now instant) {
 func (c *connection) opened(now instant) {
 	c.state = established
 	c.synTimer.stop()
-	switch {
-	case c.syns == 1:
+	if c.syns == 1 {
 		c.rtt.sample(now - c.synAt)
-	case !c.crossed || c.syns > 2:
+	} else {
 		c.rtt.rto = rtoAfterSYNs
 	}
 	c.sender.opened(c.syns > 1)
@@ -167,6 +167,14 @@ func (c *connection) silent(now instant) bool {
 
 // acknowledge sends a pure acknowledgment.
 func (c *connection) acknowledge() { c.sendPure(c.sender.sentTo()) }
+
+// remind sends a reminder (section 7.1), but not more than one a second.
+func (c *connection) remind(now instant) {
+	if !c.reminded || now-c.remindedAt >= reminderInterval {
+		c.reminded, c.remindedAt = true, now
+		c.acknowledge()
+	}
+}
 
 func (c *connection) transmitProbe(now instant) {
 	c.asking(now)
@@ -276,7 +284,7 @@ func (c *connection) arriveSYNSent(s *segment, now instant) {
 		c.acknowledge()
 		return
 	}
-	c.crossed, c.tries = true, 0
+	c.crossed = true
 	c.state = synReceived
 	c.sendSYN(now)
 }
@@ -308,6 +316,10 @@ func (c *connection) arriveUnacceptable(s *segment, now instant) {
 		s.seq == c.irs && s.ack == c.iss+1 {
 		c.opened(now) // the SYN-ACK that belongs to crossing SYNs (RFC 9293 figure 7)
 	}
+	if c.state == synReceived && c.called && s.flags&(flagSYN|flagACK) == flagSYN && s.seq == c.irs {
+		c.sendSYN(now)
+		return
+	}
 	shut := r.edge == r.next && s.seq == r.next
 	if shut && s.carries() && s.has(flagACK) && !c.arriveACK(s, now) {
 		return
@@ -315,8 +327,12 @@ func (c *connection) arriveUnacceptable(s *segment, now instant) {
 	if c.state == timeWaiting && s.has(flagFIN) {
 		c.endpoint.restartWait(c, now)
 	}
-	if c.state != closed {
+	switch {
+	case c.state == closed:
+	case s.carries() || s.has(flagSYN):
 		c.acknowledge()
+	default:
+		c.remind(now)
 	}
 }
 
@@ -330,7 +346,7 @@ func (c *connection) arriveACK(s *segment, now instant) bool {
 		c.opened(now)
 	}
 	if !c.sender.acknowledged(s, now) {
-		c.acknowledge()
+		c.remind(now)
 		return false
 	}
 	if c.sender.done() {

@@ -16,7 +16,9 @@ const (
 	rtoAfterSYNs = 3 * time.Second
 	granularity  = time.Millisecond
 	ackDelay     = 100 * time.Millisecond
-	timeWait     = 240 * time.Second
+	// reminderInterval keeps two ends from answering each other for ever (RWBP-AK-003).
+	reminderInterval = time.Second
+	timeWait         = 240 * time.Second
 	// giveUp is how long the peer may be silent while it owes an answer. RFC 9293 wants 100 s, and
 	// three minutes for a SYN.
 	giveUp = 200 * time.Second
