@@ -18,8 +18,8 @@ from bentpipe_experiments.model import (
 from bentpipe_experiments.verdicts import band, ratios_of
 from bentpipe_experiments.zb03 import MSS, PACKET, RWBP, SACK
 
-WARM_UP_S = 30.0
-SECONDS = 100.0
+WARM_UP_S = 20.0
+SECONDS = 50.0
 CAPACITY = 9.0 * MSS / PACKET
 """Mb/s of user data on 9 Mb/s."""
 
@@ -40,7 +40,7 @@ _SETTINGS = {
     ),
     "gateway": "1098 packets, the link's rate times 500 ms (IV.B.1); RWBP obeys its credit",
     "time": (
-        "each run is measured for 100 s after 30 s; ten runs make up the 1,000 s of the paper, "
+        "each run is measured for 50 s after 20 s; twenty runs make up the 1,000 s of the paper, "
         "and give an interval"
     ),
     "terrestrial links": (
@@ -205,7 +205,7 @@ EXPERIMENTS = (
         x_label="bit error rate (10⁻⁶)",
         y_label="aggregate throughput of user data (Mb/s)",
         points=(NONE, FEW, 0.1, SOME, MANY),
-        runs=10,
+        runs=20,
         settings=_SETTINGS,
         measure=measure,
         judge=judge,

@@ -308,7 +308,7 @@ def _cargo_recipe(title: str, program: str) -> Recipe:
     return Recipe(title, partial(_cargo_toolchain, title), partial(_compile_cargo, program))
 
 
-# gVisor: a Go module, pinned by go.sum. stp-go: Go's standard library is all it needs.
+# gVisor: a Go module, pinned by go.sum. rwbp-go, stp-go: Go's standard library is enough.
 
 
 def _go() -> str:
@@ -334,6 +334,7 @@ def _go_recipe(title: str, program: str) -> Recipe:
 RECIPES: Mapping[str, Recipe] = {
     "gvisor": _go_recipe("gVisor netstack", "gvisor-responder"),
     "lwip": Recipe("lwIP", _lwip_toolchain, _compile_lwip),
+    "rwbp-go": _go_recipe("rwbp-go", "rwbp-go"),
     "smoltcp": _cargo_recipe("smoltcp", "smoltcp-responder"),
     "stp-go": _go_recipe("stp-go", "stp-go"),
     "stp-rust": _cargo_recipe("stp-rust", "stp-rust"),

@@ -130,7 +130,7 @@ def test_recipe_not_built_from_these_sources_is_not_found(
 
 def test_unknown_recipe_names_the_known_ones() -> None:
     with pytest.raises(
-        IutUnavailable, match=r"'tox'; \[start\] build can be gvisor, lwip, smoltcp"
+        IutUnavailable, match=r"'tox'; \[start\] build can be gvisor, lwip, rwbp-go"
     ):
         build("tox", nothing)
 
@@ -151,6 +151,7 @@ def test_cache_that_cannot_be_written_says_what_to_set(
         ("lwip", "lwIP needs a C compiler: apt-get install gcc libc6-dev."),
         ("smoltcp", "smoltcp needs Rust 1.91 or newer and this machine has none: install"),
         ("gvisor", "gVisor netstack needs Go 1.23 or newer and this machine has none: apt-get"),
+        ("rwbp-go", "rwbp-go needs Go 1.23 or newer and this machine has none: apt-get install"),
         ("stp-go", "stp-go needs Go 1.23 or newer and this machine has none: apt-get install"),
         ("stp-rust", "stp-rust needs Rust 1.91 or newer and this machine has none: install"),
     ],

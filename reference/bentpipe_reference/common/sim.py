@@ -72,8 +72,13 @@ class Simulation:
 
     def run_until(self, time: float) -> None:
         """Run every call planned up to and including ``time``, then advance to ``time``."""
-        while (following := self.next_time()) is not None and following <= time:
-            self.step()
+        queue, take = self._queue, heapq.heappop
+        while queue and queue[0][0] <= time:
+            at, _, handle = take(queue)
+            action, handle.action = handle.action, None
+            if action is not None:
+                self.now = at
+                action()
         self.now = max(self.now, time)
 
     def run_while(self, pending: Callable[[], bool], limit: float) -> None:

@@ -13,7 +13,7 @@ from bentpipe_reference.rwbp.sender import RwbpSender
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.sending.variables import Ack
-from bentpipe_reference.tcp.states import SENDS_DATA
+from bentpipe_reference.tcp.states import SENDS_DATA, State
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
 
@@ -155,17 +155,23 @@ class RwbpConnection(Connection):
     ) -> None:
         """As TCP; the last arrival counts for the order of blocks (section 7.1)."""
         flags = segment.flags
+        if isinstance(receiver, RwbpReceiver) and not (
+            segment.payload or flags & (_SYN | _FIN | _RST)
+        ):
+            receiver.remind(now)
+            return
         with_data = (segment.payload or flags & _FIN) and not flags & (_SYN | _RST)
         if with_data and isinstance(receiver, RwbpReceiver):
             receiver.on_refused(seq)
         super()._receive_unacceptable(segment, seq, receiver, now)
 
     def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
-        """Discard an acknowledgment that is too old (RWBP-EC-015)."""
-        if self.agreed and self.receiver is not None:
+        """Discard an acknowledgment of what was not sent, or too old (RWBP-EC-015)."""
+        receiver = self.receiver
+        if isinstance(receiver, RwbpReceiver) and self.state is not State.SYN_RECEIVED:
             una = self.sender.snd_una
-            if unwrap(segment.ack, una) < una - LARGEST_WINDOW:
-                self.receiver.ack_now = True
+            if not una - LARGEST_WINDOW <= unwrap(segment.ack, una) <= self.sender.snd_max:
+                receiver.remind(now)
                 return False
         return super()._take_ack(segment, seq, now)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 
 from bentpipe_reference.common.ranges import Range
@@ -14,6 +15,9 @@ from bentpipe_reference.tcp.wire.sequence import unwrap
 
 BLOCKS = 4
 """SACK blocks in an acknowledgment (RWBP-AK-005)."""
+
+REMINDER_INTERVAL = 1.0
+"""Seconds between two reminders (RWBP-AK-003)."""
 
 
 class RwbpReceiver(Receiver):
@@ -53,6 +57,7 @@ class RwbpReceiver(Receiver):
         self.last: int | None = None
         self.rotation = irs
         self.unacked = 0
+        self._reminded = -math.inf
         self._most_units = min(0xFFFF, LARGEST_WINDOW // self.unit)
 
     # -- the window (section 6) ---------------------------------------------------------------
@@ -93,6 +98,12 @@ class RwbpReceiver(Receiver):
         """Whether the number of a RST is not within the window; then it is discarded."""
         number = unwrap(seq, self.rcv_nxt)
         return number != self.rcv_nxt and not self.rcv_nxt < number < self.edge
+
+    def remind(self, now: float) -> None:
+        """Acknowledge what tells nothing, but not twice within a second (RWBP-AK-003)."""
+        if now - self._reminded >= REMINDER_INTERVAL:
+            self._reminded = now
+            self.ack_now = True
 
     # -- segments with data (section 7.1) -----------------------------------------------------
 

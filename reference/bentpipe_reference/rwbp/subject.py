@@ -30,14 +30,14 @@ SETUPS = {"rwbp1": Setup(RwbpConfig()).with_part(SoonWrapping)}
 
 def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
     """A host of the only profile."""
-    mss = numbers.choice((1460, 1460, 1460, 1000, 536, 256, 48, 4000, 9000))
-    buffer = max(4 * mss, numbers.choice((5840, 8192, 65536, 240 * 1024, 1 << 22)))
+    mss = numbers.choice((1460, 1460, 1460, 1000, 536, 256, 4000, 9000))
+    buffer = max(4 * mss, numbers.choice((5840, 8192, 65536, 240 * 1024, 1 << 20)))
     interval = numbers.choice((8, 8, 8, 1, 2, 3, 16, 64, 255))
     config = RwbpConfig(
         mss=mss,
         interval=interval,
         receive_buffer=buffer,
-        send_buffer=numbers.choice((16384, 240 * 1024, 1 << 22)),
+        send_buffer=numbers.choice((16384, 240 * 1024, 1 << 20)),
         window_scale=numbers.random() < 0.5,
         timestamps=numbers.random() < 0.5,
         scheduler=numbers.choice(("round-robin", "round-robin", "drr")),

@@ -31,7 +31,7 @@ def cell(use: float, timeouts: float = 0, dropped: float = 0, alone: float = 1.0
     return Cell(tuple(use * s for s in shares), {}, noted)
 
 
-PUBLISHED = {(RWBP, 0.0): cell(0.99), (SACK, 0.0): cell(0.7, 20, 500)}
+PUBLISHED = {(RWBP, 30.0): cell(0.99), (SACK, 30.0): cell(0.7, 20, 500)}
 
 
 def test_all_claims_hold_for_what_the_paper_says() -> None:
@@ -42,12 +42,12 @@ def test_all_claims_hold_for_what_the_paper_says() -> None:
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("alone", {(SACK, 0.0): cell(0.7, 20, 500, 0.8)}),
-        ("rwbp-high", {(RWBP, 0.0): cell(0.9)}),
-        ("tcp-low", {(SACK, 0.0): cell(0.95, 20)}),
-        ("lossless", {(RWBP, 0.0): cell(0.99, dropped=1)}),
-        ("timeouts", {(SACK, 0.0): cell(0.7, 3)}),
-        ("gap", {(SACK, 0.0): cell(0.95, 20)}),
+        ("alone", {(SACK, 30.0): cell(0.7, 20, 500, 0.8)}),
+        ("rwbp-high", {(RWBP, 30.0): cell(0.9)}),
+        ("tcp-low", {(SACK, 30.0): cell(0.95, 20)}),
+        ("lossless", {(RWBP, 30.0): cell(0.99, dropped=1)}),
+        ("timeouts", {(SACK, 30.0): cell(0.7, 3)}),
+        ("gap", {(SACK, 30.0): cell(0.95, 20)}),
     ],
 )
 def test_result_that_contradicts_a_claim_is_told(name: str, changes: Table) -> None:
@@ -56,7 +56,7 @@ def test_result_that_contradicts_a_claim_is_told(name: str, changes: Table) -> N
 
 
 def test_staircase_has_the_printed_mean_whatever_its_order() -> None:
-    first, second = (staircase(random.Random(seed)) for seed in (1, 2))
+    first, second = (staircase(random.Random(seed), 30.0) for seed in (1, 2))
     assert first != second
     assert len(first) == 24
     assert sum(first) / len(first) == pytest.approx(300e3)
@@ -64,7 +64,7 @@ def test_staircase_has_the_printed_mean_whatever_its_order() -> None:
 
 
 def test_priority_traffic_costs_tcp_packets_and_rwbp_none() -> None:
-    rwbp, sack = (measure(protocol, 0.0, 1, until=330.0) for protocol in (RWBP, SACK))
+    rwbp, sack = (measure(protocol, 30.0, 1, until=330.0) for protocol in (RWBP, SACK))
     assert rwbp.notes[DROPPED] == 0
     assert sack.notes[DROPPED] > 0
     assert min(rwbp.notes[ALONE], sack.notes[ALONE]) > 0.95

@@ -338,6 +338,43 @@ def test_acknowledgment_at_the_edge_counts(script: Any) -> None:
     assert peer.reports() == [(0, [])]
 
 
+def test_reset_below_the_next_number_is_discarded_even_if_its_data_reaches_into_the_window(
+    script: Any,
+) -> None:
+    """RWBP-CX-005 asks for SEG.SEQ alone."""
+    peer = script(octets=0)
+    peer.give(peer.segment(seq=peer.peer_number(-0.5), payload=bytes(1000), flags=Flags.RST))
+    assert (peer.connection.state, peer.last) == (State.ESTABLISHED, [])
+
+
+def test_reminders_are_a_second_apart(script: Any) -> None:
+    """RWBP-AK-003, RWBP-EC-015: of unacceptable segments without data, and of what is refused."""
+    peer = script(octets=0)
+    peer.give(peer.segment(seq=peer.peer_number(-1)))
+    assert peer.reports() == [(0, [])]
+    peer.wait(0.9)
+    for fields in ({"seq": peer.peer_number(-1)}, {"ack": peer.number(9)}):
+        peer.give(peer.segment(**fields))
+        assert peer.reports() == []
+    peer.give(peer.segment(seq=peer.peer_number(-1), payload=bytes(1000)))
+    assert peer.reports() == [(0, [])]
+    peer.wait(0.2)
+    peer.give(peer.segment(ack=peer.number(9)))
+    assert peer.reports() == [(0, [])]
+
+
+def test_ends_set_apart_by_forged_data_fall_silent() -> None:
+    """RWBP-AK-003: without a limit each answers the other for ever."""
+    pair = Pair(RWBP, RWBP).connect()
+    forged = Segment(B, A, 20, 10, 901, 101, Flags.ACK, 9, 0, bytes(100))
+    pair.a.receive(forged, pair.now)
+    pair.now = 0.2
+    pair.a.advance(pair.now)
+    pair.carried.clear()
+    pair.carry()
+    assert [(each.source, each.ack) for each in pair.carried] == [(A, 1001), (B, 101), (A, 1001)]
+
+
 def test_segments_when_random_never_stop_a_connection(script: Any) -> None:
     """RWBP-SEC-003, RWBP-SEC-004: the stream goes on afterwards."""
     for seed in range(60):

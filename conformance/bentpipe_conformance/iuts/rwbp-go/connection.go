@@ -53,6 +53,7 @@ type connection struct {
 	iss, irs   number
 	synOptions options
 	syns       int // how often SYN or SYN-ACK has been sent
+	tries      int // how often the one of both that is sent now has been
 	synAt      instant
 	synTimer   timer
 	waitTimer  timer // 2 MSL
@@ -122,7 +123,8 @@ func (c *connection) sendSYN(now instant) {
 		syn.flags |= flagACK
 		syn.ack = c.irs + 1
 	}
-	c.synTimer.start(now, backedOff(firstRTO, c.syns))
+	c.synTimer.start(now, backedOff(firstRTO, c.tries))
+	c.tries++
 	c.syns++
 	c.synAt = now
 	c.asking(now)
@@ -223,7 +225,10 @@ func (c *connection) end(why error) {
 func (c *connection) abort(why error) {
 	switch c.state {
 	case synReceived, established, finWait1, finWait2, closeWait:
-		c.put(&segment{seq: c.sender.sentTo(), ack: c.receiver.next, flags: flagRST | flagACK})
+		c.put(&segment{
+			seq: c.sender.sentTo(), ack: c.receiver.next, flags: flagRST | flagACK,
+			window: c.receiver.window(),
+		})
 	}
 	c.end(why)
 }
@@ -271,7 +276,7 @@ func (c *connection) arriveSYNSent(s *segment, now instant) {
 		c.acknowledge()
 		return
 	}
-	c.crossed = true
+	c.crossed, c.tries = true, 0
 	c.state = synReceived
 	c.sendSYN(now)
 }
@@ -298,6 +303,10 @@ func (c *connection) arriveUnacceptable(s *segment, now instant) {
 	r := &c.receiver
 	if s.carries() {
 		r.last, r.began = s.seq, true
+	}
+	if c.state == synReceived && c.crossed && s.flags&(flagSYN|flagACK) == flagSYN|flagACK &&
+		s.seq == c.irs && s.ack == c.iss+1 {
+		c.opened(now) // the SYN-ACK that belongs to crossing SYNs (RFC 9293 figure 7)
 	}
 	shut := r.edge == r.next && s.seq == r.next
 	if shut && s.carries() && s.has(flagACK) && !c.arriveACK(s, now) {

@@ -30,12 +30,13 @@ type plainSender struct {
 	timedEnd     number
 	timedAt      instant
 	sentAt       instant
+	expired      number // the segment that the timer expired for last
 }
 
 func newPlainSender(c *connection, smss, window uint32, seg *segment) *plainSender {
 	first := c.iss + 1
 	s := &plainSender{
-		c: c, smss: smss, una: first, next: first, most: first, recover: c.iss,
+		c: c, smss: smss, una: first, next: first, most: first, recover: c.iss, expired: c.iss,
 		window: window, wl1: seg.seq, wl2: first, widest: window, threshold: 1 << 30,
 	}
 	s.cwnd = s.initial()
@@ -109,7 +110,7 @@ func (s *plainSender) cut() (size uint32, fin, ok bool) {
 	case size == s.smss, all && (s.closed || s.next == s.una || s.next.below(s.most)):
 		return size, fin, true
 	}
-	return size, fin, size >= (s.widest+1)/2
+	return size, fin, s.next == s.una && size >= (s.widest+1)/2
 }
 
 func (s *plainSender) canSend() bool {
@@ -173,17 +174,19 @@ func (s *plainSender) acknowledged(seg *segment, now instant) bool {
 	if seg.ack.below(s.una) {
 		return true
 	}
-	duplicate := seg.ack == s.una && s.flight() > 0 && len(seg.data) == 0 && !seg.has(flagFIN) &&
+	duplicate := seg.ack == s.una && s.flight() > 0 && !s.persist.running && len(seg.data) == 0 && !seg.has(flagFIN) &&
 		uint32(seg.window) == s.window
 	if s.wl1.below(seg.seq) || s.wl1 == seg.seq && !seg.ack.below(s.wl2) {
 		s.window, s.wl1, s.wl2 = uint32(seg.window), seg.seq, seg.ack
 		s.widest = max(s.widest, s.window)
+	} else {
+		s.window -= min(s.window, uint32(seg.ack-s.una)) // the edge stays
 	}
 	switch {
 	case seg.ack.above(s.una):
 		s.progress(seg.ack, now)
 	case duplicate:
-		s.duplicate()
+		s.duplicate(now)
 	}
 	return true
 }
@@ -201,15 +204,16 @@ func (s *plainSender) progress(ack number, now instant) {
 	if s.timed && !ack.below(s.timedEnd) {
 		s.timed = false
 		s.c.rtt.sample(now - s.timedAt)
+		s.backoff = 0
 	}
-	s.backoff, s.duplicates = 0, 0
+	s.duplicates = 0
 	partial := s.recovering && ack.below(s.recover)
 	s.grow(fresh, partial)
 	switch {
 	case s.flight() == 0:
 		s.rtx.stop()
 	default:
-		s.rtx.start(now, s.c.rtt.rto)
+		s.rtx.start(now, backedOff(s.c.rtt.rto, s.backoff))
 	}
 }
 
@@ -219,7 +223,10 @@ func (s *plainSender) grow(fresh uint32, partial bool) {
 	case partial:
 		s.repair = true
 		s.cwnd -= min(s.cwnd, fresh)
-		s.cwnd += s.smss
+		if fresh >= s.smss {
+			s.cwnd += s.smss
+		}
+		s.cwnd = max(s.cwnd, s.smss)
 	case s.recovering:
 		s.recovering = false
 		s.cwnd = min(s.threshold, max(s.flight(), s.smss)+s.smss)
@@ -235,7 +242,7 @@ func (s *plainSender) grow(fresh uint32, partial bool) {
 	s.cwnd = min(s.cwnd, 1<<30)
 }
 
-func (s *plainSender) duplicate() {
+func (s *plainSender) duplicate(now instant) {
 	s.duplicates++
 	switch {
 	case s.recovering:
@@ -244,6 +251,7 @@ func (s *plainSender) duplicate() {
 		s.threshold = max(s.flight()/2, 2*s.smss)
 		s.cwnd = s.threshold + 3*s.smss
 		s.recover, s.recovering, s.repair = s.most, true, true
+		s.rtx.start(now, backedOff(s.c.rtt.rto, s.backoff))
 	}
 }
 
@@ -294,8 +302,9 @@ func (s *plainSender) timeout(now instant) {
 	if s.flight() == 0 || s.c.silent(now) {
 		return
 	}
-	if s.backoff == 0 {
+	if s.una != s.expired {
 		s.threshold = max(s.flight()/2, 2*s.smss)
+		s.expired = s.una
 	}
 	s.backoff++
 	s.cwnd, s.gathered, s.duplicates = s.smss, 0, 0

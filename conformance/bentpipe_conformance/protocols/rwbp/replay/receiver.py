@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ BLOCKS = 4
 
 DELAY_S = 0.1
 """The acknowledgment timer, RWBP-AK-002."""
+
+REMINDER_S = 1.0
+"""A reminder may be left out for so long after another one, RWBP-AK-003."""
 
 
 def listed_blocks(
@@ -40,6 +44,7 @@ class _Owed:
     call: Call
     arrival: Arrival
     limit: float
+    reminder: bool
 
 
 class Receiver:
@@ -52,6 +57,7 @@ class Receiver:
         late: the acknowledgments that did not come in time.
         fin: the number of the FIN that has arrived, None before.
         over: whether the connection answers no more.
+        spared: numbers of the packets whose reminder may be left out.
     """
 
     def __init__(self, irs: int, slack: float) -> None:
@@ -68,7 +74,10 @@ class Receiver:
         self._rotation = -1
         self._counted: list[Arrival] = []
         self._timer: Arrival | None = None
+        self.spared: set[int] = set()
         self._owed: deque[_Owed] = deque()
+        self._spare: deque[_Owed] = deque()
+        self._reminded = -math.inf
         self._states: deque[tuple[float, int, tuple[Range, ...], int]] = deque()
 
     @property
@@ -103,6 +112,8 @@ class Receiver:
         while self._owed and now > self._owed[0].limit + self._slack:
             owed = self._owed.popleft()
             self.late.append(Due(owed.call, owed.arrival, now, owed.limit))
+        while self._spare and now > self._spare[0].limit + self._slack:
+            self._spare.popleft()
         if self._timer is not None:
             limit = self._timer.time + DELAY_S + AT_ONCE_S
             if now > limit + self._slack:
@@ -123,13 +134,13 @@ class Receiver:
             if self.nxt < start < self.edge:
                 self._call(arrival, Call.CHALLENGE)
         elif not acceptable:
-            if tcp.length:
+            if tcp.length and not tcp.flags & SYN:
                 self.last = start
-            self._call(arrival, Call.UNACCEPTABLE)
+            self._call(arrival, Call.UNACCEPTABLE, reminder=not tcp.length)
         elif tcp.flags & SYN:
             self._call(arrival, Call.CHALLENGE)
         elif refused:
-            self._call(arrival, Call.REFUSED)
+            self._call(arrival, Call.REFUSED, reminder=True)
         elif tcp.flags & ACK and tcp.length:
             self._take(arrival, tcp)
         arrival.unacked = len(self._counted)
@@ -170,10 +181,17 @@ class Receiver:
         self._rotation = max(self._rotation, self.nxt)
         self._into.saw(max(self.top, self.nxt))
 
-    def _call(self, arrival: Arrival, call: Call) -> None:
-        if not self.over:
-            arrival.calls = call
-            self._owed.append(_Owed(call, arrival, arrival.time + AT_ONCE_S))
+    def _call(self, arrival: Arrival, call: Call, *, reminder: bool = False) -> None:
+        if self.over:
+            return
+        arrival.calls = call
+        owed = _Owed(call, arrival, arrival.time + AT_ONCE_S, reminder)
+        recent = arrival.time - self._reminded < REMINDER_S + self._slack
+        if reminder and (recent or any(other.reminder for other in self._owed)):
+            self.spared.add(arrival.packet.number)
+            self._spare.append(owed)
+        else:
+            self._owed.append(owed)
 
     def handshake(self, packet: Packet) -> None:
         """A SYN-ACK reached the IUT, which has to acknowledge it."""
@@ -219,8 +237,10 @@ class Receiver:
 
     def _answered(self, reply: Reply) -> None:
         """A complete acknowledgment left (section 7.1)."""
-        if self._owed:
-            owed = self._owed.popleft()
+        if self._owed or self._spare:
+            owed = (self._owed or self._spare).popleft()
+            if owed.reminder:
+                self._reminded = reply.time
             reply.calls, reply.arrival = owed.call, owed.arrival
             owed.arrival.answer = reply
             if not reply.pure or owed.call is Call.COUNT:

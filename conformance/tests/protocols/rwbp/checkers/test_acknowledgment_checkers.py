@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, SIZE, Story
 
 
@@ -125,3 +128,30 @@ def test_reported_run_is_discarded() -> None:
     assert story.verdicts("RWBP-EC-008") == FAIL
     story = _holes(*FIVE[:1]).arrive(3, after=0.1).reply(0, (3, 4))
     assert story.verdicts("RWBP-EC-008") == FAIL
+
+
+@pytest.mark.parametrize(
+    ("after", "fields", "expected"),
+    [
+        (0.9, {"seq": 99}, PASS),
+        (0.9, {"ack": 99_000}, PASS),
+        (1.1, {"seq": 99}, FAIL | PASS),
+        (0.9, {"seq": 99, "payload": bytes(1)}, FAIL | PASS),
+    ],
+)
+def test_reminder_within_a_second_of_another_may_be_left_out(
+    after: float, fields: dict[str, Any], expected: set[Verdict]
+) -> None:
+    story = Story(service=9).ack(0, seq=99, after=1.0).reply(0, after=0.001)
+    story.ack(0, after=after, **fields).ack(0, after=1.5)
+    assert story.verdicts("RWBP-AK-003") == expected
+    assert story.verdicts("RWBP-EC-015") == NOTHING
+    assert story.verdicts("RWBP-AK-004") == PASS
+
+
+def test_reminder_that_is_not_left_out_is_called_for() -> None:
+    story = Story(service=9)
+    for _ in range(3):
+        story.ack(0, ack=99_000, after=0.2).reply(0, after=0.001)
+    story.ack(0, after=1.0)
+    assert story.verdicts("RWBP-EC-015") == story.verdicts("RWBP-AK-004") == PASS
