@@ -43,9 +43,9 @@ def _repetitions(flow: Flow, context: Context) -> Iterator[Finding]:
     own = flow.opening.own
     if not own:
         return
-    after = [i for i in flow.arriving if i.packet.number > own[0].packet.number]
-    heard = [i.time for i in after]
-    silent = [i for i in own if not after or i.packet.number < after[0].packet.number]
+    answers = [i for i in flow.arriving if i.packet.number > own[0].packet.number]
+    heard = [i.time for i in answers]
+    silent = [i for i in own if not answers or i.packet.number < answers[0].packet.number]
     due = FIRST_S
     for before, after in pairwise(silent):
         waited = after.time - before.time
