@@ -43,8 +43,9 @@ def _repetitions(flow: Flow, context: Context) -> Iterator[Finding]:
     own = flow.opening.own
     if not own:
         return
-    heard = [i.time for i in flow.arriving if i.packet.number > own[0].packet.number]
-    silent = [i for i in own if not heard or i.time < heard[0]]
+    answers = [i for i in flow.arriving if i.packet.number > own[0].packet.number]
+    heard = [i.time for i in answers]
+    silent = [i for i in own if not answers or i.packet.number < answers[0].packet.number]
     due = FIRST_S
     for before, after in pairwise(silent):
         waited = after.time - before.time
@@ -246,8 +247,14 @@ def abort_is_one_reset(flow: Flow, context: Context) -> Findings:
         context, at == sender.nxt, "the user aborted", reset, expected=f"RST at {sender.nxt}",
         actual=f"at {at}",
     )  # fmt: skip
+    if not leaves_at_once(context):
+        return  # what answers something earlier may leave later
     after = [i for i in flow.leaving if i.packet.number > reset.packet.number]
-    arrived = [i.packet.number for i in flow.arriving if i.packet.number > reset.packet.number]
+    since = reset.time - flow.slack
+    arrived = [
+        i.packet.number for i in flow.arriving
+        if i.packet.number > reset.packet.number or (flow.slack and i.time >= since)
+    ]  # fmt: skip
     for item in after:
         unasked_for = not arrived or item.packet.number < arrived[0]
         if unasked_for or not item.tcp.flags & RST:
