@@ -329,6 +329,8 @@ def closed_for_long(flow: Flow, context: Context) -> Findings:
     own = next((item for item in flow.resets if item.packet.outgoing), None)
     last = probes[-1]
     answered = any(ack.time > last.until for ack in flow.acks)
+    if own is not None and any(0 <= own.time - ack.time <= AT_ONCE_S for ack in flow.acks):
+        return  # it answers something
     if own is not None and flow.service and flow.sender.probes[-1].segment is None and answered:
         yield context.violated(
             "the connection was given up", own, last.started,
