@@ -174,7 +174,8 @@ def promises_are_kept(flow: Flow, context: Context) -> Findings:
 def _next_reply(flow: Flow, arrival: Arrival) -> Reply | None:
     at = bisect_right(flow.replies, arrival.packet.number, key=lambda item: item.packet.number)
     for reply in islice(flow.replies, at, None):
-        if reply.time - arrival.time >= flow.slack:
+        tells = reply.pure or not reply.runs  # data reports no runs
+        if tells and reply.time - arrival.time >= flow.slack:
             return reply
     return None
 
