@@ -174,7 +174,8 @@ def promises_are_kept(flow: Flow, context: Context) -> Findings:
 def _next_reply(flow: Flow, arrival: Arrival) -> Reply | None:
     at = bisect_right(flow.replies, arrival.packet.number, key=lambda item: item.packet.number)
     for reply in islice(flow.replies, at, None):
-        if reply.time - arrival.time >= flow.slack:
+        tells = reply.pure or not reply.runs  # data reports no runs
+        if tells and reply.time - arrival.time >= flow.slack:
             return reply
     return None
 
@@ -329,6 +330,8 @@ def closed_for_long(flow: Flow, context: Context) -> Findings:
     own = next((item for item in flow.resets if item.packet.outgoing), None)
     last = probes[-1]
     answered = any(ack.time > last.until for ack in flow.acks)
+    if own is not None and any(0 <= own.time - ack.time <= AT_ONCE_S for ack in flow.acks):
+        return  # it answers something
     if own is not None and flow.service and flow.sender.probes[-1].segment is None and answered:
         yield context.violated(
             "the connection was given up", own, last.started,
