@@ -41,7 +41,7 @@ type endpoint struct {
 func newEndpoint(own address, mtu int, output func([]byte)) *endpoint {
 	e := &endpoint{
 		address: own, mtu: mtu, rwbp: true, interval: 8,
-		receiveBuffer: 1 << 19, sendBuffer: 1 << 18,
+		receiveBuffer: 1 << 19, sendBuffer: 1 << 20,
 		listeners: services(), output: output,
 		connections: make(map[flow]*connection),
 		scratch:     make([]byte, 1<<16),
