@@ -38,6 +38,9 @@ LENGTHS = {
 }  # fmt: skip
 """Octets behind the length of the options that TCP knows."""
 
+MANY = 10
+"""So many segments of one size show how they are cut."""
+
 SMALLEST_MSS = 48
 """An MSS option below counts as this (section 5.2)."""
 
@@ -179,7 +182,8 @@ def acknowledgments_with_sack_only(flow: Flow, context: Context) -> Findings:
 def _odd_options(tcp: Rwbp) -> bool:
     """Whether a segment has options to be ignored, several of a kind, or SACK beside data."""
     kinds = [kind for kind, _ in tcp.options]
-    strange = any(kind not in LENGTHS for kind in kinds)
+    own = len(tcp.rwbp) if tcp.flags & SYN else 0
+    strange = sum(kind not in LENGTHS for kind in kinds) > own
     wrong = any(len(value) not in LENGTHS.get(kind, (len(value),)) for kind, value in tcp.options)
     beside = bool(tcp.sack) and bool(tcp.size)
     return strange or wrong or beside or len(set(kinds)) < len(kinds)
@@ -200,8 +204,10 @@ def odd_options_are_ignored(flow: Flow, context: Context) -> Findings:
             over or flow.sent[0], syn, expected=f"segments of {bound} octets at most",
             actual=f"{over.payload} octets" if over is not None else "",
         )  # fmt: skip
-        largest = max(sent.payload for sent in flow.sent)
-        if over is None and flow.service == "chargen" and largest < flow.sender.smss:
+        sizes = {sent.payload for sent in flow.sent if sent.payload}
+        largest = max(sizes, default=0)
+        alike = len(sizes) == 1 and len(flow.sent) >= MANY and flow.service == "chargen"
+        if over is None and alike and largest < flow.sender.smss:
             yield context.violated(
                 "odd options in a SYN were heeded", flow.sent[0], syn,
                 expected=f"segments of {flow.sender.smss} octets", actual=f"{largest} octets",
