@@ -82,6 +82,7 @@ def packets(setup: Setup) -> list[tuple[float, bytes]]:
     return sent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "mutant",
     [mutant for mutant in MUTANTS if mutant.setting in ("link-rate", "drr")],
