@@ -98,14 +98,14 @@ def nothing_else(flow: Flow, context: Context) -> Findings:
             yield context.violated(
                 f"an acknowledgment of octets up to {reply.ack} that nothing called for", reply,
                 expected="N segments, 0.1 s, a segment that is not orderly, or a window update",
-                actual=f"UNACKED below N; the edge rose by {reply.edge - reply.edge_before}",
+                actual=f"UNACKED below N; the edge rose by {reply.edge - reply.edge_called}",
             )  # fmt: skip
 
 
 def is_update(flow: Flow, context: Context, reply: Reply) -> bool:
     """Whether RWBP-WN-007 calls for an acknowledgment: for the window that it names."""
-    unit, rise = flow.receiver.unit, reply.edge - reply.edge_before
-    narrow = reply.edge_before - reply.expected < unit
+    unit, rise = flow.receiver.unit, reply.edge - reply.edge_called
+    narrow = reply.edge_called - reply.expected < unit
     # BUF has a part of a unit that no field shows.
     return 2 * rise > buffer_octets(flow, context) - unit or (narrow and rise >= 2 * unit)
 

@@ -328,6 +328,8 @@ def closed_for_long(flow: Flow, context: Context) -> Findings:
     if not probes:
         return
     own = next((item for item in flow.resets if item.packet.outgoing), None)
+    if own is not None and own.packet.number > flow.ended:
+        own = None  # it answers what meets no connection any more
     last = probes[-1]
     answered = any(ack.time > last.until for ack in flow.acks)
     if own is not None and any(0 <= own.time - ack.time <= AT_ONCE_S for ack in flow.acks):

@@ -348,6 +348,8 @@ class Reply(Segment):
         runs: the runs.
         listed: the blocks that section 7.2 gives.
         edge_before: RCV.EDGE before it.
+        edge_called: RCV.EDGE when an update that it is may have been called for: before what named
+            the window a moment before, and is no complete acknowledgment (RWBP-AK-008).
         calls: what called for it; None where nothing did but perhaps the window.
         arrival: the segment that did.
         delay: seconds since what started the acknowledgment timer, None where it did not run.
@@ -366,6 +368,7 @@ class Reply(Segment):
     runs: tuple[Range, ...]
     listed: tuple[Range, ...]
     edge_before: int
+    edge_called: int
     calls: Call | None
     arrival: Arrival | None
     delay: float | None

@@ -78,6 +78,7 @@ class Receiver:
         self._owed: deque[_Owed] = deque()
         self._spare: deque[_Owed] = deque()
         self._reminded = -math.inf
+        self._incomplete: deque[tuple[float, int]] = deque()
         self._states: deque[tuple[float, int, tuple[Range, ...], int]] = deque()
 
     @property
@@ -212,17 +213,26 @@ class Receiver:
         probe = pure and start == snd_nxt - 1
         reply = Reply(
             packet, ack, tcp.window, edge, blocks, tcp.size, start, pure, nxt, runs, listed,
-            self.edge, None, None,
+            self.edge, self._called(packet.time), None, None,
             packet.time - self._timer.time if self._timer is not None else None, probe, last,
         )  # fmt: skip
         self.edge, self.named = max(self.edge, edge), edge
         if pure or (not runs and start >= snd_nxt):
             self._answered(reply)
+            self._incomplete.clear()
+        else:
+            self._incomplete.append((packet.time, reply.edge_before))
         if pure:
             self._rotation = blocks[-1][0] if len(blocks) > 2 else rotation
             if len(blocks) <= 2 and listed[:2] == blocks:
                 self._rotation = rotation
         return reply
+
+    def _called(self, now: float) -> int:
+        """RCV.EDGE when what leaves now may have been called for."""
+        while self._incomplete and now > self._incomplete[0][0] + AT_ONCE_S + self._slack:
+            self._incomplete.popleft()
+        return self._incomplete[0][1] if self._incomplete else self.edge
 
     def _forget(self, now: float) -> None:
         """Forget the states that are too old to be seen in a segment that leaves now."""

@@ -52,6 +52,17 @@ def test_every_second_segment_acknowledged() -> None:
     assert story.verdicts("RWBP-AK-002") == FAIL
 
 
+@pytest.mark.parametrize(("window", "expected"), [(2, PASS), (1, FAIL | PASS)])
+def test_update_behind_a_retransmission(window: int, expected: set[Verdict]) -> None:
+    """A retransmission that names the window first replaces no update (RWBP-AK-008)."""
+    story = Story(interval=64).send(*range(8)).arrive(*range(10)).reply(10, seq=8500, window=10)
+    for index in range(10, 20):
+        story.arrive(index, after=0.005)
+    story.said = 20 * SIZE
+    story.send(0, window=window).reply(20, seq=8500, window=window)
+    assert story.verdicts("RWBP-AK-004") == expected
+
+
 def _holes(*replies: tuple[tuple[int, int], ...]) -> Story:
     """Segments 1, 3, 5, 7, 9 and 11 arrive, each answered."""
     story = _discard()

@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.rwbp.story import (
     SIZE,
     Story,
 )
-from bentpipe_conformance.protocols.tcp.codec import ACK
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
 
 
 def test_window_in_units() -> None:
@@ -134,6 +134,16 @@ def test_closed_for_long() -> None:
     times = [FIRST * 2**n - (RTT if n else 0) for n in range(6)]
     assert _probes(*times).verdicts("RWBP-WN-010") == PASS
     assert _probes(*times).reset(after=1.0).verdicts("RWBP-WN-010") == FAIL
+
+
+def test_reset_after_the_end_of_a_connection_that_was_probed() -> None:
+    """What answers a segment after CLOSED gives up nothing."""
+    story = _probes(FIRST).ack(8, window=0, after=0.1).arrive(0, after=0.1, fin=True)
+    story.put(True, flags=FIN | ACK, seq=8500, ack=1101).put(
+        False, flags=ACK, seq=1101, ack=8501, after=0.1
+    )
+    story.put(False, flags=ACK, seq=1101, ack=8501, after=0.3).reset()
+    assert story.verdicts("RWBP-WN-010") == NOTHING
 
 
 @pytest.mark.parametrize(
