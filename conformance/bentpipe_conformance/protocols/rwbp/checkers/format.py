@@ -393,6 +393,15 @@ def echoed(flow: Flow, context: Context) -> Iterator[Finding]:
             )  # fmt: skip
 
 
+def _last_segment(flow: Flow) -> float:
+    """Numbers that the window has to offer for the next segment before, or with, the FIN."""
+    if flow.service == "discard":
+        return 1
+    waiting = flow.sender.available()
+    smss = flow.sender.smss
+    return smss if waiting is None else min(smss, waiting + 1)
+
+
 def _closes(flow: Flow, context: Context) -> Findings:
     fin = flow.receiver.fin
     if fin is None or flow.receiver.nxt <= fin:
@@ -407,7 +416,7 @@ def _closes(flow: Flow, context: Context) -> Findings:
     news = (ack.time for ack in flow.acks if ack.arrived or ack.edge_after > ack.edge)
     heard = max(news, default=0.0)
     since = max(closing.time, busy, heard)
-    kept = sender.edge <= sender.nxt or sender.outstanding
+    kept = sender.edge - sender.nxt < _last_segment(flow) or sender.outstanding
     if not kept and flow.horizon - since > SETTLED_S:
         yield context.violated(
             "no FIN was sent", closing, expected="a FIN, the peer having closed",

@@ -42,7 +42,7 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     after = [item for item in flow.arriving if item.packet.number > number]
     ends = next((i for i in flow.resets if i.packet.number > number), None)
     long_after = ends is not None and ends.time - odd.time > AT_ONCE_S + flow.slack
-    if long_after and not flow.service:
+    if ends is not None and not flow.service and (long_after or not _directly(flow, odd, ends)):
         return  # a user of its own may abort at any time
     if ends is not None and ends.packet.outgoing:
         last = max((i.time for i in after if i.time <= ends.time), default=odd.time)
@@ -69,6 +69,13 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
             f"the connection fell silent after {what}", odd, late[0].arrival,
             expected="a connection that goes on", actual="no acknowledgment",
         )  # fmt: skip
+
+
+def _directly(flow: Flow, odd: Segment, ends: Segment) -> bool:
+    """Whether nothing but resets passed between an odd segment and the end of the connection."""
+    first, last = odd.packet.number, ends.packet.number
+    between = (i for i in (*flow.arriving, *flow.leaving) if first < i.packet.number < last)
+    return all(i.tcp.flags & RST for i in between)
 
 
 def unasked(flow: Flow, odd: Segment, within: float) -> Segment | None:

@@ -7,6 +7,7 @@ from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.protocols.rwbp.codec import build
 from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story, ends
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp
+from bentpipe_conformance.selftest.innocence import hear
 
 BAD = PASS | FAIL
 RTO = 1.797
@@ -191,6 +192,19 @@ def test_odd_segment_and_then_a_reset() -> None:
     story = Story(service=9).arrive(0).reply(1, after=0.1)
     story.put(False, flags=SYN | FIN, seq=1100, after=0.5).reset(after=0.001)
     assert story.verdicts("RWBP-SEC-003") == FAIL
+
+
+def test_user_that_aborts_soon_after_an_odd_segment() -> None:
+    """A user of its own may abort whenever it likes; something else came in between."""
+    story = Story(service=19, calls=True).arrive(0, 0).reply(1, after=0.001)
+    story.arrive(1, after=0.01).reset(after=0.005)
+    assert not story.verdicts("RWBP-SEC-003") & FAIL
+
+
+@pytest.mark.parametrize("seed", [1248016, 1248067, 1248128, 1257019, 1257043])
+def test_references_that_were_once_accused_are_not(seed: int) -> None:
+    """Aborts soon after a duplicate, a FIN behind too small a window, copies behind a link rate."""
+    assert hear("rwbp", seed).accusations == ()
 
 
 @pytest.mark.parametrize(("answered", "expected"), [(True, PASS), (False, FAIL)])

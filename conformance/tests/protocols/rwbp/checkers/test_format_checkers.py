@@ -181,5 +181,16 @@ def test_service_after_the_fin(closes: bool, expected: set[object]) -> None:
     assert story.ack(0, after=5.0, seq=1101).verdicts("RWBP-WF-010") == expected
 
 
+@pytest.mark.parametrize(("octets", "expected"), [(499, BAD), (500, PASS)])
+def test_fin_behind_more_than_the_window_takes(octets: int, expected: set[object]) -> None:
+    """An echo has 500 octets of window: 499 and FIN fit, 500 and FIN wait."""
+    story = Story(service=7, window=1).arrive(0).reply(1)
+    story.send_octets(0, SIZE).ack(1, after=RTT, seq=1100, window=0)
+    story.put(False, flags=ACK | FIN, seq=1100, ack=1000, payload=bytes(octets))
+    end = 1101 + octets
+    story.reply(1, ack=end).ack(1, after=5.0, seq=end, ack=1000)
+    assert story.verdicts("RWBP-WF-010") == expected
+
+
 def test_syn_is_no_segment_of_the_connection() -> None:
     assert Story(open=False).verdicts("RWBP-WF-003") == NOTHING
