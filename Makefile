@@ -20,7 +20,8 @@ QUICK_TESTS := spec/tests \
 	conformance/tests/report conformance/tests/selftest/test_coverage_of_requirements.py
 # Sockets, hostile peers, whole transfers and large reports take seconds each.
 QUICK_LEFT_OUT := $(addprefix --ignore-glob=*/,test_asyncio.py test_sockets.py test_hostile.py \
-	test_transfer.py test_stream_integrity.py test_page.py test_bundle.py test_proxy.py)
+	test_transfer.py test_stream_integrity.py test_page.py test_bundle.py test_proxy.py \
+	test_captures.py)
 PACKETS ?= 1000000
 # Of the campaign of hostile and unlucky STP peers; BEGINS come from forged addresses.
 SECONDS ?= 600

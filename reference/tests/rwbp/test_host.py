@@ -298,6 +298,7 @@ def test_packets_when_random_never_stop_a_host() -> None:
 # -- as the exam sees it ----------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_setting_makes_a_host_that_serves(setting: str) -> None:
     setup = SETTINGS[setting].configure(SETUPS["rwbp1"])
