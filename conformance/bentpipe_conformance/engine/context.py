@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -69,3 +70,20 @@ class Context(Generic[Prepared]):
         else:
             numbers = tuple(dict.fromkeys(item.packet.number for item in where))
         return Finding(self.requirement.id, verdict, numbers, sentence, expected, actual)
+
+
+def judged(
+    context: Context[Any], met: bool, sentence: str, *where: HasPacket, expected: str, actual: str
+) -> Finding:
+    """A finding that a requirement was met, or violated, with one sentence for both."""
+    if met:
+        return context.holds(sentence, *where)
+    return context.violated(sentence, *where, expected=expected, actual=actual)
+
+
+def until_violated(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Findings up to the first violation, where the rest would only repeat it."""
+    for finding in findings:
+        yield finding
+        if finding.verdict is Verdict.FAIL:
+            return

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from bentpipe_conformance.engine.codec import MalformedPacket
-from bentpipe_conformance.engine.lane import Port
+from bentpipe_conformance.engine.lane import OpenRequest, Port
 
 STANDARD_SERVICES = {"echo": 7, "discard": 9, "chargen": 19}
 """Ports of the upper tester: RFC 862, RFC 863, RFC 864."""
@@ -271,11 +271,21 @@ class BasePeer(ABC, Generic[Packet, Conn]):
         strays: packets that belong to no connection of this case, each with its arrival time;
             what cannot be dissected is kept as octets.
         crafted: the packets that were made in Scapy, in the order in which they were sent.
+
+    Args:
+        port: how packets get to the link.
+        address, iut_address, rtt: see above.
+        seed: of :attr:`random`.
+        services: the ports of the IUT's services, by name.
+        opener: has the IUT's user open a connection; None where it cannot be made to.
+        aborter: has the IUT's user abort every connection that it has opened; likewise.
     """
 
     def __init__(
         self, port: Port, address: str, iut_address: str, *, rtt: float, seed: int = 0,
         services: Mapping[str, int] = STANDARD_SERVICES,
+        opener: Callable[[OpenRequest], None] | None = None,
+        aborter: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
         self.address = address
         self.iut_address = iut_address
@@ -287,6 +297,8 @@ class BasePeer(ABC, Generic[Packet, Conn]):
         self._began = port.now()
         self._lag = 0.0
         self._services = services
+        self._opener = opener
+        self._aborter = aborter
         self._connections: list[Conn] = []
         self._by_ports: dict[tuple[int, int], Conn] = {}
         self._next_port = 40000
@@ -308,6 +320,27 @@ class BasePeer(ABC, Generic[Packet, Conn]):
         Raises:
             NotReached: it did not open.
         """
+
+    def have_opened(self, request: OpenRequest) -> None:
+        """Have the IUT's user open a connection.
+
+        Raises:
+            NotReached: the lane cannot bring that about.
+            LaneError: the IUT did not do so.
+        """
+        if self._opener is None:
+            raise NotReached("this lane cannot make the implementation open a connection")
+        self._opener(request)
+
+    def have_aborted(self) -> None:
+        """Have the IUT's user abort every connection that it has opened.
+
+        Raises:
+            NotReached: the lane cannot bring that about.
+        """
+        if self._aborter is None:
+            raise NotReached("this lane cannot make the implementation's user abort")
+        self._aborter()
 
     @property
     def patience(self) -> float:

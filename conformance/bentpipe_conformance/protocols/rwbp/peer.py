@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from bentpipe_conformance.engine.codec import MalformedPacket
-from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.rwbp.codec import Rwbp, dissect
 from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.tcp import peer as tcp_peer
@@ -17,22 +15,6 @@ class Peer(tcp_peer.Peer):
 
     connection: ClassVar[type[Connection]] = Connection
     silence: ClassVar[str] = "RWBP-NG-001"
-
-    def __init__(
-        self, *at: Any, aborter: Callable[[], None] | None = None, **settings: Any
-    ) -> None:
-        super().__init__(*at, **settings)
-        self._aborter = aborter
-
-    def have_aborted(self) -> None:
-        """Have the IUT's user abort every connection that it has opened.
-
-        Raises:
-            NotReached: the lane cannot bring that about.
-        """
-        if self._aborter is None:
-            raise NotReached("this lane cannot make the implementation's user abort")
-        self._aborter()
 
     def dissect(self, octets: bytes) -> Rwbp:
         """The segment in an IPv4 packet."""

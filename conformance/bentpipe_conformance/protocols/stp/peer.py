@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from bentpipe_conformance.engine.codec import UDP
@@ -13,10 +13,6 @@ from bentpipe_conformance.protocols.stp.codec import BEGIN, ENDAK, Stp, dissect
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.cookies import Jar
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, DISCARD
-
-Opener = Callable[[OpenRequest], None]
-"""Has the implementation open a connection."""
-
 
 Role = Literal["send", "receive"]
 
@@ -45,16 +41,12 @@ class Peer(BasePeer[Stp, Connection]):
         iut_address: str,
         *,
         encapsulation: Encapsulation = IN_UDP,
-        opener: Opener | None = None,
-        aborter: Callable[[], None] | None = None,
         **settings: Any,
     ) -> None:
         """See :class:`BasePeer` for ``settings``."""
         super().__init__(port, address, iut_address, **settings)
         self.udp_port = DEFAULT_UDP_PORT
         self._encapsulation = encapsulation
-        self._opener = opener
-        self._aborter = aborter
         self.jar = Jar(self.random)
         self._csn = self.random.getrandbits(32)
 
@@ -208,26 +200,14 @@ class Peer(BasePeer[Stp, Connection]):
             NotReached: no BEGIN came.
             LaneError: the IUT cannot be made to open a connection.
         """
-        if self._opener is None:
-            raise NotReached("this lane cannot make the implementation open a connection")
         own = ROLES[role]
         udp_port = self.udp_port if self._encapsulation.kind == "udp" else 0
-        self._opener(OpenRequest(self.address, own, octets, udp_port))
+        self.have_opened(OpenRequest(self.address, own, octets, udp_port))
         connection = self.await_call(own, within)
         while anew and connection.begun.cookie not in self.jar.made:
             connection.reject(CALL_ANEW)
             connection = self.await_anew(connection, within)
         return connection
-
-    def have_aborted(self) -> None:
-        """Have the IUT's user abort every call that it has made.
-
-        Raises:
-            NotReached: the lane cannot bring that about.
-        """
-        if self._aborter is None:
-            raise NotReached("this lane cannot make the implementation's user abort")
-        self._aborter()
 
     def await_call(self, port: int, within: float | None = None) -> Connection:
         """Wait for a BEGIN to a port of the tester from ports that have no connection.

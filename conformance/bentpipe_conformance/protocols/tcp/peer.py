@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from bentpipe_conformance.engine.codec import MalformedPacket
@@ -13,22 +12,11 @@ from bentpipe_conformance.protocols.tcp.connection import Connection
 
 
 class Peer(BasePeer[Tcp, Connection]):
-    """The tester on one lane during one case.
-
-    Args:
-        opener: has the IUT open a connection; None where it cannot be made to.
-        at: see :class:`BasePeer`.
-    """
+    """The tester on one lane during one case."""
 
     connection: ClassVar[type[Connection]] = Connection
     silence: ClassVar[str] = "SNR-CON-043"
     """The requirement that an IUT breaks which does not send a SYN when its user calls."""
-
-    def __init__(
-        self, *at: Any, opener: Callable[[OpenRequest], None] | None = None, **settings: Any
-    ) -> None:
-        super().__init__(*at, **settings)
-        self._opener = opener
 
     def dissect(self, octets: bytes) -> Tcp:
         """The segment in an IPv4 packet."""
@@ -77,9 +65,7 @@ class Peer(BasePeer[Tcp, Connection]):
             NotReached: no SYN came.
             LaneError: the IUT cannot be made to open a connection.
         """
-        if self._opener is None:
-            raise NotReached("this lane cannot make the implementation open a connection")
-        self._opener(OpenRequest(self.address, port, octets))
+        self.have_opened(OpenRequest(self.address, port, octets))
 
         def calls() -> list[Tcp]:
             return [

@@ -7,34 +7,16 @@ from functools import wraps
 from typing import Any
 
 from bentpipe_conformance.engine import context
-from bentpipe_conformance.engine.context import HasPacket
+from bentpipe_conformance.engine.context import judged, until_violated
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.statement import declared
-from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.prepared import Prepared
 
 Context = context.Context[Prepared]
 Findings = Iterator[Finding]
 
-__all__ = ["AT_ONCE_S"]
-
-
-def judged(
-    context: Context, met: bool, sentence: str, *where: HasPacket, expected: str, actual: str
-) -> Finding:
-    """A finding that a requirement was met, or violated, with one sentence for both."""
-    if met:
-        return context.holds(sentence, *where)
-    return context.violated(sentence, *where, expected=expected, actual=actual)
-
-
-def until_violated(findings: Iterable[Finding]) -> Findings:
-    """Findings up to the first violation, where the rest would only repeat it."""
-    for finding in findings:
-        yield finding
-        if finding.verdict is Verdict.FAIL:
-            return
+__all__ = ["AT_ONCE_S", "judged", "until_violated"]
 
 
 def leaves_at_once(context: Context) -> bool:

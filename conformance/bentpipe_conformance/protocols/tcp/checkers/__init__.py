@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from bentpipe_conformance.engine import context
-from bentpipe_conformance.engine.context import HasPacket
+from bentpipe_conformance.engine.context import HasPacket, judged, until_violated
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import Moment, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
@@ -16,6 +15,8 @@ from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 Context = context.Context[Prepared]
 Findings = Iterator[Finding]
+
+__all__ = ["judged", "until_violated"]
 
 TICK_S = 0.01
 """What a timer may be early against the capture's clock: a tick of a 100 Hz kernel."""
@@ -27,15 +28,6 @@ BACK_OFF_CAP_S = 60.0
 """A limit on the timeout is no less (RFC 6298 rule 2.5)."""
 
 
-def judged(
-    context: Context, met: bool, sentence: str, *where: HasPacket, expected: str, actual: str
-) -> Finding:
-    """A finding that a requirement was met, or violated, with one sentence for both."""
-    if met:
-        return context.holds(sentence, *where)
-    return context.violated(sentence, *where, expected=expected, actual=actual)
-
-
 def at_most(
     context: Context, octets: int, limit: float, sentence: str, *where: HasPacket
 ) -> Finding:
@@ -44,14 +36,6 @@ def at_most(
         context, octets <= limit, sentence, *where,
         expected=f"at most {limit:.0f} octets", actual=f"{octets} octets",
     )  # fmt: skip
-
-
-def until_violated(findings: Iterable[Finding]) -> Findings:
-    """Findings up to the first violation, where the rest would only repeat it."""
-    for finding in findings:
-        yield finding
-        if finding.verdict is Verdict.FAIL:
-            return
 
 
 def too_coarse(context: Context, seconds: float, *where: HasPacket) -> Finding | None:
