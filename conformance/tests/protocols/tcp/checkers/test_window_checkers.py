@@ -72,6 +72,14 @@ def test_first_probe(waited: float, expected: set[Verdict]) -> None:
     assert _probed(waited).verdicts("SNR-WIN-004") == expected
 
 
+def test_first_probe_after_timeouts_that_met_an_arrival() -> None:
+    story = Story(window=2 * SIZE).ack(0, data=b"data").send(0, 1)
+    for waited in (1.0, 2.0):
+        story.ack(0, seq=100, data=b"data", after=waited).send(0)
+    story.ack(1, after=RTT, window=SIZE).send(1).ack(2, after=RTT, window=0)
+    assert story.send_octets(2 * SIZE, 1, after=10.0).verdicts("SNR-WIN-004") == PASS
+
+
 @pytest.mark.parametrize(
     ("intervals", "expected"),
     [
