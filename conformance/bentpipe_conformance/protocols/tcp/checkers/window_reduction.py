@@ -24,7 +24,11 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     octets,
 )
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, disturbed_at, timer_within
+from bentpipe_conformance.protocols.tcp.replay.moments import (
+    acts_at_once,
+    disturbed_at,
+    timer_within,
+)
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
