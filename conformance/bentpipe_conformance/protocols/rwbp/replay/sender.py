@@ -319,7 +319,7 @@ class Sender:
         octets = int(min(available, self.smss))
         room = self.edge - self.nxt
         held = sum(item.end - item.start for item in self.outstanding.values())
-        fits = 0 < octets <= room and held + octets <= self.buffer
+        fits = octets > 0 and self._next_octets() <= room and held + octets <= self.buffer
         if not fits:
             self._sendable = None
         elif self._sendable is None:
@@ -330,6 +330,12 @@ class Sender:
                 self._await_probe(at)
         else:
             self._ends_probing(at)
+
+    def _next_octets(self) -> float:
+        """Octets of the next segment at most: its send buffer may hold more than it surely does."""
+        if self.endless or self.written is None:
+            return self.smss
+        return min(self.smss, self.written - self.nxt)
 
     def _await_probe(self, at: Segment) -> None:
         least, most = self.estimate.timeout(self._probes)
