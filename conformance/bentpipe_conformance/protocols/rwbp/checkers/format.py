@@ -346,9 +346,13 @@ def no_urgent_data(flow: Flow, context: Context) -> Findings:
     yield from taken(flow, context, odd, "URG")
 
 
+_PERIOD = 1 << 16
+_PATTERN = bytes((i ^ (i >> 8)) & 255 for i in range(_PERIOD)) * 2
+
+
 def _pattern(start: int, octets: int) -> bytes:
-    """What chargen sends, section 13."""
-    return bytes((i ^ (i >> 8)) & 255 for i in range(start, start + octets))
+    """What chargen sends, section 13: it repeats itself; ``octets`` are those of a segment."""
+    return _PATTERN[start % _PERIOD : start % _PERIOD + octets]
 
 
 @checker("RWBP-WF-010")
