@@ -50,6 +50,8 @@ class RwbpConnection(Connection):
 
     handshake: RwbpHandshake
     _waiting: deque[Segment] | None = None
+    _left = 0
+    """Without RWBP, one above the highest number that has had its turn; 0 before the first one."""
 
     @property
     def agreed(self) -> bool:
@@ -89,7 +91,12 @@ class RwbpConnection(Connection):
     def serve(self, now: float) -> Segment:
         """The segment of one turn; only while :meth:`can_send`."""
         if self._waiting:
-            return self._waiting.popleft()
+            waited = self._waiting.popleft()
+            end = unwrap(waited.seq, self.sender.snd_una) + len(waited.payload)
+            self._left = max(self._left, end + bool(waited.flags & _FIN))
+            # It says what is so when it leaves, as if it had been cut now (RWBP-FF-001).
+            self._put(waited.seq, waited.flags, now, waited.payload)
+            return self._outbox.pop()
         self.sender.send_next(now)
         return self._outbox.pop()
 
@@ -111,6 +118,9 @@ class RwbpConnection(Connection):
         for segment in segments:
             scheduled = segment.payload or segment.flags & _FIN
             (self._waiting if scheduled else at_once).append(segment)
+            if not scheduled and self._waiting and segment.seq == self.sender.snd_max & MASK:
+                left = self._left or self.sender.iss + 1
+                segment.seq = min(left, self.sender.snd_max) & MASK
         return at_once
 
     # -- segments in --------------------------------------------------------------------------
