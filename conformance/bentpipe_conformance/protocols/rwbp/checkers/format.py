@@ -120,7 +120,7 @@ def _numbered(flow: Flow, context: Context) -> Iterator[Finding]:
             )  # fmt: skip
     for arrival in flow.arrivals:
         reply_to = arrival.answer
-        if reply_to is None or flow.slack or not leaves_at_once(context):
+        if reply_to is None or flow.slack or not leaves_at_once(flow, context):
             continue
         if arrival.expected_after == arrival.expected:
             continue
@@ -247,7 +247,7 @@ def cut_when_it_leaves(flow: Flow, context: Context) -> Findings:
     """A new segment has SMSS octets or all that wait, and does not wait for more (section 5.2)."""
     # Exercised by new data where it is known how much waits, above all less than a segment
     # while other data is outstanding.
-    if not leaves_at_once(context):
+    if not leaves_at_once(flow, context):
         return
     yield from until_violated(_cut(flow, context))
     for stall in flow.sender.stalls:
@@ -280,7 +280,7 @@ def _cut(flow: Flow, context: Context) -> Iterator[Finding]:
 def fin_with_the_last_data(flow: Flow, context: Context) -> Findings:
     """FIN leaves with the last data, or alone as soon as there is room (section 5.2)."""
     # Exercised by the end of echo and chargen after the tester's FIN.
-    if not flow.agreed or flow.opening.iut_calls or not leaves_at_once(context):
+    if not flow.agreed or flow.opening.iut_calls or not leaves_at_once(flow, context):
         return
     closing = next(
         (a for a in flow.arrivals

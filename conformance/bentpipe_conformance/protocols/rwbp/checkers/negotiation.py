@@ -168,7 +168,7 @@ def call_goes_on_as_tcp(flow: Flow, context: Context) -> Findings:
     if theirs[0].tcp.flags & (SYN | ACK) != SYN | ACK:
         return
     yield from goes_on(flow, context, theirs[0], "a SYN-ACK without RWBP")
-    if leaves_at_once(context):
+    if leaves_at_once(flow, context):
         yield from by_tcp(flow, context, *CALLED)
 
 
@@ -307,7 +307,7 @@ def plain_tcp(flow: Flow, context: Context) -> Findings:
     # Exercised by every connection without RWBP on which data passes.
     if flow.agreed or not flow.opening.own or not flow.opening.theirs:
         return
-    if not leaves_at_once(context):
+    if not leaves_at_once(flow, context):
         return  # what waits for the link is older than it seems
     yield from by_tcp(flow, context, *PLAIN)
 

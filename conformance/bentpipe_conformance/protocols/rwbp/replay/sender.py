@@ -49,6 +49,8 @@ class Sender:
         endless: whether its user always has more to write.
         written: offset up to which its user has surely written, where that is known.
         buffer: octets that its send buffer surely holds.
+        patience: seconds after which what may be sent should have left.
+        ready: times from which on it surely could, or could not, use a turn of the scheduler.
     """
 
     def __init__(self, iss: int, slack: float) -> None:
@@ -63,6 +65,8 @@ class Sender:
         self.endless = False
         self.written: int | None = None
         self.buffer = JUDGED_OCTETS
+        self.patience = AT_ONCE_S + slack
+        self.ready: list[tuple[float, bool]] = []
         self.fin: int | None = None
         self.outstanding: dict[int, Outgoing] = {}
         self.k = 1
@@ -98,7 +102,7 @@ class Sender:
 
     def passed(self, now: float) -> None:
         """It is ``now``: note what should have left before."""
-        late = AT_ONCE_S + self.slack
+        late = self.patience
         for item in self.outstanding.values():
             if item.copies and now > item.due + late:
                 cause = item.cause if item.reason is Why.LOST else None
@@ -313,6 +317,7 @@ class Sender:
         """Something has happened: is there anything to send, and room for it?"""
         available = self.available()
         if available is None or self.fin is not None:
+            self.note_ready(at.time, False)
             self._sendable = None
             self._ends_probing(at)
             return
@@ -320,6 +325,7 @@ class Sender:
         room = self.edge - self.nxt
         held = sum(item.end - item.start for item in self.outstanding.values())
         fits = 0 < octets <= room and held + octets <= self.buffer
+        self.note_ready(at.time, fits)
         if not fits:
             self._sendable = None
         elif self._sendable is None:
@@ -330,6 +336,11 @@ class Sender:
                 self._await_probe(at)
         else:
             self._ends_probing(at)
+
+    def note_ready(self, time: float, fits: bool) -> None:
+        """From now on it could, or could not, use a turn."""
+        if not self.ready or self.ready[-1][1] is not fits:
+            self.ready.append((time, fits))
 
     def _await_probe(self, at: Segment) -> None:
         least, most = self.estimate.timeout(self._probes)
