@@ -1,7 +1,7 @@
-"""The reference of RWBP behind a TUN device, as a process: ``python -m bentpipe_reference.rwbp.tun``.
+"""The reference behind a TUN device, as a process: ``python -m bentpipe_reference.rwbp.tun``.
 
-It prints ``ready``, and obeys lines on its standard input: ``open ADDRESS PORT SERVICE OCTETS`` makes
-a call, ``abort`` has the user abort all calls. Its end is that of its standard input.
+It prints ``ready``, and obeys lines on its standard input: ``open ADDRESS PORT SERVICE OCTETS``
+makes a call, ``abort`` has the user abort all calls. Its end is that of its standard input.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.rwbp.host import RwbpHost
 from bentpipe_reference.rwbp.links import TwoLinks, make_host
 from bentpipe_reference.rwbp.subject import SETUPS
 
 LARGEST_PACKET = 65_535
 """Octets of an IPv4 packet."""
+
+LONGEST_WAIT_S = 5.0
+"""Kernels end a wait in ``select`` late by up to a thousandth of it."""
 
 
 class Tun:
@@ -65,10 +67,12 @@ class Tun:
                 self._host.abort(self._clock())
         self.leave()
 
-    def patience(self) -> float | None:
-        """Seconds until something has to happen, None where nothing has."""
-        deadline = earliest(self._host.next_deadline())
-        return None if deadline is None else max(0.0, deadline - self._clock())
+    def patience(self) -> float:
+        """Seconds to wait at most."""
+        deadline = self._host.next_deadline()
+        if deadline is None:
+            return LONGEST_WAIT_S
+        return min(LONGEST_WAIT_S, max(0.0, deadline - self._clock()))
 
     def serve(self, commands: int) -> None:
         """Run until the descriptor with the commands ends."""

@@ -325,6 +325,8 @@ def test_packets_when_random_never_stop_a_host() -> None:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_setting_makes_a_host_that_serves(setting: str) -> None:
     setup = SETTINGS[setting].configure(SETUPS["rwbp1"])
+    if setup.config.link_address is None and setup.config.gateway is not None:
+        setup = setup.configured(gateway=None)
     wire = Wire(SUBJECT.make(SERVER, setup, 1))  # type: ignore[arg-type]
     reader = Reader(limit=30_000)
     wire.client.connect(SERVER, 19, reader, 0.0)
