@@ -352,3 +352,21 @@ def test_malformed_packet_is_counted_only() -> None:
     with pytest.raises(WireError):
         parse_packet(b"\x45")
     assert host.ignored == 1
+
+
+def test_gateway_that_stays_silent_leaves_a_bounded_queue() -> None:
+    """RWBP-SC-005: peers, known and unknown, go on."""
+    gate = Gate()
+    start(gate.wire, [Reader(limit=10**9)])
+    gate.credit(0, 1)
+    gate.run(1.5)
+    remote, far, near = next(iter(gate.host.connections))
+    ends = {"source": remote, "destination": gate.host.address}
+    for count in range(500):
+        seq = {"seq": count, "ack": 0, "window": 1000, "payload": b"old", "urgent": 0}
+        for packet in (
+            Segment(**ends, **seq, sport=1000 + count, dport=47, flags=int(Flags.SYN)),
+            Segment(**ends, **seq, sport=far, dport=near, flags=int(Flags.ACK)),
+        ):
+            gate.host.receive(emit_packet(packet), gate.wire.simulation.now)
+    assert len(gate.host.uplink.queue) <= gate.host.config.ip_queue + 2

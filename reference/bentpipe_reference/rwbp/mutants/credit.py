@@ -334,3 +334,11 @@ class Sluggish(Credit):
         if self._next is not None:
             super().on_frame(self._next, now)
         self._next = frame
+
+
+@mutant("rwbp-acknowledgments-pile-up", breaks="RWBP-SC-005")
+class PilingUp(IpQueue):
+    """A full queue takes acknowledgments without end."""
+
+    def _supersede(self, packet: Segment) -> None:
+        """See :class:`IpQueue`."""

@@ -139,7 +139,7 @@ class FourQuanta(DeficitRoundRobin):
         super().__init__(4 * quantum)
 
 
-@mutant("rwbp-tenth-too-fast", breaks="RWBP-LC-011")
+@mutant("rwbp-tenth-too-fast", breaks="RWBP-LC-011", setting="link-rate")
 class TooFast(IpQueue):
     """Packets leave a tenth faster than the link rate."""
 
@@ -147,7 +147,7 @@ class TooFast(IpQueue):
         super().__init__(places, None if rate_bit_s is None else 1.1 * rate_bit_s, credit)
 
 
-@mutant("rwbp-two-packets-at-once", breaks="RWBP-LC-011")
+@mutant("rwbp-two-packets-at-once", breaks="RWBP-LC-011", setting="link-rate")
 class TwoAtOnce(IpQueue):
     """The link rate is kept on average: packets leave in pairs."""
 
@@ -163,7 +163,7 @@ class TwoAtOnce(IpQueue):
         return packet
 
 
-@mutant("rwbp-acknowledgments-ignore-the-rate", breaks="RWBP-LC-011")
+@mutant("rwbp-acknowledgments-ignore-the-rate", breaks="RWBP-LC-011", setting="link-rate")
 class OvertakingAcknowledgments(IpQueue):
     """A packet without data leaves at once, whatever the link rate."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import UNUSED_PORT
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.credit import EPOCHS, MODULUS, build_frame
@@ -313,3 +314,23 @@ def test_data_and_acknowledgments_wait_together(peer: Peer) -> None:
         peer.wait(0.1)
     gateway.grant(AMPLE)
     peer.wait(peer.rtt + PAUSE_S)
+
+
+@case("RWBP-SC-005", needs=NEEDS)
+def test_peers_go_on_while_the_gateway_is_silent(peer: Peer) -> None:
+    """Two hundred old segments, and many to closed ports, call for answers that cannot leave."""
+    gateway, connections = opened(peer)
+    connection = connections[0]
+    connection.send_data(100)
+    peer.wait(peer.rtt + PAUSE_S)
+    gateway.stop()
+    peer.wait(STALE_S)
+    make_room(connection)
+    for count in range(200):
+        connection.send_data(100, at=0)
+        if count % 10 == 0:
+            peer.begin(UNUSED_PORT)
+        peer.wait(0.01)
+    peer.wait(peer.rtt + PAUSE_S)
+    gateway.grant(0)
+    peer.wait(peer.rtt + 1.0)

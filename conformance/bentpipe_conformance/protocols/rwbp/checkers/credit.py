@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, leaves_at_once
 from bentpipe_conformance.protocols.rwbp.replay import Packet
-from bentpipe_conformance.protocols.rwbp.replay.events import Segment, Why
+from bentpipe_conformance.protocols.rwbp.replay.events import Arrival, Reply, Segment, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.ledger import Ledger
 
@@ -180,3 +180,36 @@ def within_the_credit(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
     if not ledger.overdrawn:
         yield from _tried(ledger, context, "RWBP-LC-002")
+
+
+@checker("RWBP-SC-005")
+def acknowledgments_do_not_pile_up(flow: Flow, context: Context) -> Findings:
+    """What has been called for while nothing could leave is one acknowledgment in the end."""
+    # Exercised by many segments that call for acknowledgments while there is no credit.
+    if not flow.agreed or leaves_at_once(flow, context):
+        return
+    places = int(context.ics.get("ip_queue", 10))
+    for calls, replies in _bunches(flow):
+        if calls > 2 * places and replies:
+            yield judged(
+                context, len(replies) <= places + 1,
+                f"{calls} segments had waited to be answered; acknowledgments: {len(replies)}",
+                replies[-1], replies[0], expected=f"at most {places + 1}", actual=str(len(replies)),
+            )  # fmt: skip
+
+
+def _bunches(flow: Flow) -> Iterator[tuple[int, list[Segment]]]:
+    """How many segments called for an acknowledgment, one after the other; and what then left."""
+    events: list[Arrival | Reply] = [*flow.arrivals, *(item for item in flow.replies if item.pure)]
+    events.sort(key=lambda item: item.packet.number)
+    calls, left = 0, list[Segment]()
+    for event in events:
+        if isinstance(event, Reply):
+            left.append(event)
+            continue
+        if left:
+            yield calls, left
+            calls, left = 0, []
+        calls += event.calls is not None
+    if left:
+        yield calls, left
