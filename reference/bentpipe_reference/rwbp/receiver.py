@@ -90,9 +90,10 @@ class RwbpReceiver(Receiver):
 
     def is_acceptable(self, seq: int, length: int) -> bool:
         """As in TCP; what takes no number may stand at the edge, too (RWBP-WN-013)."""
+        following = self.rcv_nxt
         if length == 0:
-            return self.rcv_nxt <= seq <= self.edge
-        return super().is_acceptable(seq, length)
+            return following <= seq <= self.edge
+        return following < seq + length and seq < self.edge > following
 
     def is_stray_reset(self, seq: int) -> bool:
         """Whether the number of a RST is not within the window; then it is discarded."""

@@ -42,7 +42,8 @@ class IpQueue:
     def put(self, packet: Segment) -> None:
         """Take a packet; one without data and FIN even if there is no room (RWBP-SC-004)."""
         self._packets.append(packet)
-        self.longest = max(self.longest, len(self._packets))
+        if len(self._packets) > self.longest:
+            self.longest = len(self._packets)
 
     def next_to_leave(self, now: float) -> Segment | None:
         """The packet that leaves now, None when none may."""

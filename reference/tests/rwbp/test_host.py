@@ -211,6 +211,29 @@ def test_packets_leave_no_faster_than_the_link_rate() -> None:
     assert host.uplink.queue.longest <= 4 + 3  # acknowledgments do not wait for room
 
 
+@pytest.mark.parametrize("timestamps", [False, True])
+def test_plain_tcp_connection_when_data_waits_for_the_link_keeps_its_order(
+    timestamps: bool,
+) -> None:
+    """RWBP-FF-001: no acknowledgment overtakes data that was to leave before it."""
+    host = server(link_rate_bit_s=1e5, timestamps=timestamps, receive_buffer=20_000)
+    client = TcpHost(CLIENT, EndpointConfig(timestamps=timestamps), seed=3)
+    wire = Wire(host, client, delay=0.05)
+    start(wire, [Reader(pattern(0, 40_000), limit=200_000)])
+    wire.simulation.run_until(30.0)
+    synchronized = [each for _, each in wire.sent if not each.flags & Flags.SYN]
+    acks = [each.ack - synchronized[0].ack & 0xFFFFFFFF for each in synchronized]
+    assert acks == sorted(acks)
+    assert max(acks) > 35_000
+    stamps = [each.timestamps[0] for each in synchronized if each.timestamps]
+    assert len(stamps) == len(synchronized) * timestamps
+    assert stamps == sorted(stamps)
+    highest = synchronized[0].seq
+    for each in synchronized:
+        assert each.payload or each.flags & Flags.FIN or each.seq == highest
+        highest = max(highest, each.seq + len(each.payload))
+
+
 class Gate:
     """A server behind a gateway that the test plays."""
 

@@ -198,14 +198,16 @@ def resets_are_checked(flow: Flow, context: Context) -> Findings:
         where = f"a RST at {reset.start}, {reset.expected} being the next number,"
         if reset.arrival is not None and reset.arrival.calls is not None:
             answer = reset.arrival.answer
-            late = any(due.arrival is reset.arrival for due in flow.receiver.late)
+            late = leaves_at_once(context) and any(
+                due.arrival is reset.arrival for due in flow.receiver.late
+            )
             if answer is not None or late:
                 yield judged(
                     context, answer is not None, f"{where} arrived", reset,
                     *([answer] if answer is not None else []), expected="an acknowledgment",
                     actual="nothing",
                 )  # fmt: skip
-        elif (said := unasked(flow, reset, AT_ONCE_S)) is not None:
+        elif (said := unasked(flow, context, reset)) is not None:
             yield context.violated(
                 f"{where} was answered", said, reset, expected="nothing",
                 actual=f"flags {said.tcp.flag_names}",

@@ -76,7 +76,7 @@ def _discarded(flow: Flow, context: Context, odd: Segment) -> Iterator[Finding]:
     elif not flow.agreed:
         return
     else:
-        answer = unasked(flow, odd, AT_ONCE_S)
+        answer = unasked(flow, context, odd)
     if answer is not None:
         yield context.violated(
             f"a segment that is {what} was answered", answer, odd, expected="nothing",
@@ -346,9 +346,13 @@ def no_urgent_data(flow: Flow, context: Context) -> Findings:
     yield from taken(flow, context, odd, "URG")
 
 
+_PERIOD = 1 << 16
+_PATTERN = bytes((i ^ (i >> 8)) & 255 for i in range(_PERIOD)) * 2
+
+
 def _pattern(start: int, octets: int) -> bytes:
-    """What chargen sends, section 13."""
-    return bytes((i ^ (i >> 8)) & 255 for i in range(start, start + octets))
+    """What chargen sends, section 13: it repeats itself; ``octets`` are those of a segment."""
+    return _PATTERN[start % _PERIOD : start % _PERIOD + octets]
 
 
 @checker("RWBP-WF-010")
@@ -417,7 +421,8 @@ def _closes(flow: Flow, context: Context) -> Findings:
     heard = max(news, default=0.0)
     since = max(closing.time, busy, heard)
     kept = sender.edge - sender.nxt < _last_segment(flow) or sender.outstanding
-    if not kept and flow.horizon - since > SETTLED_S:
+    settled = leaves_at_once(context) and flow.horizon - since > SETTLED_S
+    if settled and not kept:
         yield context.violated(
             "no FIN was sent", closing, expected="a FIN, the peer having closed",
             actual=f"nothing for {flow.horizon - since:.1f} s",

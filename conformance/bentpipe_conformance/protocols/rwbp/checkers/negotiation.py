@@ -242,19 +242,19 @@ def _adopted(flow: Flow, context: Context, where: Segment, option: RwbpOption) -
             yield _misled(context, sent, where, f"octets up to {sent.end}, beyond {sent.edge}")
         elif size < sender.smss and whole and sent.payload == size:
             yield _misled(context, sent, where, f"segments of {size} octets")
-    for stall in sender.stalls:
+    for stall in sender.stalls if leaves_at_once(context) else ():
         last = next(
             (a for a in reversed(flow.acks) if a.counts and a.time <= stall.until), None
         )  # fmt: skip
         named = last.ack + last.tcp.window * option.unit if last is not None else 0
         if stall.since.packet.number >= number and stall.nxt + stall.octets > named:
             yield _misled(context, stall.since, where, "nothing more, although there was room")
-    for due in receiver.late:
+    for due in receiver.late if leaves_at_once(context) else ():
         counts = due.call is Call.COUNT and option.interval > receiver.interval
         if due.arrival.packet.number > number and counts:
             yield _misled(context, due.arrival, where, "no acknowledgment of N segments")
     counted = 0
-    for event in flow.events:
+    for event in flow.events if leaves_at_once(context) else ():
         if isinstance(event, Arrival) and event.orderly:
             counted += 1
         elif isinstance(event, Reply) and event.pure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.tcp.cases.steps import DISTANT_S, PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, SYN
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -264,7 +264,7 @@ def test_echo_of_tiny_segments(connection: Connection) -> None:
     connection.serve(lambda: connection.delivered >= at + 2803)
 
 
-@connected("SNR-WIN-011", to="echo", window=2560, syn_window=2560)
+@connected("SNR-WIN-011", to="echo", rtt=DISTANT_S, window=2560, syn_window=2560)
 def test_echo_of_half_a_small_window(connection: Connection) -> None:
     """With 600 octets unacknowledged, more than half of the window and less than a segment waits.
 

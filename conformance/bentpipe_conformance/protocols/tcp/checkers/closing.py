@@ -27,6 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     leaving_after,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import later
+from bentpipe_conformance.protocols.tcp.replay.recovery import may_be_timed
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT, is_own_reset
 
@@ -426,7 +427,7 @@ def _longest_timeout(flow: Flow, until: float) -> float:
             trips.acknowledged(event)
         elif isinstance(event, Sent):
             trips.sent(event)
-            expired += event.retransmission and event.timed
+            expired += may_be_timed(event)
     return trips.longest_after(expired)
 
 

@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     Sent,
 )
 from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.tcp.replay.sender import Sender
 
@@ -158,6 +159,11 @@ class Flow:
     def between(self, start: float, end: float) -> list[Sent]:
         """Segments with data the IUT sent in [start, end)."""
         first = bisect_left(self.sent, start, key=lambda item: item.time)
+        return self.sent[first : bisect_left(self.sent, end, lo=first, key=lambda item: item.time)]
+
+    def after(self, packet: Packet, end: float) -> list[Sent]:
+        """Segments with data the IUT sent after a packet and before ``end``."""
+        first = count_through(self.sent, packet.number)
         return self.sent[first : bisect_left(self.sent, end, lo=first, key=lambda item: item.time)]
 
 
