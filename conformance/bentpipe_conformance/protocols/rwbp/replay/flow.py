@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import islice
 from typing import cast
 
@@ -45,10 +46,11 @@ class Flow:
     """One connection: its opening and its annotated events in time order.
 
     Attributes:
-        tcp: TCP's replay of it, for what is the same: it reads all window fields as octets.
-        packets: every packet of the connection at the IUT's side.
-        opening: the SYNs.
+        tester, iut: (address, port) of each side.
         timing_error: seconds by which recorded times may be wrong.
+        packets: every packet of the connection at the IUT's side.
+        as_tcp: replays it as a connection of TCP.
+        opening: the SYNs.
         agreed: whether RWBP is agreed; without it there are no events.
         events: everything in time order; the typed lists hold the same objects.
         leaving, arriving: all intact segments, in either direction.
@@ -62,8 +64,11 @@ class Flow:
         established: when the handshake was complete for the IUT, None before.
     """
 
-    tcp: tcp_flow.Flow
+    tester: tuple[str, int]
+    iut: tuple[str, int]
+    timing_error: float
     packets: list[Packet]
+    as_tcp: Callable[[], tcp_flow.Flow]
     opening: Opening = field(default_factory=Opening)
     agreed: bool = False
     events: list[Event] = field(default_factory=list)
@@ -84,19 +89,9 @@ class Flow:
     receiver: Receiver = field(default_factory=lambda: Receiver(0, 0.0))
 
     @property
-    def iut(self) -> tuple[str, int]:
-        """(address, port) of the implementation."""
-        return self.tcp.iut
-
-    @property
-    def tester(self) -> tuple[str, int]:
-        """(address, port) of the tester."""
-        return self.tcp.tester
-
-    @property
-    def timing_error(self) -> float:
-        """Seconds by which recorded times may be wrong."""
-        return self.tcp.timing_error
+    def tcp(self) -> tcp_flow.Flow:
+        """TCP's replay of it, for what is the same: it reads all window fields as octets."""
+        return self.as_tcp()
 
     @property
     def slack(self) -> float:
@@ -275,9 +270,18 @@ class _Replay:
             self.flow.receiver.passed(now)
 
 
+def _nth(flows: Callable[[], list[tcp_flow.Flow]], number: int) -> tcp_flow.Flow:
+    return flows()[number]
+
+
 def read_flows(trace: Trace) -> list[Flow]:
     """Every connection of a trace, replayed at the ``iut`` capture point."""
-    flows = [Flow(tcp, cast(list[Packet], tcp.source)) for tcp in tcp_flow.read_flows(trace)]
+    # TCP's replay is needed for connections without RWBP only, and takes as long as all the rest.
+    as_tcp = cache(partial(tcp_flow.read_flows, trace))
+    flows = [
+        Flow(*ends, trace.timing_error, cast(list[Packet], packets), partial(_nth, as_tcp, number))
+        for number, (ends, packets) in enumerate(tcp_flow.connections_of(trace))
+    ]
     links = read_links(trace.at("iut"), flows)
     for flow in flows:
         flow.siblings, flow.link = flows, links[flow.iut[0]]
