@@ -27,6 +27,7 @@ from bentpipe_conformance.protocols.rwbp.replay.events import (
     Segment,
     Sent,
 )
+from bentpipe_conformance.protocols.rwbp.replay.link import Link, read_links
 from bentpipe_conformance.protocols.rwbp.replay.opening import Opening
 from bentpipe_conformance.protocols.rwbp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.rwbp.replay.sender import Sender
@@ -59,6 +60,7 @@ class Flow:
         damaged: what the IUT has to discard without an answer: malformed or with a wrong checksum.
         sender, receiver: the halves, with what they found at their ends.
         siblings: all flows of the trace, itself included.
+        link: what passes at the IUT's address, of whatever connection.
         established: when the handshake was complete for the IUT, None before.
     """
 
@@ -82,6 +84,7 @@ class Flow:
     damaged: list[Segment] = field(default_factory=list)
     established: float | None = None
     siblings: list[Flow] = field(default_factory=list)
+    link: Link[Flow] = field(default_factory=lambda: Link(""))
     sender: Sender = field(default_factory=lambda: Sender(0, 0.0))
     receiver: Receiver = field(default_factory=lambda: Receiver(0, 0.0))
 
@@ -178,6 +181,8 @@ class _Replay:
         flow.sender = sender = Sender(answer.seq, flow.slack)
         flow.receiver = receiver = Receiver(offer.seq, flow.slack)
         mss = DEFAULT_MSS if offer.mss is None else max(SMALLEST_UNIT, offer.mss)
+        if flow.link.told:
+            sender.patience = math.inf  # the gateway may hold up everything
         sender.unit, sender.smss = theirs.unit, min(mss, theirs.unit, own.unit)
         sender.edge, sender.buffer = offer.window, min(sender.buffer, answer.window)
         receiver.interval, receiver.unit = theirs.interval, own.unit
@@ -253,6 +258,7 @@ class _Replay:
             self.flow.ended = packet.number
         if not self.closed and self.flow.agreed:
             self.flow.sender.finish(packet.time)
+            self.flow.sender.note_ready(packet.time, False)
             self.flow.receiver.passed(packet.time)
         self.closed = True
         self.flow.receiver.over = True
@@ -276,8 +282,9 @@ def read_flows(trace: Trace) -> list[Flow]:
         Flow(*ends, trace.timing_error, cast(list[Packet], packets), partial(_nth, as_tcp, number))
         for number, (ends, packets) in enumerate(tcp_flow.connections_of(trace))
     ]
+    links = read_links(trace.at("iut"), flows)
     for flow in flows:
-        flow.siblings = flows
+        flow.siblings, flow.link = flows, links[flow.iut[0]]
         replay = _Replay(flow)
         for packet in flow.packets:
             if packet.content is not None:
