@@ -161,12 +161,12 @@ class Campaign:
             self._lane.close()
             self._lane = None
 
-    def _played(self, script: Script) -> Conversation | None:
+    def _played(self, script: Script, *, expressive: bool = False) -> Conversation | None:
         """A conversation on a lane that works; None when there is none."""
         why = ""
         for _ in range(MOST_FAILED_STARTS):
             try:
-                found = self._on_lane(script)
+                found = self._on_lane(script, expressive)
             except LaneError as error:
                 why = str(error)
                 self.close()
@@ -178,10 +178,12 @@ class Campaign:
         self.tally.problem = f"the bed failed {MOST_FAILED_STARTS} times: {why}"
         return None
 
-    def _on_lane(self, script: Script) -> Conversation:
+    def _on_lane(self, script: Script, expressive: bool) -> Conversation:
         if self._lane is None:
             self._lane = self._open_lane()
-        found = play(script, self._lane, self._settings, lateness=self._lateness)
+        found = play(
+            script, self._lane, self._settings, lateness=self._lateness, expressive=expressive
+        )
         if found.outcome.died:
             self.tally.restarts += 1
             self.close()
@@ -215,19 +217,19 @@ class Campaign:
             again = self._played(script)
             return again is not None and again.breaks(requirement)
 
-        script, last = conversation.script, conversation
+        script = conversation.script
         if self._shrink_runs:
             script = shrunk_script(script, still_fails, self._shrink_runs)
-        if script != conversation.script:
-            last = self._played(script) or conversation
-        finding = next(
-            (item for item in last.findings.values() if item.requirement == requirement),
-            conversation.findings[signature],
-        )
+        # Once more, for the expressions of the packets.
+        last = self._played(script, expressive=True)
+        repeats = last is not None and last.breaks(requirement)
+        if last is None or not repeats:
+            last, script = conversation, conversation.script
+        finding = next(item for item in last.findings.values() if item.requirement == requirement)
         found = Discovery(
             signature, finding.sentence, finding.packets, conversation.script, script,
             last.outcome.captured, tuple(item.expression for item in last.outcome.crafted),
-            self.tally.conversations, runs, time.perf_counter() - began, last.breaks(requirement),
+            self.tally.conversations, runs, time.perf_counter() - began, repeats,
         )  # fmt: skip
         self.tally.found[signature] = found
         return found

@@ -56,6 +56,7 @@ class Conversation:
 
 def play(
     script: Script, lane: Lane, settings: RunSettings, *, lateness: Lateness | None = None,
+    expressive: bool = False,
 ) -> Conversation:  # fmt: skip
     """Play a script and judge it.
 
@@ -64,6 +65,8 @@ def play(
         lane: a lane of any bed; its implementation may have been talked to before.
         settings: of the run.
         lateness: see :func:`run_case`.
+        expressive: whether every packet that a verb makes on purpose is one of Scapy, so that its
+            expression is kept (slow).
 
     Raises:
         ScriptError: the protocol cannot play it.
@@ -77,7 +80,9 @@ def play(
 
     def drive(peer: Any) -> None:
         peer.random.seed(script.seed)
-        _take_steps(script, binding, peer)
+        player = binding.player(peer)
+        player.expressive = expressive
+        _take_steps(script, binding, player)
         peer.finish()
         impaired.port.heal()
         if lane.iut_alive() is None:
@@ -113,8 +118,7 @@ def play(
 _BAD = (Verdict.FAIL, Verdict.ERROR)
 
 
-def _take_steps(script: Script, binding: Binding, peer: Any) -> None:
-    player = binding.player(peer)
+def _take_steps(script: Script, binding: Binding, player: Any) -> None:
     for step in script.steps:
         # What does not come about is not done; the conversation goes on.
         with suppress(NotReached):

@@ -40,6 +40,7 @@ class Player:
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.connection: Connection | None = None
+        self.expressive = False
         self.ended = False
 
     # -- users
@@ -179,9 +180,6 @@ class Player:
                 raw[name] = (right + distance) % (1 << 32)
         with suppress(ValueError, KeyError, TypeError):
             connection.send(number, odd=odd or self.expressive, **raw)
-
-    expressive = False
-    """Whether every odd packet is made by Scapy, so that its expression is kept (slow)."""
 
     def begin(self, service: str | int = "chargen", octets: int = 0, cookie: int = -1) -> None:
         """A BEGIN of another connection; the answer is not looked at.

@@ -11,6 +11,7 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp, ne
 from bentpipe_fuzz.campaign.binding import Binding, Piece
 from bentpipe_fuzz.tcp.conversations import MODES
 from bentpipe_fuzz.tcp.player import VERBS, Player
+from bentpipe_fuzz.tcp.writing import IMPORTS, LINES
 
 ECHO = 7
 
@@ -63,12 +64,15 @@ def pieces(trace: Trace[Any]) -> Iterator[Piece]:
             first.setdefault(key, segment.seq)
         elif segment.payload and key in first:
             start = nearest(segment.seq - first[key] - 1, 0)
-            if start >= 0:
+            # What lies below the stream is none of it.
+            data = segment.payload[max(0, -start) :]
+            if data:
                 yield Piece(
-                    ends, packet.outgoing, start, segment.payload, packet.number, ends[0] == ECHO
+                    ends, packet.outgoing, max(0, start), data, packet.number, ends[0] == ECHO
                 )
 
 
 BINDING = Binding(
-    player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces
-)
+    player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces, lines=LINES,
+    imports=IMPORTS,
+)  # fmt: skip

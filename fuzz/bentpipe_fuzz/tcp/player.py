@@ -39,6 +39,7 @@ class Player:
     def __init__(self, peer: BasePeer[Any, Any]) -> None:
         self.peer = peer
         self.connection: Connection | None = None
+        self.expressive = False
         self.fin: int | None = None
 
     # -- users
@@ -164,9 +165,6 @@ class Player:
                 self.peer.send(build(drafted))
         if list(seq) == ["next", 0] and not (spoilt or drafted.flags & (RST | SYN)):
             connection.next_offset += drafted.length
-
-    expressive = False
-    """Whether every odd segment is made by Scapy, so that its expression is kept (slow)."""
 
     def syn(self, service: str | int = "chargen", **offer: Any) -> None:
         """Send a SYN of another connection and look at no answer."""

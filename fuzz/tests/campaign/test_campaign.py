@@ -119,15 +119,13 @@ def test_conversation_over_a_bad_link_is_judged_and_served() -> None:
 
 LONG = Script(
     "snr", "honest",
-    tuple(Step("write", {"octets": 100 + n, "gap": n / 10}) for n in range(200)),
+    tuple(Step("write", {"octets": 100 + n, "gap": n / 10}) for n in range(60)),
     tuple(Impairment("to-iut", "delay", first=n + 1, span=4, value=8.0) for n in range(10)),
 )  # fmt: skip
 
 
-@given(
-    st.sets(st.integers(0, 199), min_size=1, max_size=4), st.sets(st.integers(1, 10), max_size=2)
-)
-@settings(derandomize=True, max_examples=25, deadline=None)
+@given(st.sets(st.integers(0, 59), min_size=1, max_size=4), st.sets(st.integers(1, 10), max_size=2))
+@settings(derandomize=True, max_examples=10, deadline=None)
 def test_shrunk_script_keeps_only_what_is_needed(steps: set[int], places: set[int]) -> None:
     def fails(script: Script) -> bool:
         # Whatever its other arguments are, a step is told by its octets.
@@ -151,6 +149,12 @@ def test_shrinking_never_exceeds_its_runs() -> None:
 
     shrunk_script(LONG, fails, 30)
     assert runs <= 30
+
+
+def test_finding_of_200_steps_becomes_one() -> None:
+    steps = tuple(Step("write", {"octets": n}) for n in range(200))
+    long = Script("snr", "honest", steps)
+    assert shrunk_script(long, lambda script: steps[77] in script.steps).steps == (steps[77],)
 
 
 # Replay files
@@ -218,6 +222,25 @@ def test_replay_says_whether_the_requirement_is_still_violated(tmp_path: Path) -
     assert json.loads(result.stdout) == {"expected": "SNR-CON-001", "findings": [], "problem": ""}
     other = invoke("replay", str(file), "--iut", "stp-reference-simulated", "--profile", "stp1e2")
     assert other.exit_code == 2 and "speaks" in other.output
+
+
+def test_replay_file_becomes_a_case_that_python_reads(tmp_path: Path) -> None:
+    odd = {"raw": "01", "checksum": True, "reserved": 3}
+    steps = (
+        Step("open", {"mss": 536}), Step("write", {"octets": 3000, "gap": 0.1}), Step("settle"),
+        Step("segment", {"seq": ["edge", 1], "flags": "PA", "odd": odd}), Step("receive"),
+        Step("call"), Step("offer"), Step("close"), Step("abort"), Step("wait"), Step("syn"),
+        Step("stray"), Step("segment", {"sack": [[["highest", -1], ["zero", 5]]], "tsval": 3}),
+    )  # fmt: skip
+    script = Script("snr", "on-path", steps, (Impairment("to-iut", "lose"),))
+    file = tmp_path / "replay.json"
+    file.write_text(replace(REPLAY, script=script).dumps())
+    result = invoke("replay", str(file), "--as-case")
+    assert result.exit_code == 0, result.output
+    compile(result.stdout, "case", "exec")
+    assert '@case("SNR-CON-001")' in result.stdout
+    assert "# The link: packet 1 to the implementation: lost." in result.stdout
+    assert "at=connection.acked + connection.iut_window + 1" in result.stdout
 
 
 @pytest.mark.parametrize(
