@@ -348,8 +348,8 @@ def _begins_anew(packets: list[Packet], packet: Packet) -> bool:
     return first.content.seq != tcp.seq
 
 
-def read_flows(trace: Trace) -> list[Flow]:
-    """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
+def connections_of(trace: Trace) -> list[tuple[Ends, list[Packet]]]:
+    """Tester, IUT and packets of every connection of a trace at the ``iut`` capture point."""
     connections: list[tuple[Ends, list[Packet]]] = []
     latest: dict[Ends, list[Packet]] = {}
     for packet in trace.at("iut"):
@@ -365,6 +365,12 @@ def read_flows(trace: Trace) -> list[Flow]:
             latest[tester, iut] = packets
             connections.append(((tester, iut), packets))
         packets.append(packet)
+    return connections
+
+
+def read_flows(trace: Trace) -> list[Flow]:
+    """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
+    connections = connections_of(trace)
     flows = [replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
     arrived = (packet.content for packet in trace.at("peer"))
     whole = frozenset((tcp.src, tcp.seq, tcp.size) for tcp in arrived if tcp and tcp.size > UNCUT)
