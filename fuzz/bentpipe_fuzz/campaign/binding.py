@@ -52,6 +52,8 @@ class Binding:
         follow: the state of the implementation's connections after a packet, given the state
             before (empty at first), the packet, and whether it is outgoing.
         pieces: the data of a trace, packet by packet.
+        refuse: the packet by which a host that knows no such connection answers one of the
+            implementation's; None for none.
         lines: of each verb, given its arguments, the lines of a case; empty when nobody has
             written them.
         imports: what these lines need.
@@ -63,6 +65,7 @@ class Binding:
     label: Callable[[Any], str]
     follow: Callable[[str, Any, bool], str]
     pieces: Callable[[Trace[Any]], Iterable[Piece]]
+    refuse: Callable[[Any], bytes | None]
     lines: Mapping[str, Callable[..., list[str]]] = field(default_factory=dict)
     imports: str = ""
 

@@ -102,6 +102,7 @@ class Campaign:
         modes: which modes, or all.
         lateness: see :func:`~bentpipe_conformance.engine.execution.run_case`.
         shrink_runs: how many runs making a finding small may take; 0 for none.
+        patient: see :func:`~bentpipe_fuzz.campaign.run.play`; only where waiting costs nothing.
 
     Attributes:
         tally: the results so far.
@@ -110,6 +111,7 @@ class Campaign:
     def __init__(
         self, suite: Suite, open_lane: Callable[[], Lane], settings: RunSettings, seed: int, *,
         modes: Sequence[str] = (), lateness: Lateness | None = None, shrink_runs: int = MOST_RUNS,
+        patient: bool = True,
     ) -> None:  # fmt: skip
         self.tally = Tally()
         known = binding_of(suite).modes
@@ -118,6 +120,7 @@ class Campaign:
         self._open_lane = open_lane
         self._settings = settings
         self._lateness = lateness
+        self._patient = patient
         self._shrink_runs = shrink_runs
         self._lane: Lane | None = None
 
@@ -182,8 +185,9 @@ class Campaign:
         if self._lane is None:
             self._lane = self._open_lane()
         found = play(
-            script, self._lane, self._settings, lateness=self._lateness, expressive=expressive
-        )
+            script, self._lane, self._settings, lateness=self._lateness, expressive=expressive,
+            patient=self._patient,
+        )  # fmt: skip
         if found.outcome.died:
             self.tally.restarts += 1
             self.close()

@@ -207,7 +207,7 @@ def play_again(told: Replay, profile: str, place: Workplace, out: Path | None) -
         order = Order(
             told.iut, told.link, profile, told.seed, 1, (),
             place.report.timing_error if place.report else 0.0, 0, str(folder.resolve()),
-            told.dumps(),
+            place.virtual, told.dumps(),
         )  # fmt: skip
         if place.name == "simulation":
             worker.work_script(order)

@@ -46,6 +46,7 @@ class Order:
         timing_error: seconds, of the bed.
         shrink_runs: see :class:`~bentpipe_fuzz.campaign.engine.Campaign`.
         folder: of the shard's results.
+        virtual: whether the clock is virtual, so that waiting costs nothing.
         replay: a replay file's text, whose script alone is played; empty for a campaign.
     """
 
@@ -58,6 +59,7 @@ class Order:
     timing_error: float
     shrink_runs: int
     folder: str
+    virtual: bool
     replay: str = ""
 
 

@@ -33,6 +33,7 @@ def campaign_of(order: Order) -> Campaign:
     return Campaign(
         description.suite, opened, settings, order.seed, modes=order.modes,
         lateness=lambda trace: lateness(trace, link), shrink_runs=order.shrink_runs,
+        patient=order.virtual,
     )  # fmt: skip
 
 

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from bentpipe_conformance.engine.trace import Trace
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp, nearest
+from bentpipe_conformance.protocols.tcp.codec import (
+    ACK,
+    FIN,
+    MODULUS,
+    RST,
+    SYN,
+    Tcp,
+    build,
+    nearest,
+)
 
 from bentpipe_fuzz.campaign.binding import Binding, Piece
 from bentpipe_fuzz.tcp.conversations import MODES
@@ -72,7 +82,20 @@ def pieces(trace: Trace[Any]) -> Iterator[Piece]:
                 )
 
 
+def refuse(segment: Tcp) -> bytes | None:
+    """The RST by which a host without that connection answers (RFC 9293 section 3.10.7.1)."""
+    if segment.flags & RST:
+        return None
+    draft = Tcp(
+        segment.dst, segment.src, segment.dport, segment.sport, segment.ack, 0, RST, 0, b""
+    )  # fmt: skip
+    if not segment.flags & ACK:
+        end = (segment.seq + segment.length) % MODULUS
+        draft = replace(draft, seq=0, ack=end, flags=RST | ACK)
+    return build(draft)
+
+
 BINDING = Binding(
-    player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces, lines=LINES,
-    imports=IMPORTS,
+    player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
+    refuse=refuse, lines=LINES, imports=IMPORTS,
 )  # fmt: skip
