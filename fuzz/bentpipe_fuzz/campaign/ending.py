@@ -10,11 +10,11 @@ from bentpipe_conformance.engine.lane import Port
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.probe import ECHO_TEXT, Interview
 
-REFUSING_S = 300.0
+REFUSING_S = 1000.0
 """Seconds for which the tester, having forgotten a conversation, refuses what it gets of it: longer
-than a retransmission timer lasts and than a host waits in TIME-WAIT."""
+than a retransmission timer or STP's keep-alive lasts and than a host waits in TIME-WAIT."""
 
-LISTENING_S = 300.0
+LISTENING_S = 1000.0
 """Seconds after these in which nothing may come."""
 
 MOST_REFUSED = 1000

@@ -33,6 +33,9 @@ from bentpipe_fuzz.campaign.oracle import (
 )
 from bentpipe_fuzz.campaign.script import Script
 
+LONGEST_S = 1000.0
+"""Seconds that a step waits at most where that costs nothing."""
+
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
@@ -72,8 +75,8 @@ def play(
         lateness: see :func:`run_case`.
         expressive: whether every packet that a verb makes on purpose is one of Scapy, so that its
             expression is kept (slow).
-        patient: whether the end of the conversation is waited for, which takes ten minutes of the
-            lane's clock.
+        patient: whether a step may wait for :data:`LONGEST_S`, and the end of the conversation is
+            waited for, which takes 2,000 seconds of the lane's clock.
 
     Raises:
         ScriptError: the protocol cannot play it.
@@ -89,6 +92,8 @@ def play(
         peer.random.seed(script.seed)
         player = binding.player(peer)
         player.expressive = expressive
+        if patient:
+            player.longest = LONGEST_S
         _take_steps(script, binding, player)
         peer.finish()
         impaired.port.heal()

@@ -41,6 +41,7 @@ class Player:
         self.peer = peer
         self.connection: Connection | None = None
         self.expressive = False
+        self.longest = LONGEST_S
         self.ended = False
 
     # -- users
@@ -95,7 +96,7 @@ class Player:
 
     def wait(self, seconds: float = 1.0) -> None:
         """Look at nothing for a while."""
-        self.peer.wait(min(seconds, LONGEST_S))
+        self.peer.wait(min(seconds, self.longest))
 
     def receive(
         self, seconds: float = 1.0, credit: int | None = 64, report: bool = True,

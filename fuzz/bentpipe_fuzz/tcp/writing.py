@@ -30,8 +30,31 @@ def _flags(letters: str) -> str:
     return " | ".join(names.get(letter, values.get(letter, "0")) for letter in letters) or "0"
 
 
-def _open(service: str = "chargen", **offer: Any) -> list[str]:
-    return [f"connection = peer.connect({service!r}{_words(offer)})"]
+def _open(
+    service: str = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
+) -> list[str]:
+    if not odd:
+        return [f"connection = peer.connect({service!r}{_words(offer)})"]
+    return [
+        f"connection = peer.draft({service!r}{_words(offer)})",
+        *_odd_syn(odd),
+        "connection.establish()",
+    ]
+
+
+def _odd_syn(odd: Mapping[str, Any]) -> list[str]:
+    fields = dict(odd)
+    raw = f", bytes.fromhex({fields.pop('raw', '')!r})"
+    options = "usual_options(connection.syn)"
+    return [f"peer.send(craft(connection.syn, {options}{raw}{_words(fields)}))"]
+
+
+def _syn(
+    service: str | int = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
+) -> list[str]:
+    if not odd:
+        return [f"peer.begin({service!r}{_words(offer)})"]
+    return [f"connection = peer.draft({service!r}{_words(offer)})", *_odd_syn(odd)]
 
 
 def _call(role: str = "send", **offer: Any) -> list[str]:
@@ -117,7 +140,7 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "settle": _settle,
     "offer": lambda window=0: [f"connection.ack(window={window})"],
     "segment": _segment,
-    "syn": lambda service="chargen", **offer: [f"peer.begin({service!r}{_words(offer)})"],
+    "syn": _syn,
     "stray": _stray,
 }
 
@@ -127,6 +150,6 @@ from contextlib import suppress
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, URG
-from bentpipe_conformance.protocols.tcp.crafting import wrong_checksum
+from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options, wrong_checksum
 from bentpipe_conformance.protocols.tcp.peer import Peer
 """

@@ -229,7 +229,8 @@ def test_replay_file_becomes_a_case_that_python_reads(tmp_path: Path) -> None:
     steps = (
         Step("open", {"mss": 536}), Step("write", {"octets": 3000, "gap": 0.1}), Step("settle"),
         Step("segment", {"seq": ["edge", 1], "flags": "PA", "odd": odd}), Step("receive"),
-        Step("call"), Step("offer"), Step("close"), Step("abort"), Step("wait"), Step("syn"),
+        Step("call"), Step("offer"), Step("close"), Step("abort"), Step("wait"),
+        Step("syn"), Step("syn", {"odd": {"reserved": 1}}), Step("open", {"odd": {"raw": "00"}}),
         Step("stray"), Step("segment", {"sack": [[["highest", -1], ["zero", 5]]], "tsval": 3}),
     )  # fmt: skip
     script = Script("snr", "on-path", steps, (Impairment("to-iut", "lose"),))

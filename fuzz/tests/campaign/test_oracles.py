@@ -84,7 +84,7 @@ class Host:
 
 
 class Chatterbox(Host):
-    """Says the last thing again a quarter of an hour later."""
+    """Says the last thing again twenty-five minutes later."""
 
     _last: bytes = b""
     _again = 0.0
@@ -92,9 +92,9 @@ class Chatterbox(Host):
     def transmit(self, now: float) -> list[bytes]:
         packets = list(self._host.transmit(now))
         if packets:
-            self._last, self._again = packets[-1], now + 400.0
+            self._last, self._again = packets[-1], now + 1500.0
         elif self._last and now >= self._again:
-            self._again = now + 400.0
+            self._again = now + 1500.0
             return [self._last]
         return packets
 
@@ -148,6 +148,16 @@ def test_retransmission_of_other_octets_is_seen() -> None:
     script = replace(ECHO, link=(Impairment("to-tester", "lose", first=3),))
     assert not played(script).findings
     assert played(script, mutant="snr-retransmission-of-other-octets").breaks("FUZZ-STREAM")
+
+
+@pytest.mark.parametrize("suite", ["snr", "stp", "rwbp"])
+@pytest.mark.parametrize("first", [1, 2])
+def test_call_that_the_link_damages_breaks_no_script(suite: str, first: int) -> None:
+    record = suite_named(suite)
+    lane, settings = stage(subject_of(record.folder), record.profiles[0], "", 0)
+    damage = Impairment("to-tester", "flip", first=first, value=3)
+    conversation = play(Script(suite, "honest", (Step("call"),), (damage,)), lane, settings)
+    assert not conversation.outcome.broken and not conversation.findings
 
 
 @pytest.mark.parametrize("suite", ["snr", "stp", "rwbp"])

@@ -8,8 +8,8 @@ from bentpipe_conformance.selftest.stage import stage
 from bentpipe_fuzz.campaign.engine import Campaign
 from bentpipe_reference.common.subject import subject_of
 
-SEED = 3
-CONVERSATIONS = 60
+SEED = 10
+CONVERSATIONS = 40
 """Of each mode; all of them together take less than half a minute."""
 
 SUITES = ["snr", "stp", "rwbp"]
