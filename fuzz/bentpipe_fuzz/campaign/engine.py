@@ -103,6 +103,7 @@ class Campaign:
         lateness: see :func:`~bentpipe_conformance.engine.execution.run_case`.
         shrink_runs: how many runs making a finding small may take; 0 for none.
         patient: see :func:`~bentpipe_fuzz.campaign.run.play`; only where waiting costs nothing.
+        before: is told every script before it is played.
 
     Attributes:
         tally: the results so far.
@@ -111,7 +112,7 @@ class Campaign:
     def __init__(
         self, suite: Suite, open_lane: Callable[[], Lane], settings: RunSettings, seed: int, *,
         modes: Sequence[str] = (), lateness: Lateness | None = None, shrink_runs: int = MOST_RUNS,
-        patient: bool = True,
+        patient: bool = True, before: Callable[[Script], None] = lambda _: None,
     ) -> None:  # fmt: skip
         self.tally = Tally()
         known = binding_of(suite).modes
@@ -121,6 +122,7 @@ class Campaign:
         self._settings = settings
         self._lateness = lateness
         self._patient = patient
+        self._before = before
         self._shrink_runs = shrink_runs
         self._lane: Lane | None = None
 
@@ -182,6 +184,7 @@ class Campaign:
         return None
 
     def _on_lane(self, script: Script, expressive: bool) -> Conversation:
+        self._before(script)
         if self._lane is None:
             self._lane = self._open_lane()
         found = play(

@@ -12,12 +12,15 @@ import pytest
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.engine.lane import Lane, LaneError
 from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.run.workplace import Workplace
 from bentpipe_conformance.selftest.stage import stage
 from bentpipe_fuzz.campaign.engine import Campaign, Discovery, Tally
 from bentpipe_fuzz.campaign.replay import FORMAT, Replay, ReplayError, load
 from bentpipe_fuzz.campaign.run import play
 from bentpipe_fuzz.campaign.script import Impairment, Script, Step
+from bentpipe_fuzz.campaign.shards import run as run_shards
 from bentpipe_fuzz.campaign.shrinking import shrunk_script
+from bentpipe_fuzz.campaign.storage import Figures, Order, store_figures, stored
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import subject_of
 from click.testing import CliRunner, Result
@@ -113,6 +116,45 @@ def test_conversation_over_a_bad_link_is_judged_and_served() -> None:
     assert not conversation.findings and not conversation.outcome.broken
     assert conversation.met
     assert ("established", "A+data") in conversation.reached
+
+
+class Ended:
+    """A guest that has played something and is gone."""
+
+    def __init__(self, order: Order, conversations: int) -> None:
+        playing = replace(REPLAY, requirement="", sentence="")
+        folder = Path(order.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        store_figures(folder, Figures(conversations).document())
+        (folder / "playing.json").write_text(playing.dumps(), encoding="utf-8")
+
+    def running(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+def test_guest_that_dies_leaves_what_it_played_and_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Order] = []
+
+    def start(_shard: Any, order: Order) -> Ended:
+        started.append(order)
+        return Ended(order, 4)
+
+    monkeypatch.setattr("bentpipe_fuzz.campaign.shards._Shard._start", start)
+    order = Order("reference", "geo", "rfc", 1, 10, (), 0.0, 0, str(tmp_path), virtual=True)
+    figures, folders = run_shards(order, Workplace("simulation", ""), 2, None, lambda *_: None)
+    # Of two shards with five conversations each both are started twice.
+    assert [item.examples for item in started] == [5, 5, 1, 1]
+    assert len({item.seed for item in started}) == 4
+    assert (figures.conversations, figures.restarts, figures.problem) == (16, 2, "")
+    ends = [load(path / "replay.json") for path in stored(folders)]
+    assert [item.requirement for item in ends] == ["FUZZ-ALIVE"] * 2
+    assert ends[0].script == ends[1].script == REPLAY.script
+    assert ends[0].sentence == "its guest or process ended during this conversation"
 
 
 # Making small
