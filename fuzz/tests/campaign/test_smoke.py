@@ -15,7 +15,7 @@ CONVERSATIONS = 50
 OPEN = {
     "snr": {
         "SNR-ACK-003", "SNR-CON-002", "SNR-CON-003", "SNR-CON-010", "SNR-CON-011", "SNR-CON-012",
-        "SNR-CON-014", "SNR-CON-016", "SNR-CON-029", "SNR-RCV-006", "SNR-RCV-009", 
+        "SNR-CON-014", "SNR-CON-016", "SNR-CON-029", "SNR-RCV-006", "SNR-RCV-009",
         "SNR-RCV-028", "SNR-RTO-016", "SNR-SEG-004", "SNR-SEG-006", "SNR-SS-003", "SNR-TS-004",
     },
     "stp": {"STP-SEC-005"},
