@@ -116,7 +116,8 @@ def fuzz(
     first = random.SystemRandom().getrandbits(31) if seed is None else seed
     order = Order(
         iut, link, chosen, first, limit, modes,
-        place.report.timing_error if place.report else 0.0, shrink_runs, str(folder), place.virtual,
+        place.report.timing_error if place.report else 0.0, shrink_runs, str(folder),
+        shards.patience(place),
     )  # fmt: skip
     console = output(stderr=True)
     began = time.monotonic()

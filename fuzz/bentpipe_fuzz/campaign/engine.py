@@ -102,7 +102,7 @@ class Campaign:
         modes: which modes, or all.
         lateness: see :func:`~bentpipe_conformance.engine.execution.run_case`.
         shrink_runs: how many runs making a finding small may take; 0 for none.
-        patient: see :func:`~bentpipe_fuzz.campaign.run.play`; only where waiting costs nothing.
+        patience: the end of every so many conversations is waited for; of none if 0.
         before: is told every script before it is played.
 
     Attributes:
@@ -112,7 +112,7 @@ class Campaign:
     def __init__(
         self, suite: Suite, open_lane: Callable[[], Lane], settings: RunSettings, seed: int, *,
         modes: Sequence[str] = (), lateness: Lateness | None = None, shrink_runs: int = MOST_RUNS,
-        patient: bool = True, before: Callable[[Script], None] = lambda _: None,
+        patience: int = 1, before: Callable[[Script], None] = lambda _: None,
     ) -> None:  # fmt: skip
         self.tally = Tally()
         known = binding_of(suite).modes
@@ -121,7 +121,7 @@ class Campaign:
         self._open_lane = open_lane
         self._settings = settings
         self._lateness = lateness
-        self._patient = patient
+        self._patience = patience
         self._before = before
         self._shrink_runs = shrink_runs
         self._lane: Lane | None = None
@@ -189,7 +189,7 @@ class Campaign:
             self._lane = self._open_lane()
         found = play(
             script, self._lane, self._settings, lateness=self._lateness, expressive=expressive,
-            patient=self._patient,
+            patient=bool(self._patience) and script.seed % self._patience == 0,
         )  # fmt: skip
         if found.outcome.died:
             self.tally.restarts += 1

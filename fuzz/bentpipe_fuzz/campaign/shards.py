@@ -44,6 +44,15 @@ class _Member(Protocol):
     def close(self) -> None: ...
 
 
+def patience(place: Workplace) -> int:
+    """Of how many conversations in that place the end of one is waited for.
+
+    Waiting costs nothing in the simulation. A guest has to carry out every tick of its timers, which
+    takes some seconds, and on the wall clock nobody wants to wait.
+    """
+    return 0 if not place.virtual else 1 if place.name == "simulation" else 16
+
+
 def folders_of(order: Order, jobs: int) -> list[Path]:
     """Where the shards of a campaign leave their results."""
     folder = Path(order.folder)
@@ -227,7 +236,7 @@ def play_again(told: Replay, profile: str, place: Workplace, out: Path | None) -
         order = Order(
             told.iut, told.link, profile, told.seed, 1, (),
             place.report.timing_error if place.report else 0.0, 0, str(folder.resolve()),
-            place.virtual, told.dumps(),
+            patience(place), told.dumps(),
         )  # fmt: skip
         if place.name == "simulation":
             worker.work_script(order)

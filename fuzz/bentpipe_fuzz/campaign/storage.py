@@ -49,7 +49,7 @@ class Order:
         timing_error: seconds, of the bed.
         shrink_runs: see :class:`~bentpipe_fuzz.campaign.engine.Campaign`.
         folder: of the shard's results.
-        virtual: whether the clock is virtual, so that waiting costs nothing.
+        patience: the end of every so many conversations is waited for; of none if 0.
         replay: a replay file's text, whose script alone is played; empty for a campaign.
     """
 
@@ -62,7 +62,7 @@ class Order:
     timing_error: float
     shrink_runs: int
     folder: str
-    virtual: bool
+    patience: int
     replay: str = ""
 
 

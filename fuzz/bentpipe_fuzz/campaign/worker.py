@@ -41,7 +41,7 @@ def campaign_of(order: Order, before: Callable[[Script], None] = lambda _: None)
     return Campaign(
         description.suite, opened, settings, order.seed, modes=order.modes,
         lateness=lambda trace: lateness(trace, link), shrink_runs=order.shrink_runs,
-        patient=order.virtual, before=before,
+        patience=order.patience, before=before,
     )  # fmt: skip
 
 

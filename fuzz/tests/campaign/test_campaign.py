@@ -145,7 +145,7 @@ def test_guest_that_dies_leaves_what_it_played_and_is_started_again(
         return Ended(order, 4)
 
     monkeypatch.setattr("bentpipe_fuzz.campaign.shards._Shard._start", start)
-    order = Order("reference", "geo", "rfc", 1, 10, (), 0.0, 0, str(tmp_path), virtual=True)
+    order = Order("reference", "geo", "rfc", 1, 10, (), 0.0, 0, str(tmp_path), patience=1)
     figures, folders = run_shards(order, Workplace("simulation", ""), 2, None, lambda *_: None)
     # Of two shards with five conversations each both are started twice.
     assert [item.examples for item in started] == [5, 5, 1, 1]
