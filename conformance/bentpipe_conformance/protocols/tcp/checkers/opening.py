@@ -91,6 +91,9 @@ def _effect(flow: Flow, item: Segment) -> Segment | None:
         later = [s for s in flow.arriving if s.packet.number > number]
         if reset is None or not later or reset.packet.number < later[0].packet.number:
             return None
+        between = range(number, reset.packet.number)
+        if any(s.packet.number in between and not is_reset(s) for s in flow.leaving):
+            return None
         return reset if later[0].tcp.flags & (RST | SYN) == 0 else None
     base = offer.seq + 1
     for reply in flow.replies:

@@ -111,3 +111,16 @@ def test_attempt_that_a_reset_ends_before_the_next_syn() -> None:
     assert FAIL.isdisjoint(story.verdicts("SNR-CON-029", claims=claims))
     story = _call_with_a_damaged_answer().ack(0, after=0.5, data=b"x").ack(0, after=11.0)
     assert story.verdicts("SNR-CON-029", claims=claims) == FAIL
+
+
+def test_connection_that_goes_on_after_a_damaged_reset_and_ends_later() -> None:
+    def reset_at_the_end(*, goes_on: bool) -> Receipt:
+        receipt = Receipt().data(0, 100).reply(100).reset(100, after=1.0)
+        whole = receipt.packets.pop()
+        receipt.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]))
+        if goes_on:
+            receipt.data(100, 200, after=1.0).reply(200)
+        return receipt.data(200, 300, after=1.0).reply(0, flags=RST, seq=0)
+
+    assert reset_at_the_end(goes_on=True).verdicts("SNR-CON-002") == PASS
+    assert reset_at_the_end(goes_on=False).verdicts("SNR-CON-002") == FAIL
