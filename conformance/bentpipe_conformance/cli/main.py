@@ -24,8 +24,11 @@ _COMMANDS = {
     "model": "model.model",
     "trace-check": "trace_check.trace_check",
     "stp": "stp.stp",
+    "fuzz": "bentpipe_fuzz.campaign.command.fuzz",
+    "replay": "bentpipe_fuzz.campaign.command.replay",
 }
-"""Subcommand to its module and function; a module is imported only when its command is used."""
+"""Subcommand to its function: in a module of this package, or of another that stands above it. The
+module is imported only when its command is used."""
 
 
 class _Lazy(click.Group):
@@ -37,8 +40,9 @@ class _Lazy(click.Group):
         del ctx
         if name not in _COMMANDS:
             return None
-        module, _, function = _COMMANDS[name].partition(".")
-        found = importlib.import_module(f"bentpipe_conformance.cli.{module}")
+        module, _, function = _COMMANDS[name].rpartition(".")
+        here = "" if "." in module else "bentpipe_conformance.cli."
+        found = importlib.import_module(here + module)
         command: click.Command = getattr(found, function)
         return command
 
@@ -59,6 +63,7 @@ def bentpipe() -> None:
       bentpipe show SNR-REC-001                 one requirement: text, source, cases, mutants
       bentpipe verify RUN                       judge a bundle's packets again
       bentpipe analyze file.pcapng --iut ADDR   judge a capture made elsewhere
+      bentpipe fuzz linux --minutes 2           conversations that nobody wrote down
     """
 
 

@@ -57,6 +57,23 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """What of a model small changes are tried on (``mutation`` in the file).
+
+    Attributes:
+        module: the specification's file.
+        roots: definitions of the initial states and of all steps, with all that they need.
+        environment: definitions that are no rule of the protocol, such as channels, and why.
+        ghosts: variables that are no state of the protocol, budgets included.
+    """
+
+    module: str = ""
+    roots: tuple[str, str] = ("Init", "Next")
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ghosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """All runs of one model.
 
@@ -67,6 +84,7 @@ class Manifest:
         invariants: names of the state predicates among all checks.
         requirements: requirement IDs by invariant or property.
         runs: in file order.
+        scope: what of the model is mutated.
     """
 
     folder: Path
@@ -75,6 +93,7 @@ class Manifest:
     invariants: tuple[str, ...]
     requirements: Mapping[str, tuple[str, ...]]
     runs: tuple[Run, ...]
+    scope: Scope = field(default_factory=lambda: Scope())
 
     @property
     def name(self) -> str:
@@ -108,6 +127,7 @@ def load_manifest(folder: Path) -> Manifest:
             invariants=tuple(data["invariants"]),
             requirements={key: tuple(value) for key, value in data["properties"].items()},
             runs=runs,
+            scope=_scope(data.get("mutation", {})),
         )
     except OSError as error:
         raise ToolProblem(f"{path} cannot be read: {error.strerror}.") from error
@@ -128,6 +148,12 @@ def load_manifest(folder: Path) -> Manifest:
                     f"{path}: run {run.name!r} names {check!r}, which 'properties' does not list."
                 )
     return manifest
+
+
+def _scope(item: Mapping[str, Any]) -> Scope:
+    initial, step = item.get("roots", ("Init", "Next"))
+    return Scope(item.get("module", ""), (initial, step), dict(item.get("environment", {})),
+                 tuple(item.get("ghosts", ())))  # fmt: skip
 
 
 def _run(item: Mapping[str, Any], path: Path) -> Run:

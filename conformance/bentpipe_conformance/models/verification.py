@@ -20,6 +20,9 @@ from bentpipe_conformance.models.tool import Tool, ToolProblem
 # half as much again as the first one alone, at 210,000 it saves an eighth).
 _LARGE = 100_000
 
+_OF_REFINEMENTS = ("ReliableFifo", "violated by the initial state")
+_UNNAMED = "Temporal properties were violated"
+
 Verdict = Literal["as expected", "violation", "not caught", "drift", "problem"]
 
 
@@ -27,7 +30,8 @@ Verdict = Literal["as expected", "violation", "not caught", "drift", "problem"]
 class Limits:
     """What runs may use: seconds and MiB per run, threads in all, a folder for files.
 
-    With ``host``, the address of this machine, runs use TLC's distributed mode.
+    With ``host``, the address of this machine, runs use TLC's distributed mode. Without ``logs``
+    the log of a run that came to nothing is not kept.
     """
 
     timeout: float
@@ -36,6 +40,7 @@ class Limits:
     directory: Path | None = None
     host: str | None = None
     announce: Callable[[str], None] = lambda _line: None
+    logs: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Result:
         outcome: what TLC found; None for a problem.
         violated: name of the violated check; empty when none is.
         config: what was run.
+        problem: why the tool could not do it.
     """
 
     manifest: Manifest
@@ -61,6 +67,7 @@ class Result:
     outcome: tlc.Outcome | None
     violated: str
     config: Configuration | None
+    problem: ToolProblem | None = None
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -127,9 +134,13 @@ class Checker:
         self._cancelled.set()
 
     def check(
-        self, manifest: Manifest, run: Run, progress: Callable[[Run, tlc.Progress], None]
+        self,
+        manifest: Manifest,
+        run: Run,
+        progress: Callable[[Run, tlc.Progress], None] = lambda _run, _progress: None,
+        timeout: float | None = None,
     ) -> Result:
-        """One run.
+        """One run, within ``timeout`` seconds if that is less than the limits allow.
 
         Raises:
             Cancelled: ``cancel`` was called.
@@ -144,12 +155,14 @@ class Checker:
             try:
                 config = configured(manifest, run)
                 job = self._job(manifest, run, config, directory)
+                if timeout is not None:
+                    job = replace(job, timeout=min(timeout, job.timeout))
                 outcome = self._run(job, lambda how_far: progress(run, how_far))
             except ToolProblem as problem:
                 why = str(problem)
-                if self._limits.directory is None:
+                if self._limits.directory is None and self._limits.logs:
                     why = self._with_kept_log(why, directory)
-                return Result(manifest, run, "problem", why, None, "", None)
+                return Result(manifest, run, "problem", why, None, "", None, problem)
         return judged(manifest, run, config, outcome)
 
     def _run(self, job: tlc.Job, report: Callable[[tlc.Progress], None]) -> tlc.Outcome:
@@ -236,6 +249,8 @@ def violated_check(config: Configuration, outcome: tlc.Outcome) -> str:
     if len(config.properties) == 1:
         return config.properties[0]
     refinements = [name for name in config.properties if name.startswith("Refines")]
-    if len(refinements) == 1 and "ReliableFifo" in outcome.violated:
+    if len(refinements) == 1 and any(sign in outcome.violated for sign in _OF_REFINEMENTS):
         return refinements[0]
+    if outcome.violated.startswith(_UNNAMED):
+        return " or ".join(config.properties)
     return outcome.violated.rstrip(".")

@@ -25,16 +25,20 @@ class Peer(BasePeer[Tcp, Connection]):
             raise MalformedPacket("the TCP data offset points outside the segment")
         return segment
 
-    def connect(self, service: str | int = "chargen", **offer: Any) -> Connection:
+    def connect(
+        self, service: str | int = "chargen", *, rtt: float = 0.0, **offer: Any
+    ) -> Connection:
         """Open a connection to a service of the IUT and complete the handshake.
 
         Args:
             service: name of an upper-tester service, or a port.
+            rtt: round-trip time that the IUT is to see at least, see :meth:`retreat`.
             offer: what the tester offers, see :class:`Connection`.
 
         Raises:
             NotReached: no SYN-ACK came, or the connection was refused.
         """
+        self.retreat(rtt)
         connection = self.begin(service, **offer)
         connection.establish()
         return connection

@@ -28,6 +28,8 @@ def listed_blocks(
     runs: tuple[Range, ...], last: int, rotation: int
 ) -> tuple[tuple[Range, ...], int]:
     """The blocks that section 7.2 gives, and RCV.ROT after them."""
+    if not runs:
+        return (), rotation
     found = [run for run in runs if run[0] <= last < run[1]]
     found += [run for run in runs if run not in found][-1:]
     others = [run for run in runs if run not in found]

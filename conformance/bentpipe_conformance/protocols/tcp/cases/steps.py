@@ -12,6 +12,10 @@ PAUSE_S = 0.8
 TIMEOUT_S = 30.0
 """Patience for a first retransmission timeout."""
 
+DISTANT_S = 0.04
+"""A round trip on which a loss shows by the segments above it sooner than by time, a quarter of a
+round trip (RFC 8985 section 6.2), and that is too long for a sender to put segments off."""
+
 SACK = ("sack_sender",)
 """What an implementation needs to use the tester's SACK blocks."""
 

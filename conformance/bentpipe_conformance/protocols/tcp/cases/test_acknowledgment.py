@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, take_round
+from bentpipe_conformance.protocols.tcp.cases.steps import DISTANT_S, PAUSE_S, take_round
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 
@@ -29,7 +29,7 @@ def test_window_limited_old_acknowledgments(connection: Connection) -> None:
     connection.receive(40)
 
 
-@connected("SNR-ACK-002", "SNR-ACK-003", window=WINDOW, syn_window=WINDOW)
+@connected("SNR-ACK-002", "SNR-ACK-003", rtt=DISTANT_S, window=WINDOW, syn_window=WINDOW)
 def test_window_limited_acknowledgment_of_unsent_data(connection: Connection) -> None:
     """An acknowledgment of data never sent is answered and otherwise ignored.
 

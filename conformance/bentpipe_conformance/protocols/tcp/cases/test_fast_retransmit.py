@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import Row, connected, each
-from bentpipe_conformance.protocols.tcp.cases.steps import PLAIN, take_round
+from bentpipe_conformance.protocols.tcp.cases.steps import DISTANT_S, PLAIN, take_round
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -44,7 +44,7 @@ def test_established_third_duplicate_acknowledgment(connection: Connection) -> N
     connection.receive(40, losing=[16])
 
 
-@connected("SNR-FR-002", "SNR-FR-003")
+@connected("SNR-FR-002", "SNR-FR-003", rtt=DISTANT_S)
 def test_established_third_duplicate_with_sack(connection: Connection) -> None:
     """With SACK, recovery starts when the evidence suffices, not before.
 
@@ -311,7 +311,7 @@ def test_established_bare_repetitions_with_sack(connection: Connection) -> None:
     take_round(connection)
 
 
-@connected("SNR-FR-008", profiles=("rfc",))
+@connected("SNR-FR-008", profiles=("rfc",), rtt=DISTANT_S)
 def test_established_reports_repeated(connection: Connection) -> None:
     """One segment above a gap is reported again and again, which is no news; then the gap fills.
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.tcp.cases.steps import fill_window, take_round
+from bentpipe_conformance.protocols.tcp.cases.steps import DISTANT_S, fill_window, take_round
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 
-@connected("SNR-LT-001", "SNR-LT-002", sack=False)
+@connected("SNR-LT-001", "SNR-LT-002", rtt=DISTANT_S, sack=False)
 def test_established_first_two_duplicates(connection: Connection) -> None:
     """The first two duplicates send one new segment each, or none, as the profile says.
 
@@ -18,7 +18,7 @@ def test_established_first_two_duplicates(connection: Connection) -> None:
     connection.receive(40, losing=[16])
 
 
-@connected("SNR-LT-001", "SNR-LT-002")
+@connected("SNR-LT-001", "SNR-LT-002", rtt=DISTANT_S)
 def test_established_first_two_duplicates_with_sack(connection: Connection) -> None:
     """The same with SACK, where each duplicate reports a newly held segment."""
     connection.receive(40, losing=[16])

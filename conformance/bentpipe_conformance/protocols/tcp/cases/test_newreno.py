@@ -8,6 +8,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import (
+    DISTANT_S,
     PLAIN,
     await_again,
     await_retransmissions,
@@ -75,7 +76,7 @@ def test_recovery_burst_of_losses(connection: Connection) -> None:
     connection.receive(110, losing=[16, 18, 20])
 
 
-@connected("SNR-REC-002")
+@connected("SNR-REC-002", rtt=DISTANT_S)
 def test_recovery_burst_of_losses_with_sack(connection: Connection) -> None:
     """With SACK, five losses in a window reduce the window once.
 

@@ -251,7 +251,10 @@ def test_timeout_in_recovery_after_new_data(connection: Connection) -> None:
 def test_recovered_one_report(connection: Connection) -> None:
     """Right after the acknowledgment that ends a recovery, one report begins no other."""
     connection.grow(16)
-    lost, *rest = connection.collect(0)
+    first, second, lost, *rest = connection.collect(0)
+    # Not the first: a tail loss probe may have sent that long before the others.
+    connection.ack(first.end, sack=[])
+    connection.ack(second.end, sack=[])
     _report(connection, rest, lost.start)
     await_again(connection, lost.start, "a fast retransmit")
     point, size = connection.highest, connection.segment

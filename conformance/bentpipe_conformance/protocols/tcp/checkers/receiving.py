@@ -28,7 +28,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.stream import read_stream
-from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT
+from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT, is_own_reset
 
 _SURE_BLOCKS = 3
 """As many fit into every acknowledgment (RFC 2018 section 4, with timestamps)."""
@@ -109,11 +109,13 @@ def delay_at_most_half_a_second(flow: Flow, context: Context) -> Findings:
 def every_second_full_segment(flow: Flow, context: Context) -> Findings:
     """Every second full-sized segment is acknowledged (RFC 9293 section 3.8.6.3, SHLD-19)."""
     # Exercised by full-sized segments in sequence that carry two segments' worth of data. Without
-    # options two do; RFC 5681 section 4.2 counts in RMSS, which options do not lessen.
+    # options two do; RFC 5681 section 4.2 counts in RMSS, which options do not lessen. Nothing is
+    # asked of who acknowledges each before the next comes.
     if flow.handshake.answer is None:
         return
     mss = flow.handshake.answer.mss or DEFAULT_MSS
-    wanted = int(context.permitted("segments", 2)) * mss
+    segments = int(context.permitted("segments", 2))
+    wanted = segments * mss
     row: list[Arrival] = []
     for arrival in still_receiving(flow):
         # A longer one was merged from several by receive offload, so they cannot be counted.
@@ -124,7 +126,7 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
         elif arrival.payload + len(option_octets(arrival.packet)) >= mss:
             row.append(arrival)
         before, row = row, [item for item in row if item.end > arrival.last_ack]
-        if _carried(before) >= wanted > _carried(row):
+        if len(before) >= segments > len(row):
             sentence = "a full-sized segment was acknowledged before the next came"
             yield context.holds(sentence, arrival, before[0])
         elif _carried(row) >= wanted:
@@ -410,6 +412,15 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         what = f"a segment with {tcp.length} octets {where} the window"
         if answer is not None and answer.tcp.flags & SYN:
             continue  # that may have been due
+        at_once = answer is not None and answer.time - item.time <= flow.reaction
+        if answer is not None and answer.tcp.flags & RST:
+            if not at_once or lifetime.time_wait or not is_own_reset(flow, answer.packet):
+                return
+            sentence, actual = f"{what} was answered by a RST", "a RST"
+            yield context.violated(
+                sentence, item, answer, expected="an acknowledgment", actual=actual
+            )
+            return
         if answer is not None:
             yield context.holds(f"{what} was answered", answer, item)
         elif flow.horizon - item.time > LONGEST_DELAY_S + flow.reaction:

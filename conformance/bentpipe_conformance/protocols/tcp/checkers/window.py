@@ -27,6 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     data_waited,
     is_own_reset,
+    may_have_closed,
     more_waited,
 )
 
@@ -252,7 +253,8 @@ def _answered(closure: Closure) -> bool:
 @checker("SNR-WIN-006")
 def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Findings:
     """Acknowledged probes keep the connection open (RFC 9293 section 3.8.6.1, MUST-37)."""
-    # Exercised by a long closure, and by a RST during any whose probes were acknowledged.
+    # Exercised by a long closure, and by a RST during any whose probes were acknowledged. Once its
+    # user has closed, a system may reclaim what the connection holds (RFC 6429 section 4).
     least = context.permitted("exercised_s", 100.0)
     for closure in context.prepared.closures:
         if not closure.probes or not _answered(closure):
@@ -265,7 +267,9 @@ def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Findings:
             reset.time - last.time <= closure.longest_timeout
             or any(ack.time >= last.time for ack in closure.answered)
         )
-        if reset is not None and not is_own_reset(flow, reset.packet):
+        if reset is not None and (
+            may_have_closed(flow, reset.packet.number) or not is_own_reset(flow, reset.packet)
+        ):
             continue
         if reset is not None and (answered or closure.end is not None):
             yield context.violated(

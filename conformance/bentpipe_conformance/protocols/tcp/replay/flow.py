@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     Sent,
 )
 from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.tcp.replay.sender import Sender
 
@@ -158,6 +159,11 @@ class Flow:
     def between(self, start: float, end: float) -> list[Sent]:
         """Segments with data the IUT sent in [start, end)."""
         first = bisect_left(self.sent, start, key=lambda item: item.time)
+        return self.sent[first : bisect_left(self.sent, end, lo=first, key=lambda item: item.time)]
+
+    def after(self, packet: Packet, end: float) -> list[Sent]:
+        """Segments with data the IUT sent after a packet and before ``end``."""
+        first = count_through(self.sent, packet.number)
         return self.sent[first : bisect_left(self.sent, end, lo=first, key=lambda item: item.time)]
 
 
@@ -342,8 +348,8 @@ def _begins_anew(packets: list[Packet], packet: Packet) -> bool:
     return first.content.seq != tcp.seq
 
 
-def read_flows(trace: Trace) -> list[Flow]:
-    """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
+def connections_of(trace: Trace) -> list[tuple[Ends, list[Packet]]]:
+    """Tester, IUT and packets of every connection of a trace at the ``iut`` capture point."""
     connections: list[tuple[Ends, list[Packet]]] = []
     latest: dict[Ends, list[Packet]] = {}
     for packet in trace.at("iut"):
@@ -359,6 +365,12 @@ def read_flows(trace: Trace) -> list[Flow]:
             latest[tester, iut] = packets
             connections.append(((tester, iut), packets))
         packets.append(packet)
+    return connections
+
+
+def read_flows(trace: Trace) -> list[Flow]:
+    """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
+    connections = connections_of(trace)
     flows = [replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
     arrived = (packet.content for packet in trace.at("peer"))
     whole = frozenset((tcp.src, tcp.seq, tcp.size) for tcp in arrived if tcp and tcp.size > UNCUT)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay import Packet
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Data, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Freedom
 from bentpipe_conformance.protocols.tcp.replay.order import (
     count_before,
@@ -30,11 +30,14 @@ def is_own_reset(flow: Flow, reset: Packet) -> bool:
     """Whether a RST of the IUT is certainly its own decision to give a connection up.
 
     Not so where its user may have aborted (RFC 9293 section 3.10.5), nor where the connection was
-    over, so that any later arrival had to be answered by a RST (section 3.10.7.1).
+    over, so that any later arrival had to be answered by a RST (section 3.10.7.1), nor where it
+    answers data that a user who has closed will not read (section 3.6.1, SHLD-3).
     """
     if reset is not flow.resets[0]:
         return False
     if flow.handshake.iut_opens or flow.iut[1] not in STANDARD_SERVICES.values():
+        return False
+    if _tells_of_lost_data(flow, reset):
         return False
     arrived = [p.number for p in flow.packets if not p.outgoing and p.number < reset.number][-1:]
     own = next((sent.end for sent in flow.sent if sent.fin), None)
@@ -44,6 +47,23 @@ def is_own_reset(flow: Flow, reset: Packet) -> bool:
     return not any(
         a.packet.number < arrived[0] and a.acceptable and a.ack >= own for a in flow.acks
     )
+
+
+def _tells_of_lost_data(flow: Flow, reset: Packet) -> bool:
+    """Whether a RST answers data that came after the IUT's user may have closed."""
+    arrival = next(
+        (item for item in reversed(flow.arrivals) if item.packet.number < reset.number), None
+    )
+    if arrival is None or reset.time - arrival.time > flow.reaction:
+        return False
+    new = arrival.start + arrival.payload > arrival.expected
+    return new and may_have_closed(flow, arrival.packet.number)
+
+
+def may_have_closed(flow: Flow, number: int) -> bool:
+    """Whether the IUT's user may have closed before a packet: its services end as the peer does."""
+    events: tuple[Iterable[Data], ...] = (flow.sent, flow.arrivals)
+    return any(item.fin and item.packet.number < number for items in events for item in items)
 
 
 def always_sends(flow: Flow) -> bool:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.protocols.rwbp.codec import build
-from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story, ends
+from bentpipe_conformance.protocols.rwbp.story import (
+    CLAIMS,
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    SIZE,
+    Story,
+    ends,
+)
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp
 from bentpipe_conformance.selftest.innocence import hear
 
@@ -186,6 +195,17 @@ def test_damaged_segment_and_then_silence() -> None:
     story = _damaged(Story(service=9).arrive(0).reply(1, after=0.1).arrive(1, after=0.1))
     story.arrive(1, after=0.1).arrive(1, after=1.0)
     assert story.verdicts("RWBP-SEC-003") == FAIL
+
+
+@pytest.mark.parametrize("name", ["RWBP-SEC-003", "RWBP-WF-001"])
+def test_damaged_segment_behind_a_link_rate(name: str) -> None:
+    """What leaves then, and when, depends on what waited for the link."""
+    story = Story(service=9).arrive(0, 1).reply(2, after=0.1)
+    story = _damaged(story.arrive(2, after=0.1)).reply(2, after=0.01)
+    story.arrive(2, after=0.1).arrive(2, after=1.0)
+    claims = {**CLAIMS, "link_rate": True, "link_rate_bps": 100_000}
+    assert story.verdicts(name) & FAIL
+    assert not story.verdicts(name, claims=claims) & FAIL
 
 
 def test_odd_segment_and_then_a_reset() -> None:

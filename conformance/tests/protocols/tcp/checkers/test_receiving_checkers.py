@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR
 
@@ -73,6 +73,22 @@ def test_with_timestamps_the_third_full_segment_makes_up_for_twice_the_mss() -> 
     assert receipt.data(2896, 4344, after=0.05).reply(4344).later().verdicts("SNR-RCV-004") == PASS
     late = Receipt(timestamps=True).data(0, 1448).data(1448, 2896).data(2896, 4344)
     assert late.reply(4344, after=0.1).later().verdicts("SNR-RCV-004") == FAIL
+
+
+def test_with_timestamps_each_full_segment_acknowledged_before_the_next() -> None:
+    receipt = Receipt(timestamps=True).data(0, 1448).reply(1448, after=0.04)
+    receipt.data(1448, 2896, after=0.2).reply(2896, after=0.04)
+    assert receipt.later().verdicts("SNR-RCV-004") == PASS
+
+
+@pytest.mark.parametrize(("delay", "expected"), [(0.04, PASS), (0.0, NOTHING)])
+def test_full_segments_too_far_apart_to_share_an_acknowledgment(
+    delay: float, expected: set[Verdict]
+) -> None:
+    receipt = Receipt(window=65535)
+    for start in range(0, 40 * 1460, 1460):
+        receipt.data(start, start + 1460, after=0.24 - delay).reply(start + 1460, after=delay)
+    assert receipt.later().verdicts("SNR-RCV-023") == expected
 
 
 def test_small_segments_are_not_counted() -> None:
@@ -174,3 +190,14 @@ def test_fin_above_a_gap_is_held_or_not() -> None:
         receipt = Receipt().data(0, 100).reply(100).data(200, 200, flags=ACK | FIN, after=1)
         receipt.reply(100).data(100, 200, after=1).reply(ack).later()
         assert receipt.verdicts("SNR-RCV-022") == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "delay", "expected"),
+    [(ACK, 0.001, PASS), (RST | ACK, 0.001, FAIL), (RST | ACK, 0.3, NOTHING)],
+)
+def test_empty_segment_below_the_window_and_what_follows(
+    flags: int, delay: float, expected: set[Verdict]
+) -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(50, 50, after=2.0)
+    assert receipt.reply(100, flags=flags, after=delay).later().verdicts("SNR-RCV-029") == expected

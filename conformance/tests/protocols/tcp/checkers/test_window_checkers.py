@@ -72,6 +72,14 @@ def test_first_probe(waited: float, expected: set[Verdict]) -> None:
     assert _probed(waited).verdicts("SNR-WIN-004") == expected
 
 
+def test_first_probe_after_timeouts_that_met_an_arrival() -> None:
+    story = Story(window=2 * SIZE).ack(0, data=b"data").send(0, 1)
+    for waited in (1.0, 2.0):
+        story.ack(0, seq=100, data=b"data", after=waited).send(0)
+    story.ack(1, after=RTT, window=SIZE).send(1).ack(2, after=RTT, window=0)
+    assert story.send_octets(2 * SIZE, 1, after=10.0).verdicts("SNR-WIN-004") == PASS
+
+
 @pytest.mark.parametrize(
     ("intervals", "expected"),
     [
@@ -98,6 +106,28 @@ def test_reset_while_probes_are_answered() -> None:
     assert _probed(2, 4, 8).reset(after=16).verdicts("SNR-WIN-006") == FAIL
     assert _probed(2, 4, 8).reset(after=16, outgoing=False).verdicts("SNR-WIN-006") == NOTHING
     assert _probed(2, 30, 60, 60).verdicts("SNR-WIN-006") == PASS
+
+
+def _half_closed() -> Story:
+    """The tester has closed behind a window of zero, and a probe of the echo is answered."""
+    story = Story(window=0, service=7).ack(0, after=0.1, data=bytes(300), fin=True)
+    return story.send_octets(0, 0).send_octets(-1, 0, after=1.5).ack(0, after=RTT)
+
+
+def test_reset_that_answers_data_after_the_users_close() -> None:
+    # RFC 9293 section 3.6.1 (SHLD-3): it shows that data was lost.
+    story = _half_closed()
+    assert story.ack(0, data=bytes(100)).reset().verdicts("SNR-WIN-006") == NOTHING
+
+
+def test_reset_by_a_system_whose_user_has_gone() -> None:
+    # RFC 6429 section 4: resources may be reclaimed.
+    assert _half_closed().reset(after=60).verdicts("SNR-WIN-006") == NOTHING
+
+
+def test_reset_that_answers_data_while_its_user_sends() -> None:
+    story = _probed(2, 4, 8).ack(4, window=0, data=bytes(100)).reset()
+    assert story.verdicts("SNR-WIN-006") == FAIL
 
 
 def test_reset_while_probes_are_not_answered() -> None:
