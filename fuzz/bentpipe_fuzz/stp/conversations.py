@@ -44,7 +44,7 @@ honest: st.SearchStrategy[Step] = st.one_of(
     step("release"),
 )  # fmt: skip
 lazy = st.one_of(
-    step("wait", seconds=st.sampled_from([1.0, 5.0, 30.0, 60.0])),
+    step("wait", seconds=st.sampled_from([1.0, 5.0, 30.0, 60.0, 400.0, 1000.0])),
     step("receive", seconds=seconds, report=st.booleans(),
          answer=st.sampled_from([[], [0.5], [2.0], [0.0, 0.0], [0.0, 1.0]])),
     step("packet", kind=st.just("STAT"), n_mr=near_theirs),

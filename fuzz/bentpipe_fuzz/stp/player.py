@@ -40,6 +40,8 @@ class Player:
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.connection: Connection | None = None
+        self.expressive = False
+        self.longest = LONGEST_S
         self.ended = False
 
     # -- users
@@ -94,7 +96,7 @@ class Player:
 
     def wait(self, seconds: float = 1.0) -> None:
         """Look at nothing for a while."""
-        self.peer.wait(min(seconds, LONGEST_S))
+        self.peer.wait(min(seconds, self.longest))
 
     def receive(
         self, seconds: float = 1.0, credit: int | None = 64, report: bool = True,
@@ -179,9 +181,6 @@ class Player:
                 raw[name] = (right + distance) % (1 << 32)
         with suppress(ValueError, KeyError, TypeError):
             connection.send(number, odd=odd or self.expressive, **raw)
-
-    expressive = False
-    """Whether every odd packet is made by Scapy, so that its expression is kept (slow)."""
 
     def begin(self, service: str | int = "chargen", octets: int = 0, cookie: int = -1) -> None:
         """A BEGIN of another connection; the answer is not looked at.

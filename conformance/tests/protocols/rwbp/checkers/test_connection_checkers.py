@@ -275,3 +275,12 @@ def test_reset_below_the_window_that_reaches_into_it() -> None:
     story.arrive(1, after=0.5).reply(2, after=0.1)
     for name in ("RWBP-CX-005", "RWBP-CX-003"):
         assert not story.verdicts(name) & FAIL, name
+
+
+@pytest.mark.parametrize(("after", "crossed"), [(0.0, True), (0.02, False)])
+def test_window_that_leaves_while_the_fin_arrives(after: float, crossed: bool) -> None:
+    """What left before the FIN was processed does not contain it, nor answer it."""
+    story = Story(timing_error=0.0005).arrive(0, size=0, fin=True)
+    story.send(*range(8), after=after).reply(0, ack=101, seq=8500, after=0.0002)
+    assert story.verdicts("RWBP-CX-003") == (PASS if crossed else FAIL)
+    assert (story.verdicts("RWBP-AK-004") == PASS) is crossed
