@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from bentpipe_conformance.cli import options
+from bentpipe_conformance.cli import model_mutation, options
 from bentpipe_conformance.cli.model_scenarios import make_scenarios
 from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure
 from bentpipe_conformance.cli.output import output, print_json
@@ -39,12 +39,13 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
         "model all --mutants",
         "model stp-data --out models",
         "model sack-newreno --scenarios --check",
+        "model rwbp-flow --mutate --sample 60",
     )
 )
 @click.argument("name", default="all")
 @click.option("--tier", type=click.Choice(["pr", "nightly"]), default="pr", show_default=True)
 @click.option("--mutants", is_flag=True, help="Also run the mutants; each must be caught.")
-@click.option("--only", metavar="RUN", help="Only the run of this name.")
+@click.option("--only", metavar="RUN", help="Only the run of this name; mutants of this pattern.")
 @click.option(
     "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True,
     help="Threads: that many pr runs at a time, or that many in one nightly run.",
@@ -66,12 +67,13 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
          "mutants' counterexamples. Stored with the specification, or in --out.",
 )  # fmt: skip
 @click.option("--check", is_flag=True, help="With --scenarios: compare with those stored.")
+@model_mutation.options
 @click.option("--fetch", is_flag=True, help="Only find Java and find or fetch the model checker.")
 def model(
     name: str, tier: str, mutants: bool, only: str | None, workers: int, timeout: float | None,
     memory: int, out: Path | None, models: Path | None, as_json: bool,
     host: str | None, update_manifest: bool, fetch: bool,
-    scenarios: bool, check: bool,
+    scenarios: bool, check: bool, **mutation: Any,
 ) -> None:  # fmt: skip
     """Check a model, or all of them, and compare with the manifests.
 
@@ -94,6 +96,11 @@ def model(
             with _ended_by_signals():
                 generator = Generator(tool, limits, console.print)
                 status = make_scenarios(_named(name, root), generator, out, check, as_json)
+            raise click.exceptions.Exit(status)
+        if mutation["mutate"]:
+            asked = model_mutation.Asked.of(mutation, only, timeout, memory, workers, out, as_json)
+            with _ended_by_signals():
+                status = model_mutation.mutate(_named(name, root), tool, asked)
             raise click.exceptions.Exit(status)
         chosen = _chosen(name, root, tier, mutants, only)
         if host and (len(chosen) > 1 or chosen[0][1].kind != "check"):

@@ -16,7 +16,7 @@ from typing import IO
 
 from bentpipe_reference.common.processes import dying_with_parent
 
-from bentpipe_conformance.models.tool import Tool, ToolProblem
+from bentpipe_conformance.models.tool import Tool, ToolProblem, Unfinished
 from bentpipe_conformance.models.watch import Watch
 
 _START = re.compile(r"@!@!@STARTMSG (\d+):(\d+) @!@!@")
@@ -173,7 +173,7 @@ def run(
     Raises:
         Cancelled: TLC was stopped.
         ToolProblem: TLC could not finish: broken module or configuration, time, memory, or it came
-            to a standstill twice.
+            to a standstill twice. What only lacks time or memory is Unfinished.
     """
     reading, watch, status = _attempt(tool, job, report, cancelled)
     if watch.stood_still:
@@ -181,15 +181,15 @@ def run(
     outcome = reading.outcome
     outcome.seconds = reading.seconds
     if watch.stood_still:
-        raise ToolProblem(
+        raise Unfinished(
             f"{job.module.stem}: TLC came to a standstill twice; try again with fewer workers; "
             f"log: {job.log}"
         )
     if watch.late:
         found = f" (found {reading.last.distinct:,} distinct states)"
-        raise ToolProblem(job.late(found))
+        raise Unfinished(job.late(found))
     if reading.out_of_memory:
-        raise ToolProblem(
+        raise Unfinished(
             f"{job.module.stem} ran out of memory at {job.memory_mb} MiB; allow more with "
             f"--memory; log: {job.log}"
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from bentpipe_conformance.models import distributed, tlc
@@ -20,6 +22,9 @@ from bentpipe_conformance.models.tool import Tool, ToolProblem
 # half as much again as the first one alone, at 210,000 it saves an eighth).
 _LARGE = 100_000
 
+_OF_REFINEMENTS = ("ReliableFifo", "violated by the initial state")
+_UNNAMED = "Temporal properties were violated"
+
 Verdict = Literal["as expected", "violation", "not caught", "drift", "problem"]
 
 
@@ -27,7 +32,8 @@ Verdict = Literal["as expected", "violation", "not caught", "drift", "problem"]
 class Limits:
     """What runs may use: seconds and MiB per run, threads in all, a folder for files.
 
-    With ``host``, the address of this machine, runs use TLC's distributed mode.
+    With ``host``, the address of this machine, runs use TLC's distributed mode. Without ``logs``
+    the log of a run that came to nothing is not kept.
     """
 
     timeout: float
@@ -36,6 +42,7 @@ class Limits:
     directory: Path | None = None
     host: str | None = None
     announce: Callable[[str], None] = lambda _line: None
+    logs: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,7 @@ class Result:
         outcome: what TLC found; None for a problem.
         violated: name of the violated check; empty when none is.
         config: what was run.
+        problem: why the tool could not do it.
     """
 
     manifest: Manifest
@@ -61,6 +69,7 @@ class Result:
     outcome: tlc.Outcome | None
     violated: str
     config: Configuration | None
+    problem: ToolProblem | None = None
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -127,9 +136,13 @@ class Checker:
         self._cancelled.set()
 
     def check(
-        self, manifest: Manifest, run: Run, progress: Callable[[Run, tlc.Progress], None]
+        self,
+        manifest: Manifest,
+        run: Run,
+        progress: Callable[[Run, tlc.Progress], None] = lambda _run, _progress: None,
+        timeout: float | None = None,
     ) -> Result:
-        """One run.
+        """One run, within ``timeout`` seconds if that is less than the limits allow.
 
         Raises:
             Cancelled: ``cancel`` was called.
@@ -139,17 +152,23 @@ class Checker:
                 directory = self._limits.directory / manifest.name / run.name
                 directory.mkdir(parents=True, exist_ok=True)
             else:
-                scratch = tempfile.TemporaryDirectory(prefix="bentpipe-model-")
-                directory = Path(stack.enter_context(scratch))
+                scratch = stack.enter_context(TemporaryDirectory(prefix="bentpipe-model-"))
+                directory = Path(scratch)
             try:
                 config = configured(manifest, run)
-                job = self._job(manifest, run, config, directory)
+                place = manifest
+                if run.edit:
+                    scratch = stack.enter_context(TemporaryDirectory(prefix="bentpipe-edit-"))
+                    place = edited(manifest, run.edit, Path(scratch))
+                job = self._job(place, run, config, directory)
+                if timeout is not None:
+                    job = replace(job, timeout=min(timeout, job.timeout))
                 outcome = self._run(job, lambda how_far: progress(run, how_far))
             except ToolProblem as problem:
                 why = str(problem)
-                if self._limits.directory is None:
+                if self._limits.directory is None and self._limits.logs:
                     why = self._with_kept_log(why, directory)
-                return Result(manifest, run, "problem", why, None, "", None)
+                return Result(manifest, run, "problem", why, None, "", None, problem)
         return judged(manifest, run, config, outcome)
 
     def _run(self, job: tlc.Job, report: Callable[[tlc.Progress], None]) -> tlc.Outcome:
@@ -183,6 +202,32 @@ class Checker:
         with open(kept, "wb") as copy:
             copy.write(log.read_bytes())
         return why.replace(str(log), name)
+
+
+def edited(manifest: Manifest, edits: Mapping[str, str], scratch: Path) -> Manifest:
+    """A copy of a model with changes typed into its specification.
+
+    Raises:
+        ToolProblem: what is to be replaced is not in the specification, or in several places.
+    """
+    twin = replace(manifest, folder=scratch / manifest.name)
+    copied(manifest.folder, twin.folder)
+    source = twin.folder / manifest.scope.module
+    text = source.read_text(encoding="utf-8")
+    for before, after in edits.items():
+        if text.count(before) != 1:
+            raise ToolProblem(
+                f"{source.name} has {before!r} in {text.count(before)} places instead of one; "
+                "correct the edit in the manifest."
+            )
+        text = text.replace(before, after)
+    source.write_text(text, encoding="utf-8")
+    return twin
+
+
+def copied(folder: Path, to: Path) -> None:
+    """A model's modules and configurations in another folder."""
+    shutil.copytree(folder, to, ignore=shutil.ignore_patterns("*.json", "*.toml", "states"))
 
 
 def configured(manifest: Manifest, run: Run) -> Configuration:
@@ -236,6 +281,8 @@ def violated_check(config: Configuration, outcome: tlc.Outcome) -> str:
     if len(config.properties) == 1:
         return config.properties[0]
     refinements = [name for name in config.properties if name.startswith("Refines")]
-    if len(refinements) == 1 and "ReliableFifo" in outcome.violated:
+    if len(refinements) == 1 and any(sign in outcome.violated for sign in _OF_REFINEMENTS):
         return refinements[0]
+    if outcome.violated.startswith(_UNNAMED):
+        return " or ".join(config.properties)
     return outcome.violated.rstrip(".")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heappush
+
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.credit import Credit
 from bentpipe_reference.rwbp.mutants import mutant
@@ -98,9 +100,9 @@ class BeginsAnew(RoundRobin):
 
     def wake(self, entry: Entry) -> bool:
         """See :class:`RoundRobin`."""
-        self._round += self._next_round
-        self._next_round = []
-        self._round.sort()
+        while self._next_round:
+            following = self._next_round.pop()
+            heappush(self._round.woken, (following.place, following))
         self._last = -1
         return super().wake(entry)
 

@@ -173,6 +173,12 @@ def test_small_segments_take_parts_of_units(connection: Connection) -> None:
     await_silence(connection)
 
 
+@connected("RWBP-WN-002", unit=65535, mss=65535, syn_window=SEGMENT, window=65535 * 65535)
+def test_product_above_the_largest_window(connection: Connection) -> None:
+    """The field and the unit are 65,535 each: more than a 32-bit number with a sign can hold."""
+    connection.receive(60)
+
+
 @connected("RWBP-WN-004", "RWBP-AK-003", to="discard")
 def test_data_beyond_the_edge(connection: Connection) -> None:
     """Data comes that lies beyond the edge, in part, and as a whole."""

@@ -376,7 +376,8 @@ def fin_ends_the_stream(flow: Flow, context: Context) -> Findings:
             expected = f"nothing above {end}, and the FIN at {end - 1}"
             yield context.violated(sentence, sent, first, expected=expected, actual=sent.span)
             return
-    fin = context.prepared.lifetime.fin
+    # A FIN that the window has cut off still says where the stream ends.
+    fin = next((item for item in flow.arrivals if item.fin and item.in_order), None)
     if flow.iut[1] == ECHO_PORT and fin is not None and fin.packet.number < first.packet.number:
         octets, returned = fin.end - 1, end - 1
         sentence = f"{octets} octets were to be echoed, and the FIN follows {returned}"

@@ -84,3 +84,43 @@ def test_later_syn_ack_of_another_connection_need_not_be_acknowledged(seq: int) 
     again = replace(dissect(story.packets[1].data), seq=seq)
     story.tell(False, build(again), 1.0).send_octets(0, 0)
     assert story.verdicts("SNR-CON-030", claims={**CLAIMS, "active_open": True}) == PASS
+
+
+def _call_with_a_damaged_answer() -> Story:
+    """The implementation calls; the first SYN-ACK is damaged."""
+    story = Story(calls=True, service=9)
+    whole = story.packets.pop()
+    return story.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]))
+
+
+def test_syn_that_is_repeated_is_no_effect_of_a_damaged_answer() -> None:
+    story = _call_with_a_damaged_answer()
+    story.tell(True, story.packets[0].data, after=0.4).reset(after=0.2, outgoing=False)
+    assert story.verdicts("SNR-CON-002") == PASS
+    story = _call_with_a_damaged_answer().send_octets(0, 0, after=0.01)
+    assert story.reset(after=0.2, outgoing=False).verdicts("SNR-CON-002") == FAIL
+
+
+def test_attempt_that_a_reset_ends_before_the_next_syn() -> None:
+    story = _call_with_a_damaged_answer()
+    for after in (0.4, 2.0, 4.0, 8.0):
+        story.tell(True, story.packets[0].data, after=after)
+    story.ack(0, after=0.5, data=b"x").reset(after=11.0, outgoing=False)
+    story.ack(0, after=20.0)
+    claims = {**CLAIMS, "active_open": True}
+    assert FAIL.isdisjoint(story.verdicts("SNR-CON-029", claims=claims))
+    story = _call_with_a_damaged_answer().ack(0, after=0.5, data=b"x").ack(0, after=11.0)
+    assert story.verdicts("SNR-CON-029", claims=claims) == FAIL
+
+
+def test_connection_that_goes_on_after_a_damaged_reset_and_ends_later() -> None:
+    def reset_at_the_end(*, goes_on: bool) -> Receipt:
+        receipt = Receipt().data(0, 100).reply(100).reset(100, after=1.0)
+        whole = receipt.packets.pop()
+        receipt.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]))
+        if goes_on:
+            receipt.data(100, 200, after=1.0).reply(200)
+        return receipt.data(200, 300, after=1.0).reply(0, flags=RST, seq=0)
+
+    assert reset_at_the_end(goes_on=True).verdicts("SNR-CON-002") == PASS
+    assert reset_at_the_end(goes_on=False).verdicts("SNR-CON-002") == FAIL
