@@ -124,3 +124,16 @@ def test_connection_that_goes_on_after_a_damaged_reset_and_ends_later() -> None:
 
     assert reset_at_the_end(goes_on=True).verdicts("SNR-CON-002") == PASS
     assert reset_at_the_end(goes_on=False).verdicts("SNR-CON-002") == FAIL
+
+
+UNREADABLE = bytes.fromhex("7ba51ed012f70c5b")
+"""Options of which the first has a length beyond all that there are."""
+
+
+@pytest.mark.parametrize("at", [100, 5000])
+def test_reset_whose_options_cannot_be_read_may_be_dropped(at: int) -> None:
+    receipt = Receipt().data(0, 100).reply(100)
+    receipt.data(at, at, flags=RST | ACK, options=UNREADABLE, after=1.0)
+    receipt.data(100, 200, after=1.0).reply(200, after=0.1).data(200, 300, after=1.0).reply(300)
+    for requirement in ("SNR-CON-003", "SNR-CON-010", "SNR-CON-012"):
+        assert FAIL.isdisjoint(receipt.verdicts(requirement)), requirement
