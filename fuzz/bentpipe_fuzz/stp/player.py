@@ -50,7 +50,12 @@ class Player:
         """Call a service, with so many octets in the BEGIN; ``own`` is what the tester offers."""
         self.ended = False
         data = pattern(0, min(octets, 1000))
-        self.connection = self.peer.connect(service, data=data, **own)
+        self.connection = None
+        # The link may lose the first.
+        with suppress(NotReached):
+            self.connection = self.peer.connect(service, data=data, **own)
+        if self.connection is None:
+            self.connection = self.peer.connect(service, data=data, **own)
 
     def call(self, role: str = "send") -> None:
         """Have the implementation's user call the tester, in order to send or to receive."""
@@ -123,6 +128,11 @@ class Player:
         """Ask and send again until everything is acknowledged."""
         if self.connection is not None and not self.connection.closed:
             self.connection.deliver(within=2 * self.connection.rtt + 1.0)
+
+    def rest(self) -> None:
+        """What an honest tester does at the end: wait for what is still to come, and repair."""
+        self.settle()
+        self.receive(3.0)
 
     def ask(self) -> None:
         """Send a POLL."""

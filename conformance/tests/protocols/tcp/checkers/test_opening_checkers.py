@@ -166,3 +166,14 @@ def test_syn_after_a_reset_of_the_implementation_begins_another_connection() -> 
 
     assert len(connections_of(story(RST).trace())) == 2
     assert len(connections_of(story(ACK).trace())) == 1
+
+
+@pytest.mark.parametrize(("options", "expected"), [(UNREADABLE, set()), (b"", FAIL)])
+def test_syn_with_reserved_bits_and_options_that_cannot_be_read(
+    options: bytes, expected: set[Verdict]
+) -> None:
+    receipt = Receipt().open(answer=None)
+    del receipt.packets[-1]
+    for after in (0.0, 3.0):
+        receipt.data(0, 0, options=options, after=after, flags=SYN | 0xC0)
+    assert receipt.verdicts("SNR-SEG-003") - PASS == expected
