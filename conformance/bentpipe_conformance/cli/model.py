@@ -262,15 +262,34 @@ def _print(results: list[Result], updated: bool) -> None:
             *([shows] if console.width >= _WIDTH else []),
         )  # fmt: skip
     console.print(table)
-    for item in results:
+    broken = any(item.verdict in ("violation", "not caught") for item in results)
+    muted = 0
+    explained = _shortest(results)
+    for at, item in enumerate(results):
         if item.verdict == "as expected" or (updated and item.verdict == "drift"):
+            continue
+        if broken and item.verdict == "drift":
+            muted += 1
             continue
         name = f"{item.manifest.name} {item.run.name}"
         console.print(f"\n[bold]{name}[/]: {item.why}", soft_wrap=True)
-        if item.outcome is not None and item.outcome.trace and item.verdict != "drift":
+        if at in explained:
             _explain(item, console)
+    if muted:
+        console.print(f"\n{muted} other runs have other figures, as is natural now.")
     if all(item.verdict == "as expected" for item in results):
         console.print(f"[green]{len(results)} runs, all as the manifests say.[/]")
+
+
+def _shortest(results: list[Result]) -> set[int]:
+    """Of the counterexamples to each property the shortest, by position."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for at, item in enumerate(results):
+        if item.verdict in ("violation", "not caught") and item.outcome is not None:
+            key, length = (item.manifest.name, item.violated), len(item.outcome.trace)
+            if length:
+                found[key] = min(found.get(key, (length, at)), (length, at))
+    return {at for _, at in found.values()}
 
 
 def _explain(item: Result, console: Console) -> None:
