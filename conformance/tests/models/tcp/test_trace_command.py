@@ -105,7 +105,7 @@ def test_file_that_is_no_capture_is_wrong_use(trace: Path) -> None:
 
 
 def test_unfit_file_does_not_keep_the_others_from_being_checked(trace: Path) -> None:
-    answer(trace.parent, '<<"reached", 1, 3, 0, "nothing calls for it">>')
+    answer(trace.parent, '<<"reached", 1, 2, 0, "nothing calls for it">>')
     unfit = trace.parent / "unfit.ndjson"
     unfit.write_text("nonsense", encoding="utf-8")
     result = CliRunner().invoke(bentpipe, ["trace-check", str(unfit), str(trace), "--json"])
