@@ -177,6 +177,9 @@ class Hop(Protocol):
     def start(self, now: float) -> None:
         """Open the connection."""
 
+    def call(self, now: float) -> None:
+        """Open the connection from the far end."""
+
     @property
     def started(self) -> bool:
         """Whether it has been opened."""
@@ -253,10 +256,16 @@ class ConnectionHop:
         self.sending.open(now)
         self.near.flush()
 
+    def call(self, now: float) -> None:
+        """See :class:`Hop`."""
+        self.receiving.open(now)
+        self.far.flush()
+
     @property
     def started(self) -> bool:
         """See :class:`Hop`."""
-        return self.sending.state is not State.CLOSED or self.sending.receiver is not None
+        ends = self.sending, self.receiving
+        return any(end.state is not State.CLOSED or end.receiver is not None for end in ends)
 
     @property
     def room(self) -> int:
@@ -318,8 +327,10 @@ class ConnectionHop:
         self.receiving.close(now)
 
     def answer(self) -> None:
-        """See :class:`Hop`."""
-        self.far.flush()
+        """See :class:`Hop`; reading calls for an acknowledgment only now and then."""
+        receiving = self.receiving
+        if receiving.sender.fin_queued or (receiving.receiver and receiving.receiver.ack_now):
+            self.far.flush()
 
     @property
     def failure(self) -> str | None:
@@ -340,17 +351,22 @@ class Chain:
         simulation: the clock.
         hops: the first node's first.
         octets: length of the stream, None for one without end.
+        called: whether the last node opens it, with a request that stands for the handshake's
+            last acknowledgment; each proxy calls the next one when it has that.
 
     Attributes:
         hops: the connections.
         finished: when the last one arrived, seconds; None before.
     """
 
-    def __init__(self, simulation: Simulation, *hops: Hop, octets: int | None = None) -> None:
+    def __init__(
+        self, simulation: Simulation, *hops: Hop, octets: int | None = None, called: bool = False
+    ) -> None:
         self.hops = hops
         self.finished: float | None = None
         self._simulation = simulation
         self._octets = octets
+        self._called = called
         hops[0].on_room = partial(hops[0].attach, octets)
         hops[-1].on_arrival = self._drain
         for before, after in pairwise(hops):
@@ -358,8 +374,12 @@ class Chain:
             after.on_room = partial(self._pull, before, after)
 
     def start(self) -> None:
-        """Open the first connection; each opens the next."""
-        self.hops[0].start(self._simulation.now)
+        """Open the first connection, or the one before the last node; each opens the next."""
+        now = self._simulation.now
+        if self._called:
+            self.hops[-2].call(now)
+        else:
+            self.hops[0].start(now)
 
     @property
     def failure(self) -> str | None:
@@ -393,7 +413,10 @@ class Chain:
 
     def _pull(self, before: Hop, after: Hop, now: float) -> None:
         """A proxy may have room again."""
-        if _move(before, after, now):
+        if self._called and not before.started:
+            if after.room > 0:
+                before.call(now)
+        elif _move(before, after, now):
             before.answer()
 
 
@@ -402,7 +425,7 @@ def _move(before: Hop, after: Hop, now: float) -> bool:
     moved = False
     if (room := after.room) > 0:
         if readable := before.readable:
-            after.put(before.take(min(readable, room), now), now)
+            after.put(before.take(readable if readable < room else room, now), now)
             moved = True
         if readable > room:
             after.await_room()

@@ -102,6 +102,9 @@ class WireHop:
         """See :class:`.chain.Hop`."""
         return b""
 
+    def call(self, now: float) -> None:
+        """See :class:`.chain.Hop`; only what is sent packet by packet is called."""
+
     def drain(self, now: float) -> None:
         """See :class:`.chain.Hop`."""
 
@@ -266,9 +269,10 @@ class SinkHop(WireHop):
         self._intact = self._intact and data == pattern(self._put, octets)
         self._put += octets
         self._room -= octets
-        for at in range(0, octets, segment):
-            piece = min(segment, octets - at)
-            self._flying.append((self._departed(now, piece), now, piece))
+        while octets > segment:
+            self._flying.append((self._departed(now, segment), now, segment))
+            octets -= segment
+        self._flying.append((self._departed(now, octets), now, octets))
 
     def close(self, now: float) -> None:  # noqa: ARG002
         """See :class:`.chain.Hop`."""

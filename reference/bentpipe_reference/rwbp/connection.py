@@ -103,8 +103,9 @@ class RwbpConnection(Connection):
 
     def transmit(self, now: float) -> list[Segment]:
         """Everything that may be sent now, including an acknowledgment that is due."""
-        if self.agreed and self.state in SENDS_DATA:
-            while self.sender.send_next(now):
+        sender = self.sender
+        if isinstance(sender, RwbpSender) and self.state in SENDS_DATA:
+            while sender.send_next(now):
                 pass
         return super().transmit(now)
 
@@ -207,9 +208,8 @@ class RwbpConnection(Connection):
         segment.window = receiver.window_field()
         pure = not payload and not flags & (_FIN | _RST)
         if pure:
-            segment.sack_blocks = tuple(
-                (left & MASK, right & MASK) for left, right in receiver.sack_blocks_to_send()
-            )
+            blocks = receiver.sack_blocks_to_send()
+            segment.sack_blocks = tuple((left & MASK, right & MASK) for left, right in blocks)
         receiver.note_ack_sent(complete=pure or self.is_complete(receiver))
         self._outbox.append(segment)
 

@@ -325,6 +325,8 @@ def test_packets_when_random_never_stop_a_host() -> None:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_setting_makes_a_host_that_serves(setting: str) -> None:
     setup = SETTINGS[setting].configure(SETUPS["rwbp1"])
+    if setup.config.link_address is None and setup.config.gateway is not None:
+        setup = setup.configured(gateway=None)
     wire = Wire(SUBJECT.make(SERVER, setup, 1))  # type: ignore[arg-type]
     reader = Reader(limit=30_000)
     wire.client.connect(SERVER, 19, reader, 0.0)
@@ -350,3 +352,33 @@ def test_malformed_packet_is_counted_only() -> None:
     with pytest.raises(WireError):
         parse_packet(b"\x45")
     assert host.ignored == 1
+
+
+def test_gateway_that_stays_silent_leaves_a_bounded_queue() -> None:
+    """RWBP-SC-005: peers, known and unknown, go on."""
+    gate = Gate()
+    start(gate.wire, [Reader(limit=10**9)])
+    gate.credit(0, 1)
+    gate.run(1.5)
+    remote, far, near = next(iter(gate.host.connections))
+    ends = {"source": remote, "destination": gate.host.address}
+    for count in range(500):
+        seq = {"seq": count, "ack": 0, "window": 1000, "payload": b"old", "urgent": 0}
+        for packet in (
+            Segment(**ends, **seq, sport=1000 + count, dport=47, flags=int(Flags.SYN)),
+            Segment(**ends, **seq, sport=far, dport=near, flags=int(Flags.ACK)),
+        ):
+            gate.host.receive(emit_packet(packet), gate.wire.simulation.now)
+    assert len(gate.host.uplink.queue) <= gate.host.config.ip_queue + 2
+
+
+def test_endless_source_stays_within_the_send_buffer_whatever_the_window() -> None:
+    """RWBP-SEC-002: a peer may permit 2^30 octets."""
+    wire = Wire(server(), RwbpHost(CLIENT, RwbpConfig(receive_buffer=1 << 30), seed=2))
+    wire.client.connect(SERVER, 19, Reader(), 0.0)
+    wire.settle()
+    for _ in range(20):
+        wire.simulation.run_until(wire.simulation.now + 0.2)
+        for connection in wire.server.connections.values():
+            assert connection.sender.segments.octets <= connection.config.send_buffer  # type: ignore[attr-defined]
+    assert len(wire.data()) > 300

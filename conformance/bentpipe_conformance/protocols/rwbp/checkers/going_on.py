@@ -70,7 +70,7 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
         yield context.holds(f"the connection outlived {what}", said, odd)
         return
     late = [due for due in flow.receiver.late if due.arrival.packet.number > number]
-    if late and leaves_at_once(context):
+    if late and leaves_at_once(flow, context):
         yield context.violated(
             f"the connection fell silent after {what}", odd, late[0].arrival,
             expected="a connection that goes on", actual="no acknowledgment",
@@ -89,7 +89,7 @@ def unasked(flow: Flow, context: Context, odd: Segment) -> Segment | None:
 
     Not known where something may wait for the link: what leaves may answer an earlier segment.
     """
-    if not leaves_at_once(context):
+    if not leaves_at_once(flow, context):
         return None
     number = odd.packet.number
     after = (i for i in flow.leaving if i.packet.number > number)
@@ -119,7 +119,7 @@ def first_violation(findings: Iterator[Finding]) -> Findings:
 
 def taken(flow: Flow, context: Context, odd: list[Segment], what: str) -> Findings:
     """Whether segments with something to be ignored are taken as any others."""
-    if leaves_at_once(context):
+    if leaves_at_once(flow, context):
         yield from _as_any_other(flow, context, odd, what)
     for item in odd[:1]:
         yield from goes_on(flow, context, item, what)
@@ -144,7 +144,10 @@ def _as_any_other(flow: Flow, context: Context, odd: list[Segment], what: str) -
         answer = next((i for i in flow.replies if i.packet.number > number), None)
         if answer is None or not arrival.payload or not arrival.acceptable:
             continue
+        fin = flow.receiver.fin
         end = min(arrival.start + arrival.payload, arrival.edge)
+        if fin is not None and fin < end:
+            continue  # not taken behind a FIN (section 5.4)
         told = answer.ack >= end or any(a < end <= b for a, b in answer.blocks)
         told = told or len(answer.runs) > len(answer.blocks)
         if flow.slack and not told and answer.time - arrival.time <= flow.slack:

@@ -46,6 +46,8 @@ class Sender:
         endless: whether its user always has more to write.
         written: offset up to which its user has surely written, where that is known.
         buffer: octets that its send buffer surely holds.
+        patience: seconds after which what may be sent should have left.
+        ready: times from which on it surely could, or could not, use a turn of the scheduler.
     """
 
     def __init__(self, iss: int, slack: float) -> None:
@@ -60,6 +62,8 @@ class Sender:
         self.endless = False
         self.written: int | None = None
         self.buffer = JUDGED_OCTETS
+        self.patience = AT_ONCE_S + slack
+        self.ready: list[tuple[float, bool]] = []
         self.fin: int | None = None
         self.outstanding = Outstanding()
         self.k = 1
@@ -94,7 +98,7 @@ class Sender:
 
     def passed(self, now: float) -> None:
         """It is ``now``: note what should have left before."""
-        late = AT_ONCE_S + self.slack
+        late = self.patience
         for item in self.outstanding.overdue(now - late):
             cause = item.cause if item.reason is Why.LOST else None
             self.missed.append(Missed(item, cause, now))
@@ -292,6 +296,7 @@ class Sender:
         """Something has happened: is there anything to send, and room for it?"""
         available = self.available()
         if available is None or self.fin is not None:
+            self.note_ready(at.time, False)
             self._sendable = None
             self._ends_probing(at)
             return
@@ -299,6 +304,7 @@ class Sender:
         room = self.edge - self.nxt
         held = self.outstanding.numbers
         fits = octets > 0 and self._next_octets() <= room and held + octets <= self.buffer
+        self.note_ready(at.time, fits)
         if not fits:
             self._sendable = None
         elif self._sendable is None:
@@ -309,6 +315,11 @@ class Sender:
                 self._await_probe(at)
         else:
             self._ends_probing(at)
+
+    def note_ready(self, time: float, fits: bool) -> None:
+        """From now on it could, or could not, use a turn."""
+        if not self.ready or self.ready[-1][1] is not fits:
+            self.ready.append((time, fits))
 
     def _next_octets(self) -> float:
         """Octets of the next segment at most: its send buffer may hold more than it surely does."""
