@@ -27,6 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.timeouts import timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import (
+    always_sends,
     data_waited,
     largest_segment,
     last_before_reports,
@@ -246,6 +247,9 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
         # Data that an acknowledgment did not clock out: the application, not the window, held it.
         edge = sent.window_edge if sent.cause is None else sent.cause.window_edge
         if acks and (sent.timed or edge < sent.end + 2 * largest_segment(flow)):
+            return
+        # What came with data of the peer may have made the user write (an echo, little by little).
+        if acks and sent.cause is not None and sent.cause.tcp.length and not always_sends(flow):
             return
         # What left before this acknowledgment has to have filled the window.
         if before is not None and acks > acked and not more_waited(flow, before):

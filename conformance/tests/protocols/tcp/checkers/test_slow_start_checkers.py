@@ -63,6 +63,16 @@ def test_window_that_does_not_open_while_the_user_writes_little() -> None:
     assert _rounds(1, service=4321).verdicts("SNR-SS-003") == FAIL
 
 
+@pytest.mark.parametrize(("octets", "expected"), [(0, FAIL), (1012, NOTHING)])
+def test_window_that_does_not_open_while_little_comes_to_be_echoed(
+    octets: int, expected: set[Verdict]
+) -> None:
+    story = Story(sack=False, service=7).send(0)
+    for segment in range(1, 8):
+        story.ack(segment, after=RTT, data=bytes(octets)).send(segment)
+    assert story.verdicts("SNR-SS-003") == expected
+
+
 def test_window_that_stays_shut_is_the_algorithms_business() -> None:
     claims = {**CLAIMS, "congestion_control": "vegas"}
     assert _rounds(1).verdicts("SNR-SS-003", claims=claims) == NOTHING
