@@ -1,1 +1,1 @@
-"""Hypothesis strategies and campaigns for fuzzing transport implementations."""
+"""Campaigns: conversations that nobody wrote down, judged, made small and played again."""

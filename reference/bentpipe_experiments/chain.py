@@ -7,7 +7,6 @@ Segments travel as objects; they are never serialised.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -24,9 +23,6 @@ from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.path import Delivery
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Segment
-
-HEADERS = 40
-"""Octets of an IPv4 packet with a segment that has no options."""
 
 
 class Link(Protocol):
@@ -66,18 +62,13 @@ class End:
             connection.accept(segment, now)
         else:
             connection.receive(segment, now)
-        self.settle()
-
-    def settle(self) -> None:
-        """Serve the user and send what is due."""
-        self.serve(self._simulation.now)
+        self.serve(now)
         self.flush()
 
     def flush(self) -> None:
         """Send what is due and set the alarm."""
-        arrive, link = self.peer.receive, self._link
         for segment in self.connection.transmit(self._simulation.now):
-            link.send(partial(arrive, segment), segment.packet_octets)
+            self._link.send(partial(self.peer.receive, segment), segment.packet_octets)
         self.set_alarm()
 
     def set_alarm(self) -> None:
@@ -85,8 +76,10 @@ class End:
         self._alarm.set(self.connection.next_deadline())
 
     def _wake(self) -> None:
-        self.connection.advance(self._simulation.now)
-        self.settle()
+        now = self._simulation.now
+        self.connection.advance(now)
+        self.serve(now)
+        self.flush()
 
 
 class Interface:
@@ -161,13 +154,31 @@ class Hop(Protocol):
     Attributes:
         on_room: called when the near end may take octets; what it takes leaves afterwards.
         on_arrival: called when something has happened at the far end.
+        read: octets that the last node has read, if the far end is that.
+        read_at: when it last did.
+        intact: whether they are those of the test pattern.
     """
 
     on_room: Callable[[float], None]
     on_arrival: Callable[[float], None]
 
+    @property
+    def read(self) -> int:
+        """See above."""
+
+    @property
+    def read_at(self) -> float:
+        """See above."""
+
+    @property
+    def intact(self) -> bool:
+        """See above."""
+
     def start(self, now: float) -> None:
         """Open the connection."""
+
+    def call(self, now: float) -> None:
+        """Open the connection from the far end."""
 
     @property
     def started(self) -> bool:
@@ -179,6 +190,9 @@ class Hop(Protocol):
 
     def put(self, data: bytes, now: float) -> None:
         """Hand octets to the near end, no more than there is room for; :meth:`send` follows."""
+
+    def await_room(self) -> None:
+        """There is no more room: ``on_room`` is called when there is."""
 
     def attach(self, octets: int | None, now: float) -> None:
         """Let the near end send the test pattern, and close after ``octets`` of it."""
@@ -193,8 +207,14 @@ class Hop(Protocol):
     def readable(self) -> int:
         """Octets that :meth:`take` would return now."""
 
+    def await_arrival(self) -> None:
+        """There is nothing to take: ``on_arrival`` is called when there is."""
+
     def take(self, octets: int, now: float) -> bytes:
-        """Octets from the far end, at most so many; :meth:`answer` follows."""
+        """Octets from the far end, no more than are readable; :meth:`answer` follows."""
+
+    def drain(self, now: float) -> None:
+        """The last node reads what has arrived; :meth:`answer` follows."""
 
     @property
     def ended(self) -> bool:
@@ -223,6 +243,9 @@ class ConnectionHop:
     on_arrival: Callable[[float], None]
 
     def __init__(self, near: End, far: End) -> None:
+        self.read = 0
+        self.read_at = 0.0
+        self.intact = True
         self.near, self.far = near, far
         self.sending, self.receiving = near.connection, far.connection
         near.peer, far.peer = far, near
@@ -233,10 +256,16 @@ class ConnectionHop:
         self.sending.open(now)
         self.near.flush()
 
+    def call(self, now: float) -> None:
+        """See :class:`Hop`."""
+        self.receiving.open(now)
+        self.far.flush()
+
     @property
     def started(self) -> bool:
         """See :class:`Hop`."""
-        return self.sending.state is not State.CLOSED or self.sending.receiver is not None
+        ends = self.sending, self.receiving
+        return any(end.state is not State.CLOSED or end.receiver is not None for end in ends)
 
     @property
     def room(self) -> int:
@@ -257,6 +286,9 @@ class ConnectionHop:
             if octets is not None:
                 self.sending.close(now)
 
+    def await_room(self) -> None:
+        """See :class:`Hop`; it is called after everything that happens at the near end."""
+
     def close(self, now: float) -> None:
         """See :class:`Hop`."""
         self.sending.close(now)
@@ -270,9 +302,20 @@ class ConnectionHop:
         """See :class:`Hop`."""
         return self.receiving.readable
 
+    def await_arrival(self) -> None:
+        """See :class:`Hop`; it is called after everything that happens at the far end."""
+
     def take(self, octets: int, now: float) -> bytes:  # noqa: ARG002
         """See :class:`Hop`."""
         return self.receiving.read(octets)
+
+    def drain(self, now: float) -> None:
+        """See :class:`Hop`."""
+        if self.receiving.readable:
+            data = self.receiving.read()
+            self.intact = self.intact and data == pattern(self.read, len(data))
+            self.read += len(data)
+            self.read_at = now
 
     @property
     def ended(self) -> bool:
@@ -284,8 +327,10 @@ class ConnectionHop:
         self.receiving.close(now)
 
     def answer(self) -> None:
-        """See :class:`Hop`."""
-        self.far.flush()
+        """See :class:`Hop`; reading calls for an acknowledgment only now and then."""
+        receiving = self.receiving
+        if receiving.sender.fin_queued or (receiving.receiver and receiving.receiver.ack_now):
+            self.far.flush()
 
     @property
     def failure(self) -> str | None:
@@ -299,123 +344,6 @@ class ConnectionHop:
         self.on_arrival(now)
 
 
-class WindowHop:
-    """A hop that loses nothing: TCP beyond slow start, as far as its window and rate go.
-
-    A connection that never loses a packet is its window: octets that the far end has not taken
-    count against it until an acknowledgment of two segments has come back. Several times faster
-    than :class:`ConnectionHop`. See :class:`Hop`.
-
-    Args:
-        simulation: the clock.
-        window: octets.
-        segment: octets of data in a packet.
-        rate_bit_s: of the link, both ways.
-        delay_s: of the link, one way.
-    """
-
-    on_room: Callable[[float], None]
-    on_arrival: Callable[[float], None]
-    failure: str | None = None
-
-    def __init__(
-        self, simulation: Simulation, window: int, segment: int, rate_bit_s: float, delay_s: float
-    ) -> None:
-        self._simulation = simulation
-        self._segment = segment
-        self._seconds = 8 / rate_bit_s
-        self._delay = delay_s
-        self._window = window
-        self.room = 0
-        self.started = False
-        self.readable = 0
-        self._free_at = 0.0
-        self._flying: deque[bytes] = deque()
-        self._arrived: deque[bytes] = deque()
-        self._unacknowledged = 0
-        self._offset = 0
-        self._closing = False
-
-    def start(self, now: float) -> None:
-        """See :class:`Hop`; a handshake takes a round trip."""
-        self.started = True
-        self.on_arrival(now)
-        self._simulation.call_after(2 * self._delay, self._open)
-
-    def _open(self) -> None:
-        self.room = self._window
-        self.on_room(self._simulation.now)
-
-    def put(self, data: bytes, now: float) -> None:
-        """See :class:`Hop`."""
-        self.room -= len(data)
-        segment = self._segment
-        for at in range(0, len(data), segment):
-            piece = data[at : at + segment]
-            self._free_at = max(now, self._free_at) + (len(piece) + HEADERS) * self._seconds
-            self._flying.append(piece)
-            self._simulation.call_at(self._free_at + self._delay, self._arrive)
-
-    def attach(self, octets: int | None, now: float) -> None:
-        """See :class:`Hop`."""
-        while self.room >= self._segment and not self._closing:
-            wanted = self._segment if octets is None else min(self._segment, octets - self._offset)
-            if wanted:
-                self.put(pattern(self._offset, wanted), now)
-                self._offset += wanted
-            if self._offset == octets:
-                self.close(now)
-
-    def close(self, now: float) -> None:  # noqa: ARG002
-        """See :class:`Hop`."""
-        self._closing = True
-
-    def send(self) -> None:
-        """See :class:`Hop`; nothing waits."""
-
-    def take(self, octets: int, now: float) -> bytes:  # noqa: ARG002
-        """See :class:`Hop`."""
-        taken = [self._arrived.popleft()]
-        room = octets - len(taken[0])
-        while room > 0 and self._arrived:
-            taken.append(self._arrived.popleft())
-            room -= len(taken[-1])
-        if room < 0:
-            piece = taken.pop()
-            self._arrived.appendleft(piece[room:])
-            taken.append(piece[:room])
-        data = b"".join(taken)
-        self.readable -= len(data)
-        self._unacknowledged += len(data)
-        if self._unacknowledged >= 2 * self._segment or not self._flying:
-            self._simulation.call_after(
-                self._delay, partial(self._acknowledged, self._unacknowledged)
-            )
-            self._unacknowledged = 0
-        return data
-
-    @property
-    def ended(self) -> bool:
-        """See :class:`Hop`."""
-        return self._closing and not self._flying and not self.readable
-
-    def end(self, now: float) -> None:
-        """See :class:`Hop`."""
-
-    def answer(self) -> None:
-        """See :class:`Hop`; nothing waits."""
-
-    def _arrive(self) -> None:
-        piece = self._flying.popleft()
-        self._arrived.append(piece)
-        self.readable += len(piece)
-        self.on_arrival(self._simulation.now)
-
-    def _acknowledged(self, octets: int) -> None:
-        self.room += octets
-        self.on_room(self._simulation.now)
-
-
 class Chain:
     """A stream of the test pattern through several hops.
 
@@ -423,21 +351,22 @@ class Chain:
         simulation: the clock.
         hops: the first node's first.
         octets: length of the stream, None for one without end.
+        called: whether the last node opens it, with a request that stands for the handshake's
+            last acknowledgment; each proxy calls the next one when it has that.
 
     Attributes:
         hops: the connections.
-        read: octets that have arrived at the last node.
-        intact: whether each is that of the pattern.
         finished: when the last one arrived, seconds; None before.
     """
 
-    def __init__(self, simulation: Simulation, *hops: Hop, octets: int | None = None) -> None:
+    def __init__(
+        self, simulation: Simulation, *hops: Hop, octets: int | None = None, called: bool = False
+    ) -> None:
         self.hops = hops
-        self.read = 0
-        self.intact = True
         self.finished: float | None = None
         self._simulation = simulation
         self._octets = octets
+        self._called = called
         hops[0].on_room = partial(hops[0].attach, octets)
         hops[-1].on_arrival = self._drain
         for before, after in pairwise(hops):
@@ -445,22 +374,33 @@ class Chain:
             after.on_room = partial(self._pull, before, after)
 
     def start(self) -> None:
-        """Open the first connection; each opens the next."""
-        self.hops[0].start(self._simulation.now)
+        """Open the first connection, or the one before the last node; each opens the next."""
+        now = self._simulation.now
+        if self._called:
+            self.hops[-2].call(now)
+        else:
+            self.hops[0].start(now)
 
     @property
     def failure(self) -> str | None:
         """Why one of the connections ended early, None while none has."""
         return next((hop.failure for hop in self.hops if hop.failure), None)
 
+    @property
+    def read(self) -> int:
+        """Octets that have arrived at the last node."""
+        return self.hops[-1].read
+
+    @property
+    def intact(self) -> bool:
+        """Whether each is that of the pattern."""
+        return self.hops[-1].intact
+
     def _drain(self, now: float) -> None:
         last = self.hops[-1]
-        if last.readable:
-            data = last.take(last.readable, now)
-            self.intact = self.intact and data == pattern(self.read, len(data))
-            self.read += len(data)
-            if self.read == self._octets:
-                self.finished = now
+        last.drain(now)
+        if self.finished is None and last.read == self._octets:
+            self.finished = last.read_at
         if last.ended:
             last.end(now)
 
@@ -473,16 +413,26 @@ class Chain:
 
     def _pull(self, before: Hop, after: Hop, now: float) -> None:
         """A proxy may have room again."""
-        if _move(before, after, now):
+        if self._called and not before.started:
+            if after.room > 0:
+                before.call(now)
+        elif _move(before, after, now):
             before.answer()
 
 
 def _move(before: Hop, after: Hop, now: float) -> bool:
     """Hand over what there is and there is room for; whether anything happened."""
     moved = False
-    if (readable := before.readable) and (room := after.room) > 0:
-        after.put(before.take(min(readable, room), now), now)
-        moved = True
+    if (room := after.room) > 0:
+        if readable := before.readable:
+            after.put(before.take(readable if readable < room else room, now), now)
+            moved = True
+        if readable > room:
+            after.await_room()
+        else:
+            before.await_arrival()
+    else:
+        after.await_room()
     if before.ended and after.room > 0:
         after.close(now)
         before.end(now)

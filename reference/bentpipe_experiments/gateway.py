@@ -43,7 +43,6 @@ class Space:
         seed: seed of the errors.
 
     Attributes:
-        counters: what has happened.
         gateway: the queues.
         on_credit: takes the gateway's frames; None when nobody listens.
     """
@@ -56,7 +55,7 @@ class Space:
         ber: float,
         seed: int,
     ) -> None:
-        self.counters = SpaceCounters()
+        self._counters = SpaceCounters()
         self.gateway = gateway
         self.on_credit: Callable[[CreditFrame], None] | None = None
         self._simulation = simulation
@@ -65,15 +64,23 @@ class Space:
         self._random = random.Random(seed).random
         self._alarm = Alarm(simulation, self._settle)
 
+    @property
+    def counters(self) -> SpaceCounters:
+        """What has happened."""
+        self._settle()
+        return self._counters
+
     def send(self, item: Delivery, size: int) -> None:
         """A packet of low priority arrives."""
-        self.gateway.take((item, size), size, self._simulation.now)
-        self._alarm.set(self.gateway.next_deadline())
+        gateway = self.gateway
+        gateway.take((item, size), size, self._simulation.now)
+        if not gateway.waiting:  # it is the first one on an idle link
+            self._settle()
 
     def send_high(self, item: Delivery, size: int) -> None:
         """A packet of high priority arrives."""
         self.gateway.take_high((item, size), size, self._simulation.now)
-        self._alarm.set(self.gateway.next_deadline())
+        self._settle()
 
     def grant(self, on_credit: Callable[[CreditFrame], None]) -> None:
         """Send credit frames from now on."""
@@ -81,16 +88,21 @@ class Space:
         self._settle()
 
     def _settle(self) -> None:
-        now, counters = self._simulation.now, self.counters
-        for item, size in self.gateway.transmit(now):
+        """Plan the arrival of what has left, and send a frame if one is due.
+
+        To be called before what has left arrives; each packet needs no moment of its own.
+        """
+        now, counters, delay = self._simulation.now, self._counters, self._delay
+        plan, good = self._simulation.call_at, self._good
+        for left, (item, size) in self.gateway.departures(now):
             counters.packets += 1
             counters.octets += size
-            if self._good == 1.0 or self._random() < self._good ** (8 * size):
-                self._simulation.call_after(self._delay, item)
+            if good == 1.0 or self._random() < good ** (8 * size):
+                plan(left + delay, item)
             else:
                 counters.erroneous += 1
         frame = self.gateway.frame_due(now)
         if frame is not None and self.on_credit is not None:
             counters.frames += 1
             self.on_credit(frame)
-        self._alarm.set(self.gateway.next_deadline())
+        self._alarm.set(min(self.gateway.frame_deadline(), now + delay))

@@ -10,6 +10,7 @@ from bentpipe_experiments import (
     zb03_fig4,
     zb03_fig7,
     zb03_fig8,
+    zb03_fig9,
     zb03_fig11,
 )
 from bentpipe_experiments.model import Experiment
@@ -22,6 +23,7 @@ MODULES = (
     zb03_fig4,
     zb03_fig7,
     zb03_fig8,
+    zb03_fig9,
     zb03_fig11,
 )
 

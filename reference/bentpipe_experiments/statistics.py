@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from statistics import NormalDist, fmean, stdev
+from statistics import NormalDist, fmean, median, stdev
 
 
 def mean(values: Sequence[float]) -> float:
@@ -73,6 +73,20 @@ def clearly_below(lower: Sequence[float], higher: Sequence[float]) -> bool:
         return False
     error = math.hypot(_standard_error(lower), _standard_error(higher))
     return fmean(higher) - fmean(lower) > student_t(min(len(lower), len(higher)) - 1) * error
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float, float]:
+    """The median, and the order statistics between which that of all lies with 95 % at least.
+
+    With fewer than six values these are the smallest and the largest, with less than that.
+    """
+    ordered = sorted(values)
+    size = len(ordered)
+    below, tail = 0, 0.5**size
+    while below < size // 2 and tail + math.comb(size, below + 1) * 0.5**size <= 0.025:
+        below += 1
+        tail += math.comb(size, below) * 0.5**size
+    return median(ordered), ordered[below], ordered[size - 1 - below]
 
 
 def student_t(degrees: int, probability: float = 0.975) -> float:

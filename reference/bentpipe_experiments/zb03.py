@@ -34,10 +34,10 @@ from bentpipe_experiments.chain import (
     Hop,
     Interface,
     ScheduledEnd,
-    WindowHop,
 )
 from bentpipe_experiments.gateway import Space
 from bentpipe_experiments.links import AMPLE
+from bentpipe_experiments.wire import SinkHop, SourceHop, Wire
 
 RWBP, SACK = "rwbp", "sack"
 PACKET = 512
@@ -145,20 +145,39 @@ class World:
         """
         return Chain(
             self.simulation,
-            self._wire(server_rtt_s),
+            self._wire(server_rtt_s, SourceHop),
             self._middle(),
-            self._wire(CLIENT_RTT_S),
+            self._wire(CLIENT_RTT_S, SinkHop),
             octets=octets,
         )
+
+    def response(self, server_rtt_s: float, octets: int) -> Chain:
+        """What a client requests from its server, to be started; TCP Reno packet by packet there.
+
+        Args:
+            server_rtt_s: round-trip propagation time between server and upstream proxy.
+            octets: length of the file.
+        """
+        client = SinkHop(
+            self.simulation,
+            Wire(wire_buffer(self.network.peak, CLIENT_RTT_S), MSS, WIRE_RATE, CLIENT_RTT_S / 2),
+        )
+        server = self._terrestrial(server_rtt_s)
+        return Chain(self.simulation, server, self._middle(), client, octets=octets, called=True)
 
     def _link(self, direction: Direction) -> VirtualLink[Delivery]:
         return VirtualLink[Delivery](self.simulation, direction, call, self._number(32))
 
-    def _wire(self, rtt_s: float) -> Hop:
+    def _wire(self, rtt_s: float, window_hop: type[SourceHop | SinkHop]) -> Hop:
         """A link of a server or a client, with its connection."""
+        if self.network.wired_tcp:
+            return self._terrestrial(rtt_s)
         room = wire_buffer(self.network.peak, rtt_s)
-        if not self.network.wired_tcp:
-            return WindowHop(self.simulation, room, MSS, WIRE_RATE, rtt_s / 2)
+        return window_hop(self.simulation, Wire(room, MSS, WIRE_RATE, rtt_s / 2))
+
+    def _terrestrial(self, rtt_s: float) -> ConnectionHop:
+        """TCP Reno packet by packet."""
+        room = wire_buffer(self.network.peak, rtt_s)
         setup = Setup(
             EndpointConfig(variant="reno", mss=MSS, receive_buffer=room, send_buffer=room)
         )

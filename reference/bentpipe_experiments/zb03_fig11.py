@@ -24,6 +24,10 @@ STEPS_S = (1.0, 5.0, 30.0)
 RATES = tuple(100e3 * i for i in range(7))
 """Of a step; their mean is 300 kb/s."""
 
+ON_OFF = (0.0, 600e3)
+BURSTS = (0.0, 0.0, 0.0, 1200e3)
+"""Other rates with the same mean."""
+
 HIGH, LOW, FEWEST_TIMEOUTS, GAP = 0.97, 0.9, 5.0, 0.08
 ALONE, TIMEOUTS, DROPPED = "alone", "timeouts", "dropped"
 
@@ -47,11 +51,13 @@ def network(protocol: str, **changes: Any) -> Network:
     return Network(protocol=protocol, rate=RATE, peak=PEAK, queue=75, high_queue=50, **changes)
 
 
-def staircase(numbers: random.Random, step_s: float) -> list[float]:
-    """The rates of all steps, bits per second: each of :data:`RATES` as often as the others."""
+def staircase(
+    numbers: random.Random, step_s: float, levels: tuple[float, ...] = RATES
+) -> list[float]:
+    """The rates of all steps, bits per second: each of ``levels`` as often as the others."""
     steps = round((UDP_END_S - UDP_S) / step_s)
-    rates = list(RATES) * (steps // len(RATES))
-    rates += [sum(RATES) / len(RATES)] * (steps - len(rates))
+    rates = list(levels) * (steps // len(levels))
+    rates += [sum(levels) / len(levels)] * (steps - len(rates))
     numbers.shuffle(rates)
     return rates
 
@@ -63,12 +69,15 @@ class PriorityTraffic:
         world: where they go.
         step_s: seconds of a step.
         seed: seed of the order of the steps.
+        levels: the rates.
     """
 
-    def __init__(self, world: World, step_s: float, seed: int) -> None:
+    def __init__(
+        self, world: World, step_s: float, seed: int, levels: tuple[float, ...] = RATES
+    ) -> None:
         self._world = world
         self._step_s = step_s
-        self._rates = staircase(random.Random(seed), step_s)
+        self._rates = staircase(random.Random(seed), step_s, levels)
         world.simulation.call_at(UDP_S, self._send)
 
     def _send(self) -> None:
@@ -88,7 +97,10 @@ def _arrive() -> None:
     """Nobody counts what arrives."""
 
 
-def measure(protocol: str, step_s: float, seed: int, *, until: float = LOADED[1]) -> Measurement:
+def measure(
+    protocol: str, step_s: float, seed: int, *, until: float = LOADED[1],
+    levels: tuple[float, ...] = RATES, **changes: Any,
+) -> Measurement:  # fmt: skip
     """Share of the link that is in use while there is traffic of high priority.
 
     Args:
@@ -96,12 +108,14 @@ def measure(protocol: str, step_s: float, seed: int, *, until: float = LOADED[1]
         step_s: seconds for which the traffic of high priority keeps its rate.
         seed: seed of the traffic of high priority.
         until: when the measurement ends, seconds.
+        levels: rates of the traffic of high priority.
+        changes: what is changed of the network.
     """
-    world = World(network(protocol), seed)
+    world = World(network(protocol, **changes), seed)
     chain = world.chain(zb03.server_rtt_s(TRANSFER), OCTETS)
     simulation = world.simulation
     simulation.call_at(START_S, chain.start)
-    PriorityTraffic(world, step_s, seed)
+    PriorityTraffic(world, step_s, seed, levels)
     alone = _use(world, *QUIET)
     loaded = _use(world, LOADED[0], until)
     zb03.check([chain])
@@ -123,6 +137,40 @@ def _use(world: World, begin: float, end: float) -> float:
     before = world.space.counters.octets
     world.simulation.run_until(end)
     return 8 * (world.space.counters.octets - before) / RATE / (end - begin)
+
+
+CHOICES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "sack": ("TCP SACK, as in zb03-fig11", SACK, {}),
+    "sack-two": ("TCP SACK, send buffer of 2 PRDP", SACK, {"window": 2.0}),
+    "sack-four": ("TCP SACK, buffers of 4 PRDP", SACK, {"window": 4.0, "receive": 4.0}),
+    "sack-old": (
+        "TCP SACK-Reno, buffers of 4 PRDP",
+        SACK,
+        {"window": 4.0, "receive": 4.0, "middle": (("variant", "sack-reno"),)},
+    ),
+    "sack-on-off": ("TCP SACK, 2 PRDP, UDP of 0 or 600 kb/s", SACK,
+                    {"window": 2.0, "levels": ON_OFF}),
+    "sack-bursts": ("TCP SACK, 2 PRDP, UDP of 0 or 1200 kb/s", SACK,
+                    {"window": 2.0, "levels": BURSTS}),
+    "rwbp-on-off": ("RWBP, UDP of 0 or 600 kb/s", RWBP, {"levels": ON_OFF}),
+    "rwbp-bursts": ("RWBP, UDP of 0 or 1200 kb/s", RWBP, {"levels": BURSTS}),
+}  # fmt: skip
+"""What the paper leaves open: name in the figure, protocol, and what is changed."""
+
+
+def measure_choice(choice: str, step_s: float, seed: int, **changes: Any) -> Measurement:
+    """As :func:`measure`, with one of :data:`CHOICES` and terrestrial TCP by its window."""
+    _, protocol, chosen = CHOICES[choice]
+    return measure(protocol, step_s, seed, wired_tcp=False, **chosen, **changes)
+
+
+def judge_choices(cells: Cells, _: int) -> list[Judgment]:
+    """Whether the claims stand with each choice."""
+    found = []
+    for name, (label, protocol, _changes) in CHOICES.items():
+        low, high = (HIGH, 1.01) if protocol == RWBP else (0.0, LOW)
+        found.append(_share(cells, name, label, name, None, low, high))
+    return found
 
 
 def judge(cells: Cells, _: int) -> list[Judgment]:
@@ -188,6 +236,29 @@ EXPERIMENTS = (
         measure=measure,
         judge=judge,
         panels=(Panel(ALONE, "the same without UDP, 200 to 240 s"), Panel(TIMEOUTS, "timeouts")),
+        x_scale="log",
+    ),
+    Experiment(
+        id="zb03-fig11-choices",
+        title="The same with other choices where the paper leaves one",
+        source="ZB03 (Zhou and Baras 2003) figures 10 and 11, section IV.D",
+        series=tuple(Series(name, label) for name, (label, _, _) in CHOICES.items()),
+        x_label="seconds for which the priority traffic keeps its rate",
+        y_label="share of the link in use, 300 to 900 s",
+        points=STEPS_S,
+        runs=5,
+        settings={
+            **_SETTINGS,
+            "choices": "one by one, as the legend says",
+            "terrestrial links": "no packet is lost there: TCP Reno is its window, rate and delay",
+        },
+        measure=measure_choice,
+        judge=judge_choices,
+        panels=(
+            Panel(ALONE, "the same without UDP, 200 to 240 s"),
+            Panel(TIMEOUTS, "timeouts"),
+            Panel(DROPPED, "packets dropped at the gateway"),
+        ),
         x_scale="log",
     ),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -29,7 +30,7 @@ from bentpipe_conformance.bed.netlink import Netlink
 from bentpipe_conformance.bed.port import TunPort
 from bentpipe_conformance.bed.process import IutProcess, run_opening
 from bentpipe_conformance.bed.wiring import DEVICE_QUEUE, ROUTER, lay_out_host, quieten
-from bentpipe_conformance.engine.lane import Captured, Opening, OpenRequest
+from bentpipe_conformance.engine.lane import GATEWAY_ADDRESS, Captured, Opening, OpenRequest
 
 IUT_ADDRESS, GATEWAY, PREFIX = "10.77.0.2", "10.77.0.1", 24
 TESTERS, TESTERS_PREFIX = "10.78.0.0", 16
@@ -249,13 +250,13 @@ class KernelLane(Closing):
         Raises:
             BedError: the captures are not complete or the clock was set meanwhile.
         """
-        begun, address = self._start[1], self.port.address
+        begun, owners = self._start[1], {self.port.address, socket.inet_aton(GATEWAY_ADDRESS)}
         found = [
             Captured((time - begun) / 1e9, capture.point, sent == (capture.point == "peer"), data)
             for capture in self._captures
             for time, sent, data in capture.finish()
             # One too short for addresses may belong to this case.
-            if len(data) < 20 or address in (data[12:16], data[16:20])
+            if len(data) < 20 or not owners.isdisjoint((data[12:16], data[16:20]))
         ]
         if clocks.was_set(self._start, clocks.look()):
             raise BedError("The host's clock was set during the case; run it again.")

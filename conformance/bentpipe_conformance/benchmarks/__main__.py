@@ -46,6 +46,7 @@ BENCHMARKS = {
     "linearity": Benchmark("transfers", "linearity", 3),
     "stp-transfer": Benchmark("transfers", "stp_transfer", 5),
     "rwbp-chain": Benchmark("chains", "rwbp_chain", 3),
+    "rwbp-scheduler": Benchmark("chains", "rwbp_scheduler", 3),
     "stp-sockets": Benchmark("stp_sockets", "sockets", 3),
     "stp-connections": Benchmark("stp_sockets", "connections", 1),
     "analyze": Benchmark("captures", "analyze", 1),

@@ -1,8 +1,12 @@
-"""The cost of ZB03's network of proxies, connections of RWBP side by side."""
+"""The cost of RWBP: ZB03's network of proxies, connections side by side, and the scheduler."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from bentpipe_experiments import zb03
+from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, RoundRobin
+from bentpipe_reference.tcp.wire.segment import Segment
 
 from bentpipe_conformance.benchmarks.model import Figure, Report, below, cpu_seconds, median_of
 
@@ -37,3 +41,56 @@ def _carry() -> int:
     world.simulation.run_until(SIMULATED_S)
     zb03.check(chains)
     return world.space.counters.packets
+
+
+FEW, MANY = 10, 10_000
+"""Flows that all can send."""
+
+TURNS = 100_000
+RATIO = 1.5
+"""A cost that does not depend on the number of flows, with room for the noise of a measurement."""
+
+
+class _Busy:
+    """A flow that always has a packet."""
+
+    def __init__(self) -> None:
+        self._packet = Segment(0, 0, 0, 0)
+
+    def can_send(self) -> bool:
+        return True
+
+    def next_octets(self) -> int:
+        return 1000
+
+    def serve(self, _now: float, /) -> Segment:
+        return self._packet
+
+
+def rwbp_scheduler(repeat: int) -> Report:
+    """Round robin and deficit round robin with few and with many flows."""
+    figures: list[Figure] = []
+    for name, quantum in (("round robin", None), ("deficit round robin", 1500)):
+        few, many = (median_of(repeat, partial(_turns, flows, quantum)) for flows in (FEW, MANY))
+        figures.append(Figure(f"{name}: microseconds per packet, {FEW} flows", few))
+        figures.append(Figure(f"{name}: microseconds per packet, {MANY:,} flows", many))
+        figures.append(below(f"{name}: {MANY:,} flows, times {FEW}", many / few, RATIO))
+    return Report(
+        f"the next packet of {FEW} and of {MANY:,} flows that all can send; CPU time, mean of "
+        f"{TURNS:,} packets",
+        tuple(figures),
+    )
+
+
+def _turns(flows: int, quantum: int | None) -> float:
+    """Microseconds of a turn, once all flows have had two."""
+    ring = RoundRobin() if quantum is None else DeficitRoundRobin(quantum)
+    for entry in [ring.add(_Busy()) for _ in range(flows)]:
+        ring.wake(entry)
+
+    def take(turns: int) -> None:
+        for _ in range(turns):
+            ring.take(0.0)
+
+    take(2 * flows)
+    return cpu_seconds(lambda: take(TURNS)) / TURNS * 1e6

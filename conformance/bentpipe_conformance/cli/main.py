@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import sys
 from importlib.metadata import version
 
 import click
 
-from bentpipe_conformance.cli.outcome import PASSED, USAGE, Failure
+from bentpipe_conformance.cli.outcome import OPEN, PASSED, USAGE, Failure
 
 _COMMANDS = {
     "certify": "certify.certify",
@@ -22,8 +24,11 @@ _COMMANDS = {
     "model": "model.model",
     "trace-check": "trace_check.trace_check",
     "stp": "stp.stp",
+    "fuzz": "bentpipe_fuzz.campaign.command.fuzz",
+    "replay": "bentpipe_fuzz.campaign.command.replay",
 }
-"""Subcommand to its module and function; a module is imported only when its command is used."""
+"""Subcommand to its function: in a module of this package, or of another that stands above it. The
+module is imported only when its command is used."""
 
 
 class _Lazy(click.Group):
@@ -35,8 +40,9 @@ class _Lazy(click.Group):
         del ctx
         if name not in _COMMANDS:
             return None
-        module, _, function = _COMMANDS[name].partition(".")
-        found = importlib.import_module(f"bentpipe_conformance.cli.{module}")
+        module, _, function = _COMMANDS[name].rpartition(".")
+        here = "" if "." in module else "bentpipe_conformance.cli."
+        found = importlib.import_module(here + module)
         command: click.Command = getattr(found, function)
         return command
 
@@ -57,6 +63,7 @@ def bentpipe() -> None:
       bentpipe show SNR-REC-001                 one requirement: text, source, cases, mutants
       bentpipe verify RUN                       judge a bundle's packets again
       bentpipe analyze file.pcapng --iut ADDR   judge a capture made elsewhere
+      bentpipe fuzz linux --minutes 2           conversations that nobody wrote down
     """
 
 
@@ -72,6 +79,12 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("bentpipe: interrupted; finished cases are kept", err=True)
         sys.exit(130)
+    except (OSError, MemoryError, RecursionError) as error:
+        # What the machine refuses is never a verdict: status 1 means that something failed.
+        _end_of_output()
+        what = str(error) or type(error).__name__
+        _say(f"{what}; nothing was proven.")
+        sys.exit(OPEN)
     except ValueError as error:
         from bentpipe_conformance.engine.suite import UnknownSuite  # not for --version alone
 
@@ -80,6 +93,20 @@ def main() -> None:
         # A protocol that is being written concerns every command.
         Failure(f"{error}.", USAGE).show()
         sys.exit(USAGE)
+
+
+def _say(sentence: str) -> None:
+    with contextlib.suppress(OSError):
+        Failure(sentence).show()
+
+
+def _end_of_output() -> None:
+    """Keep the interpreter from failing at its end on an output that takes nothing more."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        return
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

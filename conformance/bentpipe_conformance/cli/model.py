@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from bentpipe_conformance.cli import options
+from bentpipe_conformance.cli import model_mutation, options
 from bentpipe_conformance.cli.model_scenarios import make_scenarios
 from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure
 from bentpipe_conformance.cli.output import output, print_json
@@ -39,12 +39,13 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
         "model all --mutants",
         "model stp-data --out models",
         "model sack-newreno --scenarios --check",
+        "model rwbp-flow --mutate --sample 60",
     )
 )
 @click.argument("name", default="all")
 @click.option("--tier", type=click.Choice(["pr", "nightly"]), default="pr", show_default=True)
 @click.option("--mutants", is_flag=True, help="Also run the mutants; each must be caught.")
-@click.option("--only", metavar="RUN", help="Only the run of this name.")
+@click.option("--only", metavar="RUN", help="Only the run of this name; mutants of this pattern.")
 @click.option(
     "--workers", type=click.IntRange(1), default=os.cpu_count() or 1, show_default=True,
     help="Threads: that many pr runs at a time, or that many in one nightly run.",
@@ -59,6 +60,11 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
     help="Use TLC's distributed mode, for one run: HOST is this machine's address; --workers are "
          "started here, more may join.",
 )  # fmt: skip
+@click.option(
+    "--coverage",
+    is_flag=True,
+    help="Count how often each action is taken; none that the manifest lists may be missed.",
+)
 @click.option("--update-manifest", is_flag=True, help="Record the figures found.")
 @click.option(
     "--scenarios", is_flag=True,
@@ -66,12 +72,13 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
          "mutants' counterexamples. Stored with the specification, or in --out.",
 )  # fmt: skip
 @click.option("--check", is_flag=True, help="With --scenarios: compare with those stored.")
+@model_mutation.options
 @click.option("--fetch", is_flag=True, help="Only find Java and find or fetch the model checker.")
 def model(
     name: str, tier: str, mutants: bool, only: str | None, workers: int, timeout: float | None,
     memory: int, out: Path | None, models: Path | None, as_json: bool,
-    host: str | None, update_manifest: bool, fetch: bool,
-    scenarios: bool, check: bool,
+    host: str | None, update_manifest: bool, fetch: bool, coverage: bool,
+    scenarios: bool, check: bool, **mutation: Any,
 ) -> None:  # fmt: skip
     """Check a model, or all of them, and compare with the manifests.
 
@@ -82,7 +89,7 @@ def model(
     console = output(stderr=True)
     seconds = timeout or (300.0 if tier == "pr" else 3600.0)
     limits = Limits(seconds, memory, workers, out, host, lambda line: console.print(
-        f"a worker on another machine: {line}", soft_wrap=True))  # fmt: skip
+        f"a worker on another machine: {line}", soft_wrap=True), coverage=coverage)  # fmt: skip
     if check and not scenarios:
         raise Failure("--check goes with --scenarios", USAGE)
     try:
@@ -94,6 +101,11 @@ def model(
             with _ended_by_signals():
                 generator = Generator(tool, limits, console.print)
                 status = make_scenarios(_named(name, root), generator, out, check, as_json)
+            raise click.exceptions.Exit(status)
+        if mutation["mutate"]:
+            asked = model_mutation.Asked.of(mutation, only, timeout, memory, workers, out, as_json)
+            with _ended_by_signals():
+                status = model_mutation.mutate(_named(name, root), tool, asked)
             raise click.exceptions.Exit(status)
         chosen = _chosen(name, root, tier, mutants, only)
         if host and (len(chosen) > 1 or chosen[0][1].kind != "check"):
@@ -255,15 +267,34 @@ def _print(results: list[Result], updated: bool) -> None:
             *([shows] if console.width >= _WIDTH else []),
         )  # fmt: skip
     console.print(table)
-    for item in results:
+    broken = any(item.verdict in ("violation", "not caught") for item in results)
+    muted = 0
+    explained = _shortest(results)
+    for at, item in enumerate(results):
         if item.verdict == "as expected" or (updated and item.verdict == "drift"):
+            continue
+        if broken and item.verdict == "drift":
+            muted += 1
             continue
         name = f"{item.manifest.name} {item.run.name}"
         console.print(f"\n[bold]{name}[/]: {item.why}", soft_wrap=True)
-        if item.outcome is not None and item.outcome.trace and item.verdict != "drift":
+        if at in explained:
             _explain(item, console)
+    if muted:
+        console.print(f"\n{muted} other runs have other figures, as is natural now.")
     if all(item.verdict == "as expected" for item in results):
         console.print(f"[green]{len(results)} runs, all as the manifests say.[/]")
+
+
+def _shortest(results: list[Result]) -> set[int]:
+    """Of the counterexamples to each property the shortest, by position."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for at, item in enumerate(results):
+        if item.verdict in ("violation", "not caught") and item.outcome is not None:
+            key, length = (item.manifest.name, item.violated), len(item.outcome.trace)
+            if length:
+                found[key] = min(found.get(key, (length, at)), (length, at))
+    return {at for _, at in found.values()}
 
 
 def _explain(item: Result, console: Console) -> None:

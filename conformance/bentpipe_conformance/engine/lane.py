@@ -11,6 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+GATEWAY_ADDRESS = "10.78.255.254"
+"""The tester's second address, the same in all cases: that of a device of the link which an
+implementation is configured with. No case has it as the tester's own."""
+
 NANO = 1_000_000_000
 """Nanoseconds in a second: the resolution of stored captures."""
 

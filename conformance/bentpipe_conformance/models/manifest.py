@@ -31,6 +31,7 @@ class Run:
         tier: ``pr`` or ``nightly``.
         constants: constants that differ from the configuration's.
         replaced: definitions to replace, by name; ``replace`` in the file.
+        edit: what is typed into the specification instead of what, each in one place.
         checks: the only invariants and properties to check; empty for those of the configuration.
         violates: the invariant or property that must be violated; empty when none may be.
         about: one sentence on the run.
@@ -38,6 +39,7 @@ class Run:
         total: generated states of a run that ends; None when not recorded.
         depth: depth of the search, or of the counterexample.
         seconds: wall clock when it was recorded.
+        actions: those that are taken in the run, as far as recorded; none may be missed.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Run:
     tier: Tier = "pr"
     constants: Mapping[str, str] = field(default_factory=dict)
     replaced: Mapping[str, str] = field(default_factory=dict)
+    edit: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[str, ...] = ()
     violates: str = ""
     about: str = ""
@@ -54,6 +57,24 @@ class Run:
     total: int | None = None
     depth: int | None = None
     seconds: float | None = None
+    actions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What of a model small changes are tried on (``mutation`` in the file).
+
+    Attributes:
+        module: the specification's file.
+        roots: definitions of the initial states and of all steps, with all that they need.
+        environment: definitions that are no rule of the protocol, such as channels, and why.
+        ghosts: variables that are no state of the protocol, budgets included.
+    """
+
+    module: str = ""
+    roots: tuple[str, str] = ("Init", "Next")
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ghosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +88,7 @@ class Manifest:
         invariants: names of the state predicates among all checks.
         requirements: requirement IDs by invariant or property.
         runs: in file order.
+        scope: what of the model is mutated.
     """
 
     folder: Path
@@ -75,6 +97,7 @@ class Manifest:
     invariants: tuple[str, ...]
     requirements: Mapping[str, tuple[str, ...]]
     runs: tuple[Run, ...]
+    scope: Scope = field(default_factory=lambda: Scope())
 
     @property
     def name(self) -> str:
@@ -108,6 +131,7 @@ def load_manifest(folder: Path) -> Manifest:
             invariants=tuple(data["invariants"]),
             requirements={key: tuple(value) for key, value in data["properties"].items()},
             runs=runs,
+            scope=_scope(data.get("mutation", {})),
         )
     except OSError as error:
         raise ToolProblem(f"{path} cannot be read: {error.strerror}.") from error
@@ -130,6 +154,12 @@ def load_manifest(folder: Path) -> Manifest:
     return manifest
 
 
+def _scope(item: Mapping[str, Any]) -> Scope:
+    initial, step = item.get("roots", ("Init", "Next"))
+    return Scope(item.get("module", ""), (initial, step), dict(item.get("environment", {})),
+                 tuple(item.get("ghosts", ())))  # fmt: skip
+
+
 def _run(item: Mapping[str, Any], path: Path) -> Run:
     name, kind, tier = item["name"], item["kind"], item.get("tier", "pr")
     data = {"module": item["module"], "config": item["config"]}
@@ -142,7 +172,7 @@ def _run(item: Mapping[str, Any], path: Path) -> Run:
         figure = item.get(key)
         if figure is not None and (isinstance(figure, bool) or not isinstance(figure, int | float)):
             raise ToolProblem(f"{path}: run {name!r}: {key} is {figure!r} instead of a number.")
-    for key in ("constants", "replace"):
+    for key in ("constants", "replace", "edit"):
         if not isinstance(item.get(key, {}), dict):
             raise ToolProblem(f"{path}: run {name!r}: {key} is not an object.")
     violates = item.get("violates", "")
@@ -152,6 +182,7 @@ def _run(item: Mapping[str, Any], path: Path) -> Run:
         )
     data |= {key: value for key, value in item.items() if key not in ("replace", "breaks")}
     data["checks"] = tuple(item.get("checks", (violates,) if violates else ()))
+    data["actions"] = tuple(item.get("actions", ()))
     return Run(**data, replaced=item.get("replace", {}))
 
 
@@ -160,7 +191,8 @@ def record(manifest: Manifest, figures: Mapping[str, Mapping[str, Any]]) -> None
 
     Args:
         manifest: the manifest as loaded.
-        figures: by run name, values of ``distinct``, ``total``, ``depth`` and ``seconds``.
+        figures: by run name, values of ``distinct``, ``total``, ``depth``, ``seconds`` and
+            ``actions``.
     """
     path = manifest.folder / FILE
     data = json.loads(path.read_text(encoding="utf-8"))

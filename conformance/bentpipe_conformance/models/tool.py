@@ -22,6 +22,10 @@ class ToolProblem(Exception):
     """The model checker cannot do its work; the message is one sentence with a remedy."""
 
 
+class Unfinished(ToolProblem):
+    """A run took more time or memory than it may."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pin:
     """Maven coordinates and checksum of the model checker, as ``tla/pom.xml`` states them."""

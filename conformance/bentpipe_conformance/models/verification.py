@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from bentpipe_conformance.models import distributed, tlc
@@ -20,14 +22,18 @@ from bentpipe_conformance.models.tool import Tool, ToolProblem
 # half as much again as the first one alone, at 210,000 it saves an eighth).
 _LARGE = 100_000
 
-Verdict = Literal["as expected", "violation", "not caught", "drift", "problem"]
+_OF_REFINEMENTS = ("ReliableFifo", "violated by the initial state")
+_UNNAMED = "Temporal properties were violated"
+
+Verdict = Literal["as expected", "violation", "not caught", "not covered", "drift", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What runs may use: seconds and MiB per run, threads in all, a folder for files.
 
-    With ``host``, the address of this machine, runs use TLC's distributed mode.
+    With ``host``, the address of this machine, runs use TLC's distributed mode. Without ``logs``
+    the log of a run that came to nothing is not kept. With ``coverage`` actions are counted.
     """
 
     timeout: float
@@ -36,6 +42,8 @@ class Limits:
     directory: Path | None = None
     host: str | None = None
     announce: Callable[[str], None] = lambda _line: None
+    logs: bool = True
+    coverage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +54,14 @@ class Result:
         manifest: the model.
         run: the run.
         verdict: ``as expected``; ``violation`` of something that must hold; ``not caught`` where
-            a violation was expected and another or none came; ``drift`` of the recorded figures;
+            a violation was expected and another or none came; ``not covered`` where an action of
+            the manifest is no longer taken; ``drift`` of the recorded figures;
             ``problem`` when the tool could not do it.
         why: one sentence for every verdict but the first.
         outcome: what TLC found; None for a problem.
         violated: name of the violated check; empty when none is.
         config: what was run.
+        problem: why the tool could not do it.
     """
 
     manifest: Manifest
@@ -61,6 +71,7 @@ class Result:
     outcome: tlc.Outcome | None
     violated: str
     config: Configuration | None
+    problem: ToolProblem | None = None
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -74,11 +85,15 @@ class Result:
         figures: dict[str, Any] = {"seconds": round(self.outcome.seconds, 1)}
         if self.outcome.violated:
             return figures | {"depth": len(self.outcome.trace) if self.outcome.name else None}
-        return figures | {
+        figures |= {
             "distinct": self.outcome.distinct,
             "total": self.outcome.generated,
             "depth": self.outcome.depth,
         }
+        if self.outcome.actions:  # what was taken once is asked for until somebody takes it out
+            taken = {name for name, times in self.outcome.actions.items() if times}
+            figures["actions"] = sorted({*taken, *self.run.actions})
+        return figures
 
 
 class Checker:
@@ -127,9 +142,13 @@ class Checker:
         self._cancelled.set()
 
     def check(
-        self, manifest: Manifest, run: Run, progress: Callable[[Run, tlc.Progress], None]
+        self,
+        manifest: Manifest,
+        run: Run,
+        progress: Callable[[Run, tlc.Progress], None] = lambda _run, _progress: None,
+        timeout: float | None = None,
     ) -> Result:
-        """One run.
+        """One run, within ``timeout`` seconds if that is less than the limits allow.
 
         Raises:
             Cancelled: ``cancel`` was called.
@@ -139,17 +158,23 @@ class Checker:
                 directory = self._limits.directory / manifest.name / run.name
                 directory.mkdir(parents=True, exist_ok=True)
             else:
-                scratch = tempfile.TemporaryDirectory(prefix="bentpipe-model-")
-                directory = Path(stack.enter_context(scratch))
+                scratch = stack.enter_context(TemporaryDirectory(prefix="bentpipe-model-"))
+                directory = Path(scratch)
             try:
                 config = configured(manifest, run)
-                job = self._job(manifest, run, config, directory)
+                place = manifest
+                if run.edit:
+                    scratch = stack.enter_context(TemporaryDirectory(prefix="bentpipe-edit-"))
+                    place = edited(manifest, run.edit, Path(scratch))
+                job = self._job(place, run, config, directory)
+                if timeout is not None:
+                    job = replace(job, timeout=min(timeout, job.timeout))
                 outcome = self._run(job, lambda how_far: progress(run, how_far))
             except ToolProblem as problem:
                 why = str(problem)
-                if self._limits.directory is None:
+                if self._limits.directory is None and self._limits.logs:
                     why = self._with_kept_log(why, directory)
-                return Result(manifest, run, "problem", why, None, "", None)
+                return Result(manifest, run, "problem", why, None, "", None, problem)
         return judged(manifest, run, config, outcome)
 
     def _run(self, job: tlc.Job, report: Callable[[tlc.Progress], None]) -> tlc.Outcome:
@@ -170,6 +195,7 @@ class Checker:
             workers=self._limits.workers if run.tier == "nightly" else 1,
             memory_mb=self._limits.memory_mb,
             timeout=self._limits.timeout,
+            coverage=self._limits.coverage and not run.violates,
             short=bool(run.violates) or (run.distinct or _LARGE) < _LARGE,
         )
 
@@ -183,6 +209,32 @@ class Checker:
         with open(kept, "wb") as copy:
             copy.write(log.read_bytes())
         return why.replace(str(log), name)
+
+
+def edited(manifest: Manifest, edits: Mapping[str, str], scratch: Path) -> Manifest:
+    """A copy of a model with changes typed into its specification.
+
+    Raises:
+        ToolProblem: what is to be replaced is not in the specification, or in several places.
+    """
+    twin = replace(manifest, folder=scratch / manifest.name)
+    copied(manifest.folder, twin.folder)
+    source = twin.folder / manifest.scope.module
+    text = source.read_text(encoding="utf-8")
+    for before, after in edits.items():
+        if text.count(before) != 1:
+            raise ToolProblem(
+                f"{source.name} has {before!r} in {text.count(before)} places instead of one; "
+                "correct the edit in the manifest."
+            )
+        text = text.replace(before, after)
+    source.write_text(text, encoding="utf-8")
+    return twin
+
+
+def copied(folder: Path, to: Path) -> None:
+    """A model's modules and configurations in another folder."""
+    shutil.copytree(folder, to, ignore=shutil.ignore_patterns("*.json", "*.toml", "states"))
 
 
 def configured(manifest: Manifest, run: Run) -> Configuration:
@@ -211,6 +263,9 @@ def judged(manifest: Manifest, run: Run, config: Configuration, outcome: tlc.Out
         return result("as expected")
     if violated:
         return result("violation", f"{violated} is violated.")
+    lost = [name for name in run.actions if outcome.actions and not outcome.actions.get(name)]
+    if lost:
+        return result("not covered", f"{', '.join(lost)} no longer happens in this run.")
     wanted = {"distinct": run.distinct, "total": run.total}
     found_figures = {"distinct": outcome.distinct, "total": outcome.generated}
     if not outcome.depth:  # the distributed mode knows no depth, and generates states twice
@@ -236,6 +291,8 @@ def violated_check(config: Configuration, outcome: tlc.Outcome) -> str:
     if len(config.properties) == 1:
         return config.properties[0]
     refinements = [name for name in config.properties if name.startswith("Refines")]
-    if len(refinements) == 1 and "ReliableFifo" in outcome.violated:
+    if len(refinements) == 1 and any(sign in outcome.violated for sign in _OF_REFINEMENTS):
         return refinements[0]
+    if outcome.violated.startswith(_UNNAMED):
+        return " or ".join(config.properties)
     return outcome.violated.rstrip(".")

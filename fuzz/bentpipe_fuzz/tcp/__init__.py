@@ -1,1 +1,1 @@
-"""TCP: strategies and a state machine of hosts."""
+"""TCP: its campaign, strategies and a state machine of hosts."""

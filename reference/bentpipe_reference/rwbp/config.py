@@ -33,6 +33,8 @@ class RwbpConfig(EndpointConfig):
         ip_queue: IPQ, packets.
         link_rate_bit_s: rate at which packets leave the IP queue, None for no bound.
         gateway: dotted address of the gateway whose credit is obeyed, None for no gateway.
+        link_address: dotted address of the host on the link with the rate and the gateway, which
+            then do not matter for its other address; None for a host at one link.
     """
 
     rwbp: bool = True
@@ -42,6 +44,7 @@ class RwbpConfig(EndpointConfig):
     ip_queue: int = 10
     link_rate_bit_s: float | None = None
     gateway: str | None = None
+    link_address: str | None = None
 
     def __post_init__(self) -> None:
         EndpointConfig.__post_init__(self)

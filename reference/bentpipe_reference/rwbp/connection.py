@@ -12,8 +12,7 @@ from bentpipe_reference.rwbp.receiver import RwbpReceiver
 from bentpipe_reference.rwbp.sender import RwbpSender
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.receiver import Receiver
-from bentpipe_reference.tcp.sending.variables import Ack
-from bentpipe_reference.tcp.states import SENDS_DATA, State
+from bentpipe_reference.tcp.states import SENDS_DATA
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
 
@@ -50,6 +49,8 @@ class RwbpConnection(Connection):
 
     handshake: RwbpHandshake
     _waiting: deque[Segment] | None = None
+    _left = 0
+    """Without RWBP, one above the highest number that has had its turn; 0 before the first one."""
 
     @property
     def agreed(self) -> bool:
@@ -89,14 +90,22 @@ class RwbpConnection(Connection):
     def serve(self, now: float) -> Segment:
         """The segment of one turn; only while :meth:`can_send`."""
         if self._waiting:
-            return self._waiting.popleft()
-        self.sender.send_next(now)
+            waited = self._waiting.popleft()
+            end = unwrap(waited.seq, self.sender.snd_una) + len(waited.payload)
+            self._left = max(self._left, end + bool(waited.flags & _FIN))
+            # It says what is so when it leaves, as if it had been cut now (RWBP-FF-001).
+            self._put(waited.seq, waited.flags, now, waited.payload)
+            return self._outbox.pop()
+        sender = self.sender
+        assert isinstance(sender, RwbpSender)
+        sender.use_turn(now)
         return self._outbox.pop()
 
     def transmit(self, now: float) -> list[Segment]:
         """Everything that may be sent now, including an acknowledgment that is due."""
-        if self.agreed and self.state in SENDS_DATA:
-            while self.sender.send_next(now):
+        sender = self.sender
+        if isinstance(sender, RwbpSender) and self.state in SENDS_DATA:
+            while sender.send_next(now):
                 pass
         return super().transmit(now)
 
@@ -111,6 +120,9 @@ class RwbpConnection(Connection):
         for segment in segments:
             scheduled = segment.payload or segment.flags & _FIN
             (self._waiting if scheduled else at_once).append(segment)
+            if not scheduled and self._waiting and segment.seq == self.sender.snd_max & MASK:
+                left = self._left or self.sender.iss + 1
+                segment.seq = min(left, self.sender.snd_max) & MASK
         return at_once
 
     # -- segments in --------------------------------------------------------------------------
@@ -165,23 +177,23 @@ class RwbpConnection(Connection):
             receiver.on_refused(seq)
         super()._receive_unacceptable(segment, seq, receiver, now)
 
-    def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
+    def _refuses_ack(self, number: int, now: float) -> bool:
         """Discard an acknowledgment of what was not sent, or too old (RWBP-EC-015)."""
         receiver = self.receiver
-        if isinstance(receiver, RwbpReceiver) and self.state is not State.SYN_RECEIVED:
-            una = self.sender.snd_una
-            if not una - LARGEST_WINDOW <= unwrap(segment.ack, una) <= self.sender.snd_max:
-                receiver.remind(now)
-                return False
-        return super()._take_ack(segment, seq, now)
+        if not isinstance(receiver, RwbpReceiver):
+            return super()._refuses_ack(number, now)
+        sender = self.sender
+        if sender.snd_una - LARGEST_WINDOW <= number <= sender.snd_max:
+            return False
+        receiver.remind(now)
+        return True
 
-    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
+    def _offered_window(self, segment: Segment) -> int:
         """The window in octets (RWBP-WN-001)."""
-        ack = super()._ack_part(segment, number, seq, now)
         peer = self.handshake.peer
-        if peer is not None and not segment.flags & _SYN:
-            ack.window = min(segment.window * peer.unit, LARGEST_WINDOW)
-        return ack
+        if peer is None or segment.flags & _SYN:
+            return super()._offered_window(segment)
+        return min(segment.window * peer.unit, LARGEST_WINDOW)
 
     # -- segments out -------------------------------------------------------------------------
 
@@ -196,9 +208,8 @@ class RwbpConnection(Connection):
         segment.window = receiver.window_field()
         pure = not payload and not flags & (_FIN | _RST)
         if pure:
-            segment.sack_blocks = tuple(
-                (left & MASK, right & MASK) for left, right in receiver.sack_blocks_to_send()
-            )
+            blocks = receiver.sack_blocks_to_send()
+            segment.sack_blocks = tuple((left & MASK, right & MASK) for left, right in blocks)
         receiver.note_ack_sent(complete=pure or self.is_complete(receiver))
         self._outbox.append(segment)
 

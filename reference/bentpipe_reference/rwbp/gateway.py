@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import islice
 from typing import Generic, TypeVar
 
 from bentpipe_reference.rwbp.credit import COUNTS, EPOCHS, REFRESH, CreditFrame
 
 Item = TypeVar("Item")
+
+LEAST_OCTETS = 20
+"""Of an IPv4 packet."""
 
 
 class Gateway(Generic[Item]):
@@ -34,6 +38,7 @@ class Gateway(Generic[Item]):
         self._rate = rate_bit_s
         self._low: deque[tuple[Item, int]] = deque()
         self._high: deque[tuple[Item, int]] = deque()
+        self._low_octets = 0
         self._low_places = low_places
         self._high_places = high_places
         self._epoch = epoch & EPOCHS.mask
@@ -41,7 +46,7 @@ class Gateway(Generic[Item]):
         self._left = 0
         self._serving: Item | None = None
         self._done_at = 0.0
-        self._out: list[Item] = []
+        self._out: list[tuple[float, Item]] = []
         self._told_at = 0.0
         self._told_left = -low_places
 
@@ -53,8 +58,11 @@ class Gateway(Generic[Item]):
             return False
         self._arrived += 1
         self._low.append((item, octets))
-        self.longest = max(self.longest, len(self._low))
-        self._serve(now)
+        self._low_octets += octets
+        if len(self._low) > self.longest:
+            self.longest = len(self._low)
+        if self._serving is None:
+            self._serve(now)
         return True
 
     def take_high(self, item: Item, octets: int, now: float) -> bool:
@@ -67,8 +75,17 @@ class Gateway(Generic[Item]):
         self._serve(now)
         return True
 
+    @property
+    def waiting(self) -> int:
+        """Packets in the low-priority queue."""
+        return len(self._low)
+
     def transmit(self, now: float) -> list[Item]:
         """The packets whose last bit has left."""
+        return [item for _, item in self.departures(now)]
+
+    def departures(self, now: float) -> list[tuple[float, Item]]:
+        """When the last bit of each packet has left; what has not been told before."""
         self._serve(now)
         out, self._out = self._out, []
         return out
@@ -76,8 +93,7 @@ class Gateway(Generic[Item]):
     def frame_due(self, now: float) -> CreditFrame | None:
         """The frame to send now, None when none is due (RWBP-LC-009)."""
         self._serve(now)
-        risen = self._left - self._told_left
-        if 4 * risen < self._low_places and now < self._told_at + REFRESH:
+        if self._missing() > 0 and now < self._told_at + REFRESH:
             return None
         self._told_at, self._told_left = now, self._left
         return self.frame()
@@ -87,14 +103,34 @@ class Gateway(Generic[Item]):
         limit = self._left + self._low_places
         return CreditFrame(self._epoch, self._arrived & COUNTS.mask, limit & COUNTS.mask)
 
+    def _missing(self) -> int:
+        """Places that must yet become free until a frame is due for them: a quarter of all."""
+        return -(-self._low_places // 4) - (self._left - self._told_left)
+
     def next_deadline(self) -> float:
         """When something leaves, or a frame is due."""
         refresh = self._told_at + REFRESH
         return refresh if self._serving is None else min(self._done_at, refresh)
 
+    def frame_deadline(self) -> float:
+        """A moment before which no frame is due, unless a packet finds the link idle.
+
+        Whoever looks again then, and at the deadline that follows, meets each frame's moment.
+        """
+        refresh = self._told_at + REFRESH
+        if self._serving is None:
+            return refresh
+        behind = self._missing() - 1
+        if behind <= len(self._low):
+            octets = sum(octets for _, octets in islice(self._low, behind))
+        else:
+            octets = self._low_octets + LEAST_OCTETS * (behind - len(self._low))
+        return min(refresh, self._done_at + 8 * octets / self._rate)
+
     def restart(self) -> None:
         """Forget all packets; the counts begin anew in the next epoch."""
         self._low.clear()
+        self._low_octets = 0
         self._high.clear()
         self._serving = None
         self._epoch = self._epoch + 1 & EPOCHS.mask
@@ -106,7 +142,7 @@ class Gateway(Generic[Item]):
             if self._serving is not None:
                 if self._done_at > now:
                     return
-                self._out.append(self._serving)
+                self._out.append((self._done_at, self._serving))
                 self._serving = None
             elif self._done_at < now:
                 self._done_at = now
@@ -114,6 +150,7 @@ class Gateway(Generic[Item]):
                 item, octets = self._high.popleft()
             elif self._low:
                 item, octets = self._low.popleft()
+                self._low_octets -= octets
                 self._left += 1
             else:
                 return

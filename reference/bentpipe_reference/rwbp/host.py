@@ -119,8 +119,11 @@ class RwbpHost(TcpHost):
         self.uplink.scheduler.wake(entry)
 
     def _send(self, segment: Segment) -> None:
-        """Put what waits for no turn into the IP queue."""
-        self.uplink.queue.put(segment)
+        """Put what waits for no turn into the IP queue; answers to strangers if there is room."""
+        queue = self.uplink.queue
+        known = (segment.destination, segment.dport, segment.sport) in self.connections
+        if known or queue.has_room():
+            queue.put(segment)
 
     def _leave(self, now: float) -> None:
         """Fill the IP queue, and let what may leave it."""

@@ -254,7 +254,7 @@ class Proxy:
         """Send what belongs to no connection."""
         if side == 0:
             self._ground_out.append(segment)
-        else:
+        elif self.uplink.queue.has_room():
             self.uplink.queue.put(segment)
             self._leave(now)
 

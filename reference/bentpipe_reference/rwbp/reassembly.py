@@ -14,14 +14,14 @@ class RunReassembly(Reassembly):
     @property
     def runs(self) -> tuple[Range, ...]:
         """The octets held above ``rcv_nxt``, lowest run first."""
-        return self._held.snapshot() if self._held else ()
+        return self._held.snapshot() if self._pieces else ()
 
     def insert(self, seq: int, payload: bytes) -> None:
         """Take what of ``payload`` is neither delivered nor held."""
-        held = self._held
-        if not held and seq <= self.rcv_nxt:
+        if not self._pieces and seq <= self.rcv_nxt:
             self._deliver(payload[self.rcv_nxt - seq :] if seq < self.rcv_nxt else payload)
             return
+        held = self._held
         left, right = max(seq, self.rcv_nxt), seq + len(payload)
         for start, end in held.gaps(left, right):
             insort(self._pieces, (start, payload[start - seq : end - seq]))

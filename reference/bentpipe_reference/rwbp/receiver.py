@@ -69,7 +69,8 @@ class RwbpReceiver(Receiver):
     def units(self) -> int:
         """W: whole units that there is room for."""
         room = self.config.receive_buffer - self.buffer.unread - self.fin_received
-        return min(self._most_units, room // self.unit)
+        units = room // self.unit
+        return units if units < self._most_units else self._most_units
 
     def _gain(self) -> int:
         """Octets by which a segment sent now would advance the edge."""
@@ -78,7 +79,9 @@ class RwbpReceiver(Receiver):
     def window_field(self) -> int:
         """The field of a segment without SYN that is sent now; the edge never retreats."""
         field = self.units()
-        self.edge = max(self.edge, self.rcv_nxt + field * self.unit)
+        edge = self.rcv_nxt + field * self.unit
+        if edge > self.edge:
+            self.edge = edge
         return field
 
     def window_update_due(self) -> bool:
@@ -90,9 +93,10 @@ class RwbpReceiver(Receiver):
 
     def is_acceptable(self, seq: int, length: int) -> bool:
         """As in TCP; what takes no number may stand at the edge, too (RWBP-WN-013)."""
+        following = self.rcv_nxt
         if length == 0:
-            return self.rcv_nxt <= seq <= self.edge
-        return super().is_acceptable(seq, length)
+            return following <= seq <= self.edge
+        return following < seq + length and seq < self.edge > following
 
     def is_stray_reset(self, seq: int) -> bool:
         """Whether the number of a RST is not within the window; then it is discarded."""
@@ -127,14 +131,16 @@ class RwbpReceiver(Receiver):
 
     def _hold(self, seq: int, payload: bytes) -> None:
         """Take what is below the edge and below a FIN."""
-        bound = self.edge if self.fin_seq is None else min(self.edge, self.fin_seq)
-        end = seq + len(payload)
+        bound, end = self.edge, seq + len(payload)
+        if self.fin_seq is not None:
+            bound = min(bound, self.fin_seq)
         if end > bound:
             payload = payload[: max(0, bound - seq)]
             end = seq + len(payload)
         if payload:
             self.buffer.insert(seq, payload)
-            self.top = max(self.top, end)
+            if end > self.top:
+                self.top = end
 
     def on_counted(self, *, orderly: bool, now: float) -> None:
         """Acknowledge at once, or every N-th, or after a while (RWBP-AK-001 to -003)."""

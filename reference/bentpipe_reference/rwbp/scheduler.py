@@ -1,11 +1,12 @@
 """Whose turn it is: round robin by packets, or deficit round robin (section 9.2).
 
-The cost of a turn depends on how many flows can send only by the logarithm of a heap, and not at
-all on how many cannot.
+The cost of a turn does not depend on how many flows there are. A flow that could not send and now
+can costs the logarithm of how many others have become so and wait.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heappop, heappush
 from typing import Protocol
 
@@ -44,18 +45,43 @@ class Entry:
         self.removed = False
 
 
+class Round:
+    """Flows that may be able to send, by their places: those served before need no sorting.
+
+    Attributes:
+        served: flows that have had a turn in the round before, one behind the other.
+        woken: a heap of the others, by place.
+    """
+
+    __slots__ = ("served", "woken")
+
+    def __init__(self) -> None:
+        self.served: deque[Entry] = deque()
+        self.woken: list[tuple[int, Entry]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.served or self.woken)
+
+    def pop(self) -> Entry:
+        """Take out the flow with the lowest place."""
+        served, woken = self.served, self.woken
+        if woken and (not served or woken[0][0] < served[0].place):
+            return heappop(woken)[1]
+        return served.popleft()
+
+
 class RoundRobin:
     """A turn is one packet (RWBP-SC-001, RWBP-SC-002).
 
-    Flows that may be able to send wait in two heaps: those whose turn comes in this round, behind
+    Flows that may be able to send wait in two rounds: those whose turn comes in this one, behind
     the one served last, and those of the next. One that cannot is passed over when its turn comes.
     """
 
     def __init__(self) -> None:
         self._places = 0
         self._last = -1
-        self._round: list[tuple[int, Entry]] = []
-        self._next_round: list[tuple[int, Entry]] = []
+        self._round = Round()
+        self._next_round = Round()
 
     def add(self, flow: Flow) -> Entry:
         """Open a flow: its place is behind that of all others."""
@@ -74,13 +100,15 @@ class RoundRobin:
         """
         if entry.queued or entry.removed:
             return False
-        self._queue(entry)
+        entry.queued = True
+        later = entry.place <= self._last
+        heappush((self._next_round if later else self._round).woken, (entry.place, entry))
         return True
 
     def _queue(self, entry: Entry) -> None:
+        """The flow whose turn is over has another one in the next round."""
         entry.queued = True
-        later = entry.place <= self._last
-        heappush(self._next_round if later else self._round, (entry.place, entry))
+        self._next_round.served.append(entry)
 
     def take(self, now: float) -> Segment | None:
         """The packet of the next turn, None when no flow can send."""
@@ -101,7 +129,7 @@ class RoundRobin:
         last = self._last
         while True:
             while self._round:
-                _, entry = heappop(self._round)
+                entry = self._round.pop()
                 entry.queued = False
                 if not entry.removed and entry.flow.can_send():
                     return entry

@@ -95,8 +95,13 @@ class RwbpSender(Sender):
 
     def next_end(self) -> int | None:
         """END of the next segment, without a FIN that rides on data; None if nothing waits."""
+        if self.source is None and not self.fin_queued:
+            return None
         start, end = self.snd_nxt, self.data_end
         if end is None or end - start >= self.smss:
+            held = self.segments.octets
+            if held and held + self.smss > self.config.send_buffer:
+                return None  # an endless source waits for room, as a user does
             return start + self.segment_octets()
         if end > start:
             return end
@@ -121,11 +126,16 @@ class RwbpSender(Sender):
         return min(end, end if data_end is None else data_end) - start
 
     def send_next(self, now: float) -> bool:
-        """Transmit one segment, a retransmission first; False when none may be sent."""
+        """Transmit one segment; False when none may be sent."""
+        if not self.can_send():
+            return False
+        self.use_turn(now)
+        return True
+
+    def use_turn(self, now: float) -> None:
+        """Transmit one segment, a retransmission first; only while :meth:`can_send`."""
         segment = self.segments.due()
         if segment is None:
-            if not self.next_may_be_sent():
-                return False
             segment = self._cut()
         else:
             self.counters.retransmissions += 1
@@ -133,7 +143,6 @@ class RwbpSender(Sender):
             if segment.suspect and segment.repaired is None:
                 segment.repaired = now
         self._transmit_segment(segment, now)
-        return True
 
     def _cut(self) -> Outgoing:
         """Cut the next segment from the stream; its data leaves the source."""
@@ -172,7 +181,9 @@ class RwbpSender(Sender):
     def on_ack(self, ack: Ack, now: float) -> None:
         """Process an acknowledgment that RWBP-EC-015 does not discard."""
         self.silent_timeouts = 0
-        self.update_window(ack)
+        advanced = self.update_window(ack)
+        if not (advanced or ack.blocks or ack.number > self.snd_una or self.on_event):
+            return  # it tells nothing, as that of a segment with data usually does
         threshold, before = self.threshold, self.loss_bound()
         arrived = self.arrivals(ack)
         if ack.number > self.snd_una:

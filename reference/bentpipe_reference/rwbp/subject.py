@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.subject import Drawn, Setting, Subject
 from bentpipe_reference.rwbp.config import RwbpConfig
-from bentpipe_reference.rwbp.host import RwbpHost
+from bentpipe_reference.rwbp.links import make_host
 from bentpipe_reference.rwbp.parts import Setup
 from bentpipe_reference.tcp.subject import SUBJECT as TCP
 from bentpipe_reference.tcp.subject import SoonWrapping
+
+GATEWAY_ADDRESS = "10.78.255.254"
+"""Of the gateway, where the tester plays it."""
+
+LINK_ADDRESS, LINK_RATE_BIT_S = "10.77.0.3", 2_000_000
+"""On the link with a rate and a gateway: the address, and the rate."""
 
 ICS = {
     "active_open": True,
@@ -20,12 +27,21 @@ ICS = {
     "receive_buffer": 240 * 1024,
     "scheduler": "round-robin",
     "ip_queue": 10,
-    "gateway": False,
-    "link_rate": False,
+    "gateway": True,
+    "link_rate": True,
+    "link_rate_bps": LINK_RATE_BIT_S,
+    "link_address": LINK_ADDRESS,
 }
 """The conformance statement of :data:`SETUPS`."""
 
-SETUPS = {"rwbp1": Setup(RwbpConfig()).with_part(SoonWrapping)}
+_TWO_LINKS = RwbpConfig(
+    link_address=LINK_ADDRESS, link_rate_bit_s=float(LINK_RATE_BIT_S), gateway=GATEWAY_ADDRESS
+)
+
+SETUPS = {"rwbp1": Setup(_TWO_LINKS).with_part(SoonWrapping)}
+
+_ONE_LINK: dict[str, Any] = {"link_address": None, "link_rate_bit_s": None, "gateway": None}
+_ONE_LINK_ICS = {"link_address": "", "link_rate": False, "link_rate_bps": 0, "gateway": False}
 
 
 def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
@@ -51,32 +67,45 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         "scheduler": config.scheduler,
         "quantum": config.quantum,
         "ip_queue": config.ip_queue,
+        **_ONE_LINK_ICS,
         "link_rate": config.link_rate_bit_s is not None,
         "link_rate_bps": int(config.link_rate_bit_s or 0),
     }
     return Drawn(Setup(config).with_part(SoonWrapping), ics, "rwbp1")
 
 
-def _configured(ics: dict[str, Any], **changes: Any) -> Setting:
-    return Setting(lambda setup: setup.configured(**changes), ics)
+def _configured(ics: dict[str, Any], undecided: Iterable[str] = (), **changes: Any) -> Setting:
+    return Setting(lambda setup: setup.configured(**changes), ics, undecided=frozenset(undecided))
+
+
+def _timed() -> Iterable[str]:
+    """Requirements whose breach shows by when, or in answer to what, a segment leaves."""
+    groups = {
+        "AK": range(1, 9), "EC": (*range(2, 9), *range(10, 16)), "TM": range(1, 5), "FC": (3, 7),
+        "FF": (2, 3), "WF": (7, 8), "WN": (1, 2, 3, 4, 7, 8, 9, 13), "CX": (2, 3), "NG": (5, 8),
+    }  # fmt: skip
+    return (f"RWBP-{group}-{one:03}" for group, numbers in groups.items() for one in numbers)
 
 
 SETTINGS = {
     "mss-256": _configured({}, mss=256),
-    "mss-48": _configured({}, mss=48),
+    # The tester's windows are too many such segments for the queue of the link to keep closed.
+    "mss-48": _configured({}, ("RWBP-WN-010", "RWBP-FC-007"), mss=48),
     "mss-9000": _configured({}, mss=9000),
     "four-units": _configured({"receive_buffer": 5840}, receive_buffer=5840, send_buffer=5840),
     "interval-1": _configured({"interval": 1}, interval=1),
     "interval-64": _configured({"interval": 64}, interval=64),
     "plain-syn": _configured({}, window_scale=False, timestamps=False),
-    "drr": _configured(
-        {"scheduler": "drr", "quantum": 1500, "link_rate": True, "link_rate_bps": 1_000_000},
-        scheduler="drr",
-        link_rate_bit_s=1_000_000.0,
-    ),
+    "drr": _configured({"scheduler": "drr", "quantum": 1500}, scheduler="drr"),
     "one-place": _configured({"ip_queue": 1}, ip_queue=1),
+    # What waits for the only link leaves when it can, whatever has arrived meanwhile.
     "link-rate": _configured(
-        {"link_rate": True, "link_rate_bps": 1_000_000}, link_rate_bit_s=1_000_000.0
+        _ONE_LINK_ICS | {"link_rate": True, "link_rate_bps": 1_000_000},
+        _timed(),
+        **_ONE_LINK | {"link_rate_bit_s": 1_000_000.0},
+    ),
+    "gateway": _configured(
+        _ONE_LINK_ICS | {"gateway": True}, _timed(), **_ONE_LINK | {"gateway": GATEWAY_ADDRESS}
     ),
     # The numbers of the sender wrap, and pass 2^31, within the first segments.
     "wrap": _configured({}, iss=(1 << 32) - 9000),
@@ -87,7 +116,7 @@ SUBJECT = Subject(
     ics=ICS,
     setups=SETUPS,
     variants={"rwbp1": SETUPS["rwbp1"]},
-    make=lambda address, setup, seed: RwbpHost(address, setup.config, seed, parts=setup.parts),
+    make=make_host,
     draw=_draw,
     call=TCP.call,
     settings=SETTINGS,

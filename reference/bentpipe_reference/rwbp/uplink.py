@@ -8,7 +8,14 @@ from typing import Protocol
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.credit import Credit
 from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, Entry, Flow, RoundRobin
-from bentpipe_reference.tcp.wire.segment import Segment
+from bentpipe_reference.tcp.wire.segment import Flags, Segment
+
+_NOT_PURE = int(Flags.SYN | Flags.FIN | Flags.RST)
+
+
+def _is_pure(packet: Segment) -> bool:
+    """Whether it is a pure acknowledgment."""
+    return not packet.payload and not packet.flags & _NOT_PURE
 
 
 class IpQueue:
@@ -41,8 +48,19 @@ class IpQueue:
 
     def put(self, packet: Segment) -> None:
         """Take a packet; one without data and FIN even if there is no room (RWBP-SC-004)."""
+        if len(self._packets) >= self._places and _is_pure(packet):
+            self._supersede(packet)
         self._packets.append(packet)
-        self.longest = max(self.longest, len(self._packets))
+        if len(self._packets) > self.longest:
+            self.longest = len(self._packets)
+
+    def _supersede(self, packet: Segment) -> None:
+        """Remove what an acknowledgment replaces (RWBP-SC-005)."""
+        ends = packet.destination, packet.dport, packet.sport
+        for at, other in enumerate(self._packets):
+            if _is_pure(other) and (other.destination, other.dport, other.sport) == ends:
+                del self._packets[at]
+                return
 
     def next_to_leave(self, now: float) -> Segment | None:
         """The packet that leaves now, None when none may."""

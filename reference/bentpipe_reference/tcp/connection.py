@@ -63,11 +63,12 @@ class Connection(ConnectionOutput):
 
     def read(self, octets: int | None = None) -> bytes:
         """Received octets in order, at most ``octets``; empty when there are none."""
-        if self.receiver is None or not self.receiver.buffer.unread:
+        receiver = self.receiver
+        if receiver is None or not receiver.buffer.unread:
             return b""
-        data = self.receiver.buffer.read(octets)
-        if self.state in RECEIVES_DATA and self.receiver.window_update_due():
-            self.receiver.ack_now = True
+        data = receiver.buffer.read(octets)
+        if not receiver.ack_now and self.state in RECEIVES_DATA and receiver.window_update_due():
+            receiver.ack_now = True
         return data
 
     @property
@@ -101,12 +102,13 @@ class Connection(ConnectionOutput):
 
     def next_deadline(self) -> float | None:
         """When :meth:`advance` must be called next, None when no timer runs."""
-        return earliest(
-            self.sender.next_deadline(),
-            self.handshake.deadline,
-            self.time_wait_until,
-            None if self.receiver is None else self.receiver.ack_deadline,
-        )
+        first, receiver = self.sender.next_deadline(), self.receiver
+        delayed = None if receiver is None else receiver.ack_deadline
+        if delayed is not None and (first is None or delayed < first):
+            first = delayed
+        if self.handshake.deadline is None and self.time_wait_until is None:
+            return first
+        return earliest(first, self.handshake.deadline, self.time_wait_until)
 
     def advance(self, now: float) -> None:
         """Run the timers that are due."""
@@ -213,14 +215,20 @@ class Connection(ConnectionOutput):
                 self._reset_for(segment)
                 return False
             self._established(segment, now)
-        elif number > sender.snd_max:
-            if self.receiver is not None:
-                self.receiver.ack_now = True
+        elif self._refuses_ack(number, now):
             return False
         else:
             sender.on_ack(self._ack_part(segment, number, seq, now), now)
             if sender.fin_acknowledged:
                 self._happen(Happening.FIN_ACKNOWLEDGED, now)
+        return True
+
+    def _refuses_ack(self, number: int, now: float) -> bool:  # noqa: ARG002
+        """Whether an acknowledgment is of what was not sent; then it is answered."""
+        if number <= self.sender.snd_max:
+            return False
+        if self.receiver is not None:
+            self.receiver.ack_now = True
         return True
 
     def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
@@ -231,8 +239,12 @@ class Connection(ConnectionOutput):
         if blocks:
             una = self.sender.snd_una
             blocks = tuple((unwrap(left, una), unwrap(right, una)) for left, right in blocks)
-        window = segment.window << self.handshake.send_shift
-        return Ack(number, window, seq, blocks, age, bare=not segment.sequence_length)
+        window = self._offered_window(segment)
+        return Ack(number, window, seq, blocks, age, not segment.sequence_length)
+
+    def _offered_window(self, segment: Segment) -> int:
+        """The window of a segment, octets."""
+        return segment.window << self.handshake.send_shift
 
     def _take_text(self, segment: Segment, seq: int, receiver: Receiver, now: float) -> None:
         receiver.on_text(seq, segment.payload, bool(segment.flags & _FIN), now)

@@ -63,6 +63,8 @@ class Reassembly:
         ready, taken = self._ready, []
         wanted = self.unread if octets is None else min(octets, self.unread)
         self.unread -= wanted
+        if ready and len(ready[0]) == wanted:
+            return ready.popleft()
         while wanted > 0:
             piece = ready.popleft()
             if len(piece) > wanted:

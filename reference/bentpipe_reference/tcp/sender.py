@@ -385,4 +385,6 @@ class Sender(CongestionRules):
 
     def next_deadline(self) -> float | None:
         """When the earlier of the two timers expires, None when both are off."""
+        if self.persist_deadline is None:
+            return self.rto_deadline
         return earliest(self.rto_deadline, self.persist_deadline)

@@ -19,6 +19,8 @@ class State(Enum):
     LAST_ACK = "LAST-ACK"
     TIME_WAIT = "TIME-WAIT"
 
+    __hash__ = object.__hash__  # each state is one object; Enum's own hashes its name every time
+
 
 class Happening(Enum):
     """What can move a connection to another state."""

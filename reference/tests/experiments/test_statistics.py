@@ -6,6 +6,7 @@ import pytest
 from bentpipe_experiments.statistics import (
     clearly_below,
     half_width,
+    median_interval,
     ratio,
     student_t,
 )
@@ -42,3 +43,10 @@ def test_clearly_below_needs_separated_means() -> None:
     assert clearly_below([1.0, 1.1, 0.9], [2.0, 2.1, 1.9])
     assert not clearly_below([1.0, 3.0, 2.0], [2.1, 2.2, 2.0])
     assert not clearly_below([2.0, 2.1, 1.9], [1.0, 1.1, 0.9])
+
+
+@pytest.mark.parametrize(("size", "below"), [(2, 0), (5, 0), (6, 0), (9, 1), (10, 1), (40, 13)])
+def test_median_interval_is_that_of_the_order_statistics(size: int, below: int) -> None:
+    """The places are those of tables of the sign test."""
+    found = median_interval([float(value) for value in reversed(range(size))])
+    assert found == ((size - 1) / 2, below, size - 1 - below)

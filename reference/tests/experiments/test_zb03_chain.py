@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from bentpipe_experiments import zb03
 from bentpipe_experiments.chain import Chain, ConnectionHop
 from bentpipe_experiments.gateway import Space
+from bentpipe_experiments.wire import SourceHop
 from bentpipe_experiments.zb03 import MSS, RWBP, SACK, Network, World
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.rwbp.gateway import Gateway
@@ -67,8 +70,8 @@ def test_window_hop_is_as_slow_as_its_window() -> None:
     chain = world.chain(2.0)
     room = zb03.buffer(600e3, 2.0) // 4
     first = chain.hops[0]
-    assert not isinstance(first, ConnectionHop)
-    first._window = room  # type: ignore[attr-defined]
+    assert isinstance(first, SourceHop)
+    first.wire = replace(first.wire, window=room)
     chain.start()
     world.simulation.run_until(100.0)
     # A quarter of the peak rate, no faster than a window in each round trip.
@@ -86,6 +89,7 @@ def test_packet_with_an_error_has_occupied_the_link() -> None:
     simulation.run_until(0.05)
     space._good = 0.0
     simulation.run_until(0.15)
+    assert space.counters.erroneous == 1
     space._good = 1.0
     simulation.run_until(1.0)
     assert arrived == [pytest.approx(0.2 + 0.25)]

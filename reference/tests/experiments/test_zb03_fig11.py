@@ -9,11 +9,15 @@ from bentpipe_experiments.model import Cell
 from bentpipe_experiments.zb03 import RWBP, SACK
 from bentpipe_experiments.zb03_fig11 import (
     ALONE,
+    BURSTS,
+    CHOICES,
     DROPPED,
     RATES,
     TIMEOUTS,
     judge,
+    judge_choices,
     measure,
+    measure_choice,
     staircase,
 )
 
@@ -61,6 +65,24 @@ def test_staircase_has_the_printed_mean_whatever_its_order() -> None:
     assert len(first) == 24
     assert sum(first) / len(first) == pytest.approx(300e3)
     assert set(RATES) <= set(first)
+
+
+def test_staircase_of_bursts_has_the_same_mean() -> None:
+    rates = staircase(random.Random(1), 5.0, BURSTS)
+    assert sum(rates) / len(rates) == pytest.approx(300e3)
+    assert set(rates) == {0.0, 1200e3}
+
+
+def test_choice_that_contradicts_the_claim_is_told() -> None:
+    cells = {(name, 5.0): cell(0.95) for name in CHOICES}
+    found = {item.id: item.holds for item in judge_choices(cells, 1)}
+    assert found == dict.fromkeys(CHOICES, False)
+    assert {item.holds for item in judge_choices({}, 1)} == {None}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_choice_can_be_measured(name: str) -> None:
+    assert 0.2 < measure_choice(name, 1.0, 1, until=310.0).value < 1.01
 
 
 def test_priority_traffic_costs_tcp_packets_and_rwbp_none() -> None:

@@ -91,9 +91,10 @@ def held(values: tuple[float, ...], usual: float) -> Cell:
 @pytest.mark.parametrize(
     ("once", "twice", "holds"),
     [
-        (held((0.9, 1.0, 1.1), 0.9), held((2.7, 3.0, 3.3), 2.0), [True, True, True, True]),
-        (held((0.1, 0.2, 0.3), 0.1), held((5.0, 5.1, 5.2), 2.0), [False, False, True, True]),
-        (held((0.9, 1.0, 1.1), 2.1), held((2.7, 3.0, 3.3), 4.1), [True, True, False, False]),
+        (held((0.9, 1.0, 1.1), 0.9), held((2.7, 3.0, 3.3), 2.0), [True] * 5),
+        (held((0.1, 0.2, 0.3), 0.1), held((5.0, 5.1, 5.2), 2.0), [False, False, False, True, True]),
+        (held((0.9, 1.0, 1.1), 2.1), held((2.7, 3.0, 3.3), 4.1), [True, True, True, False, False]),
+        (held((0.9, 1.0, 1.1), 0.9), held((1.9, 2.0, 2.4), 2.0), [True, None, False, True, True]),
     ],
 )
 def test_reorder_buffer_is_judged_by_its_usual_maximum(

@@ -211,6 +211,29 @@ def test_packets_leave_no_faster_than_the_link_rate() -> None:
     assert host.uplink.queue.longest <= 4 + 3  # acknowledgments do not wait for room
 
 
+@pytest.mark.parametrize("timestamps", [False, True])
+def test_plain_tcp_connection_when_data_waits_for_the_link_keeps_its_order(
+    timestamps: bool,
+) -> None:
+    """RWBP-FF-001: no acknowledgment overtakes data that was to leave before it."""
+    host = server(link_rate_bit_s=1e5, timestamps=timestamps, receive_buffer=20_000)
+    client = TcpHost(CLIENT, EndpointConfig(timestamps=timestamps), seed=3)
+    wire = Wire(host, client, delay=0.05)
+    start(wire, [Reader(pattern(0, 40_000), limit=200_000)])
+    wire.simulation.run_until(30.0)
+    synchronized = [each for _, each in wire.sent if not each.flags & Flags.SYN]
+    acks = [each.ack - synchronized[0].ack & 0xFFFFFFFF for each in synchronized]
+    assert acks == sorted(acks)
+    assert max(acks) > 35_000
+    stamps = [each.timestamps[0] for each in synchronized if each.timestamps]
+    assert len(stamps) == len(synchronized) * timestamps
+    assert stamps == sorted(stamps)
+    highest = synchronized[0].seq
+    for each in synchronized:
+        assert each.payload or each.flags & Flags.FIN or each.seq == highest
+        highest = max(highest, each.seq + len(each.payload))
+
+
 class Gate:
     """A server behind a gateway that the test plays."""
 
@@ -302,6 +325,8 @@ def test_packets_when_random_never_stop_a_host() -> None:
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_setting_makes_a_host_that_serves(setting: str) -> None:
     setup = SETTINGS[setting].configure(SETUPS["rwbp1"])
+    if setup.config.link_address is None and setup.config.gateway is not None:
+        setup = setup.configured(gateway=None)
     wire = Wire(SUBJECT.make(SERVER, setup, 1))  # type: ignore[arg-type]
     reader = Reader(limit=30_000)
     wire.client.connect(SERVER, 19, reader, 0.0)
@@ -327,3 +352,33 @@ def test_malformed_packet_is_counted_only() -> None:
     with pytest.raises(WireError):
         parse_packet(b"\x45")
     assert host.ignored == 1
+
+
+def test_gateway_that_stays_silent_leaves_a_bounded_queue() -> None:
+    """RWBP-SC-005: peers, known and unknown, go on."""
+    gate = Gate()
+    start(gate.wire, [Reader(limit=10**9)])
+    gate.credit(0, 1)
+    gate.run(1.5)
+    remote, far, near = next(iter(gate.host.connections))
+    ends = {"source": remote, "destination": gate.host.address}
+    for count in range(500):
+        seq = {"seq": count, "ack": 0, "window": 1000, "payload": b"old", "urgent": 0}
+        for packet in (
+            Segment(**ends, **seq, sport=1000 + count, dport=47, flags=int(Flags.SYN)),
+            Segment(**ends, **seq, sport=far, dport=near, flags=int(Flags.ACK)),
+        ):
+            gate.host.receive(emit_packet(packet), gate.wire.simulation.now)
+    assert len(gate.host.uplink.queue) <= gate.host.config.ip_queue + 2
+
+
+def test_endless_source_stays_within_the_send_buffer_whatever_the_window() -> None:
+    """RWBP-SEC-002: a peer may permit 2^30 octets."""
+    wire = Wire(server(), RwbpHost(CLIENT, RwbpConfig(receive_buffer=1 << 30), seed=2))
+    wire.client.connect(SERVER, 19, Reader(), 0.0)
+    wire.settle()
+    for _ in range(20):
+        wire.simulation.run_until(wire.simulation.now + 0.2)
+        for connection in wire.server.connections.values():
+            assert connection.sender.segments.octets <= connection.config.send_buffer  # type: ignore[attr-defined]
+    assert len(wire.data()) > 300

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 from bentpipe_conformance.engine.codec import MalformedPacket, locate
@@ -117,6 +118,7 @@ class Rwbp(Tcp):
 
 
 _INHERITED = tuple(item.name for item in fields(Tcp))
+_inherited = attrgetter(*_INHERITED)
 
 _BLOCK = struct.Struct("!II")
 
@@ -154,11 +156,12 @@ def dissect(packet: bytes) -> Rwbp:
     if tcp.offset_ok:
         octets = packet[start + 20 : start + (packet[start + 12] >> 4) * 4]
     options, walkable = _walk(octets)
-    inherited: Any = {name: getattr(tcp, name) for name in _INHERITED}
-    if options:
-        inherited |= _read_usual(options)
-    reserved, ecn = packet[start + 12] & 15, packet[1] & 3
-    return Rwbp(**inherited, options=options, walkable=walkable, reserved=reserved, ecn=ecn)
+    own: Any = (options, walkable, packet[start + 12] & 15, packet[1] & 3)
+    inherited = _inherited(tcp)
+    if not options:
+        return Rwbp(*inherited, *own)
+    read: Any = dict(zip(_INHERITED, inherited, strict=True)) | _read_usual(options)
+    return Rwbp(*read.values(), *own)
 
 
 def _walk(octets: bytes) -> tuple[tuple[tuple[int, bytes], ...], bool]:

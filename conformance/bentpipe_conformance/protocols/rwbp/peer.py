@@ -1,27 +1,80 @@
-"""The tester as a scripted peer of RWBP."""
+"""The tester as a scripted peer of RWBP, and as the gateway of its link."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from bentpipe_conformance.engine.codec import MalformedPacket
+from bentpipe_conformance.engine.statement import declared
 from bentpipe_conformance.protocols.rwbp.codec import Rwbp, dissect
 from bentpipe_conformance.protocols.rwbp.connection import Connection
+from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
 from bentpipe_conformance.protocols.tcp import peer as tcp_peer
+
+PROTOCOL, TCP = slice(9, 10), b"\6"
+"""Where an IPv4 header names the protocol that it carries, and TCP's number."""
 
 
 class Peer(tcp_peer.Peer):
-    """The tester on one lane during one case; see TCP's, too."""
+    """The tester on one lane during one case; see TCP's, too.
+
+    An IUT whose packets all leave by a link with a gateway is granted ample credit from the start;
+    another one is called at an address without, until a script goes :meth:`behind_the_link`.
+
+    Attributes:
+        gateway: the gateway of the link that the tester speaks to, None where there is none.
+    """
 
     connection: ClassVar[type[Connection]] = Connection
     silence: ClassVar[str] = "RWBP-NG-001"
 
+    def __init__(self, *lane: Any, ics: Mapping[str, Any] | None = None, **how: Any) -> None:
+        super().__init__(*lane, **how)
+        self._ics = ics or {}
+        self._link_address = self._ics.get("link_address", "")
+        self.gateway: Gateway | None = None
+        if not self._link_address and declared(self._ics, "gateway"):
+            self.gateway = Gateway(self)
+            self.gateway.grant(AMPLE)
+
+    def behind_the_link(self) -> Gateway:
+        """Speak to the IUT where a link rate or a gateway delays what it sends.
+
+        Returns:
+            The gateway, which grants nothing yet unless it has been there from the start.
+        """
+        self.iut_address = self._link_address or self.iut_address
+        if self.gateway is None:
+            self.gateway = Gateway(self, obeyed=declared(self._ics, "gateway"))
+        return self.gateway
+
     def dissect(self, octets: bytes) -> Rwbp:
         """The segment in an IPv4 packet."""
+        if self.gateway is not None and octets[PROTOCOL] == TCP:
+            self.gateway.took()
         segment = dissect(octets)
         if not segment.offset_ok:
             raise MalformedPacket("the TCP data offset points outside the segment")
         return segment
+
+    def pump(self, deadline: float) -> bool:
+        """Take one packet off the link, see TCP's; the gateway repeats its frame meanwhile."""
+        gateway = self.gateway
+        while gateway is not None and gateway.due is not None and gateway.due <= deadline:
+            if super().pump(gateway.due):
+                return True
+            gateway.tell()
+        return super().pump(deadline)
+
+    def finish(self) -> None:
+        """See TCP's; the IUT's IP queue is emptied, and the next case's first epoch is newer."""
+        super().finish()
+        gateway = self.gateway
+        if gateway is not None:
+            gateway.restart(AMPLE)
+            self.wait(max(self.rtt, gateway.ahead))
+            gateway.stop()
 
     def connect(self, service: str | int = "chargen", **offer: Any) -> Connection:
         """Open a connection to a service of the IUT and complete the handshake.
@@ -34,5 +87,11 @@ class Peer(tcp_peer.Peer):
             NotReached: no SYN-ACK came, or the connection was refused.
         """
         connection = super().connect(service, **offer)
+        assert isinstance(connection, Connection)
+        return connection
+
+    def begin(self, service: str | int = "chargen", **offer: Any) -> Connection:
+        """Send a SYN and return at once; arguments as for :meth:`connect`."""
+        connection = super().begin(service, **offer)
         assert isinstance(connection, Connection)
         return connection

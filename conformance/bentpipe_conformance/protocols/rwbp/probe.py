@@ -28,7 +28,7 @@ class _Interview(probe.Interview):
 def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     return Peer(
         lane.port, address, lane.iut_address, rtt=settings.rtt, services=settings.services,
-        seed=seed, opener=lane.open, aborter=lane.abort,
+        seed=seed, opener=lane.open, aborter=lane.abort, ics=settings.ics,
     )  # fmt: skip
 
 

@@ -52,6 +52,7 @@ class Story(BaseStory):
         window: units the tester offers, in its SYN as octets.
         interval: N that the tester asks for.
         service: port of the implementation; at 19, chargen, it always has more to send.
+        port: that of the tester.
         calls: whether the implementation opens the connection.
         rwbp: whether the implementation agrees to RWBP, or offers it.
         offer: options behind the others of the tester's SYN or SYN-ACK; None: the usual.
@@ -66,6 +67,7 @@ class Story(BaseStory):
     window: int = 8
     interval: int = 8
     service: int = 19
+    port: int = 4000
     calls: bool = False
     rwbp: bool = True
     offer: bytes | None = None
@@ -117,8 +119,8 @@ class Story(BaseStory):
         usual: dict[str, Any] = {"ack": 100 + self.said, "window": BUFFER} if outgoing else {}
         values = {"ack": 500, "window": self.window, "payload": b"", **usual, **fields}
         segment = Tcp(
-            *ends(outgoing, self.service if not self.calls else 4000,
-                  4000 if not self.calls else self.service),
+            *ends(outgoing, self.service if not self.calls else self.port,
+                  self.port if not self.calls else self.service),
             seq=seq, flags=flags, **values,
         )  # fmt: skip
         return self.tell(outgoing, build(segment, options), after)

@@ -22,7 +22,7 @@ from bentpipe_conformance.engine.peer import (
 )
 from bentpipe_conformance.protocols.tcp import codec
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp
-from bentpipe_conformance.protocols.tcp.crafting import Option, craft, usual_options
+from bentpipe_conformance.protocols.tcp.crafting import Option, close_options, craft, usual_options
 from bentpipe_conformance.protocols.tcp.reception import Reception
 
 SEGMENT = 1460
@@ -74,6 +74,8 @@ class Connection(BaseConnection[Tcp, Segment]):
         next_offset: offset of the tester's next new data.
         highest: one past the highest offset of the IUT's data that has arrived, lost or not.
         bearing: octets of new data that each acknowledgment carries; 0 for pure ones.
+        padding: NOPs in front of the options of its segments, which then stand close together on
+            any boundary (RFC 9293 section 3.1, MUST-64); None for the usual alignment.
         syn: the tester's SYN.
         appended: octets behind the options of its SYN or SYN-ACK, of a protocol that stands on TCP.
         syn_ack: the IUT's SYN-ACK, or its SYN if it called.
@@ -122,6 +124,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.next_offset = 0
         self.highest = 0
         self.bearing = 0
+        self.padding: int | None = None
         self.syn_ack: Tcp | None = None
         self._segment_known = False
         self._iss = _soon_wrapping(peer.random, SOON_BITS) if iss is None else iss % MODULUS
@@ -178,15 +181,14 @@ class Connection(BaseConnection[Tcp, Segment]):
         """
         syn, theirs = self.syn, self.syn_ack
         assert theirs is not None
-        stamped = self.timestamps and bool(flags & ACK)
         answer = replace(
             syn,
             flags=flags,
             ack=(self._irs + 1 + ack) % MODULUS if flags & ACK else 0,
             sack_permitted=self.sack,
             window_scale=syn.window_scale if theirs.window_scale is not None else None,
-            tsval=self.timestamp() if stamped else None,
-            tsecr=self._ts_recent if stamped else None,
+            tsval=self.timestamp() if self.timestamps else None,
+            tsecr=self._ts_recent if flags & ACK else 0,
         )
         self.peer.send(codec.build(answer, self.appended))
 
@@ -247,7 +249,10 @@ class Connection(BaseConnection[Tcp, Segment]):
     def send(self, payload: bytes = b"", *, at: int | None = None, **fields: Any) -> None:
         """Send a well-formed segment of this connection, see :meth:`compose`."""
         segment = self.compose(payload, at=at, **fields)
-        self.peer.send(codec.build(segment))
+        if self.padding is None:
+            self.peer.send(codec.build(segment))
+        else:
+            self.peer.send(craft(segment, close_options(segment, self.padding)))
         if at is None:
             self.next_offset += len(payload) + bool(segment.flags & FIN)
 

@@ -24,12 +24,15 @@ FIXED_HEADER = 20
 
 @cache
 def layers() -> Any:
-    """IP, TCP and Raw of Scapy."""
+    """IP, IPOption, TCP and Raw of Scapy."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         inet = importlib.import_module("scapy.layers.inet")
         return SimpleNamespace(
-            IP=inet.IP, TCP=inet.TCP, Raw=importlib.import_module("scapy.packet").Raw
+            IP=inet.IP,
+            IPOption=inet.IPOption,
+            TCP=inet.TCP,
+            Raw=importlib.import_module("scapy.packet").Raw,
         )
 
 
@@ -81,6 +84,12 @@ def usual_options(segment: Tcp) -> list[Option]:
         edges = tuple(edge for block in segment.sack for edge in block)
         options += [("NOP", None)] * 2 + [("SAck", edges)]
     return options
+
+
+def close_options(segment: Tcp, padding: int) -> list[Option]:
+    """The same without any padding but ``padding`` octets in front."""
+    close = [option for option in usual_options(segment) if option[0] != "NOP"]
+    return [*[("NOP", None)] * (padding if close else 0), *close]
 
 
 def wrong_checksum(packet: Any) -> Any:

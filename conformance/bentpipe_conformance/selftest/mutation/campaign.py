@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import fnmatch
 import gc
-import json
 import random
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from bentpipe_conformance.engine.suite import load_suites, suite_named
@@ -21,6 +16,7 @@ from bentpipe_conformance.selftest.mutation.baseline import (
     sources_digest,
 )
 from bentpipe_conformance.selftest.mutation.forking import Lost, in_children
+from bentpipe_conformance.selftest.mutation.keeping import Choice, Kept, Progress, silent
 from bentpipe_conformance.selftest.mutation.loading import load_subject, path_of
 from bentpipe_conformance.selftest.mutation.scope import Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant
@@ -34,104 +30,18 @@ from bentpipe_conformance.selftest.mutation.trial import (
     try_mutant,
 )
 
-SAVE_EVERY_S = 10.0
-
-Progress = Callable[[str, int], AbstractContextManager[Callable[..., None]]]
-"""Shows how far something has come: what it is and how much; call what it yields after each."""
-
-
-@contextmanager
-def silent(_what: str, _total: int) -> Iterator[Callable[..., None]]:
-    """Shows nothing."""
-    yield lambda: None
-
+__all__ = ["Campaign", "Choice", "Store", "key_of", "read_trial"]
 
 JUDGES = ("engine", "iut", "protocols", "selftest")
 """Packages on which results depend, besides the reference."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Which mutants.
+class Store(Kept[Trial]):
+    """The trials of a suite's mutants."""
 
-    Attributes:
-        modules: patterns of modules; empty for all.
-        only: identifiers, or patterns of them; empty for all.
-        sample: how many at random; None for all.
-        seed: of the sample.
-    """
-
-    modules: Sequence[str] = ()
-    only: Sequence[str] = ()
-    sample: int | None = None
-    seed: int = 0
-
-    def of(self, mutants: Sequence[Mutant]) -> list[Mutant]:
-        """The chosen ones, in their order."""
-        chosen = [
-            item
-            for item in mutants
-            if (not self.modules or any(_fits(item.module, name) for name in self.modules))
-            and (not self.only or any(_fits(item.id, name) for name in self.only))
-        ]
-        if self.sample is None or self.sample >= len(chosen):
-            return chosen
-        drawn = set(
-            random.Random(self.seed).sample(sorted(item.id for item in chosen), self.sample)
-        )
-        return [item for item in chosen if item.id in drawn]
-
-
-def _fits(name: str, pattern: str) -> bool:
-    return name == pattern or fnmatch.fnmatchcase(name, pattern)
-
-
-@dataclass
-class Store:
-    """Results on disk, for a run that is continued; without a path they are forgotten.
-
-    Attributes:
-        path: a JSON file, or None.
-        key: a digest of everything that results depend on; others are not continued.
-        trials: by identifier.
-        told: what else is stored, computed whenever it is.
-    """
-
-    path: Path | None
-    key: str
-    trials: dict[str, Trial] = field(default_factory=dict)
-    told: Callable[[], Mapping[str, Any]] = dict
-    _saved: float = field(default_factory=time.monotonic)
-
-    def put(self, trial: Trial) -> None:
-        """Take a trial, and save it before long."""
-        self.trials[trial.id] = trial
-        if time.monotonic() - self._saved > SAVE_EVERY_S:
-            self.save()
-
-    def load(self) -> None:
-        """Take what an earlier run of the same sources has left."""
-        if self.path is None or not self.path.exists():
-            return
-        with suppress(ValueError, KeyError, TypeError):
-            data = json.loads(self.path.read_text(encoding="utf-8"))
-            if data["sources"] == self.key:
-                self.trials = {item["id"]: read_trial(item) for item in data["trials"]}
-
-    def save(self) -> None:
-        """Write them, with what else is told."""
-        self._saved = time.monotonic()
-        if self.path is None:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        data = {
-            **self.told(),
-            "sources": self.key,
-            "trials": [asdict(t) for t in self.trials.values()],
-        }
-        beside = self.path.with_name(f"{self.path.name}.new")
-        beside.write_text(json.dumps(data, indent=1), encoding="utf-8")
-        beside.replace(self.path)
+    def read(self, item: Mapping[str, Any]) -> Trial:
+        """A trial from its JSON."""
+        return read_trial(item)
 
 
 def read_trial(item: Mapping[str, Any]) -> Trial:

@@ -19,10 +19,9 @@ import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bentpipe_conformance.selftest.mutation.scope import Scope, data_file
-from bentpipe_conformance.selftest.mutation.sites import Mutant
 
 CLASSES: Mapping[str, str] = {
     "equivalent": "it behaves like the true reference",
@@ -63,17 +62,35 @@ def load_explanations(scope: Scope) -> dict[str, Explanation]:
     """
     found: dict[str, Explanation] = {}
     for path in sorted(data_file(scope.protocol, FOLDER, scope.root).glob("*.toml")):
-        for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("explained", ()):
-            for item in _read(entry, path):
-                if item.id in found:
-                    raise ValueError(f"{path}: {item.id} is explained twice")
-                if item.id.split(":")[0] != path.stem:
-                    raise ValueError(f"{path}: {item.id} belongs to another module's file")
-                found[item.id] = item
+        found |= read_explanations(path, path.stem, CLASSES)
     return found
 
 
-def _read(entry: dict[str, Any], path: Path) -> list[Explanation]:
+def read_explanations(
+    path: Path, module: str, classes: Mapping[str, str]
+) -> dict[str, Explanation]:
+    """The explanations in one file.
+
+    Args:
+        path: the file.
+        module: the one that its mutants belong to.
+        classes: what a survivor may be.
+
+    Raises:
+        ValueError: an entry is incomplete, doubled, of no known class or of another module.
+    """
+    found: dict[str, Explanation] = {}
+    for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("explained", ()):
+        for item in _read(entry, path, classes):
+            if item.id in found:
+                raise ValueError(f"{path}: {item.id} is explained twice")
+            if item.id.split(":")[0] != module:
+                raise ValueError(f"{path}: {item.id} belongs to another module's file")
+            found[item.id] = item
+    return found
+
+
+def _read(entry: dict[str, Any], path: Path, classes: Mapping[str, str]) -> list[Explanation]:
     given = {"kind" if name == "class" else name: value for name, value in entry.items()}
     ids = given.pop("ids", None) or []
     who = f"{path}: the entry {', '.join(ids) or entry}"
@@ -85,15 +102,32 @@ def _read(entry: dict[str, Any], path: Path) -> list[Explanation]:
     for name in ("line", "kind", "reason"):
         if not given.get(name, "").strip():
             raise ValueError(f"{who} lacks {'class' if name == 'kind' else name}")
-    if given["kind"] not in CLASSES:
-        raise ValueError(f"{who} is of the class {given['kind']!r}; give {', '.join(CLASSES)}")
+    if given["kind"] not in classes:
+        raise ValueError(f"{who} is of the class {given['kind']!r}; give {', '.join(classes)}")
     if given["kind"] == "permitted" and not given.get("clause"):
         raise ValueError(f"{who} names no clause that permits it")
     return [Explanation(identifier, **given) for identifier in ids]
 
 
+class Lined(Protocol):
+    """A mutant, as far as an explanation has to fit.
+
+    Attributes:
+        id: the mutant's.
+        text: the source of its line, stripped.
+    """
+
+    @property
+    def id(self) -> str:
+        """See the class."""
+
+    @property
+    def text(self) -> str:
+        """See the class."""
+
+
 def stale(
-    explanations: Iterable[Explanation], mutants: Iterable[Mutant], killed: Collection[str] = ()
+    explanations: Iterable[Explanation], mutants: Iterable[Lined], killed: Collection[str] = ()
 ) -> list[str]:
     """What is wrong with explanations, a sentence each.
 

@@ -126,7 +126,7 @@ def as_text(outcome: Mapping[str, Any], *, kills: bool = False) -> list[str]:
             module = row["id"].partition(":")[0]
             lines += ["", f"== {module}"]
         lines += _told(result, row)
-    lines += ["", *outcome["problems"], _sums(outcome)]
+    lines += ["", *outcome["problems"], sums(outcome)]
     return lines[1:]
 
 
@@ -153,7 +153,8 @@ def _some(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _sums(outcome: Mapping[str, Any]) -> str:
+def sums(outcome: Mapping[str, Any]) -> str:
+    """How many there were, and the score, on one line."""
     score = "none" if outcome["score"] is None else f"{outcome['score']:.1%}"
     partial = " (partial: the run was interrupted)" if outcome["partial"] else ""
     counts = ", ".join(f"{outcome[name]} {name}" for name in ("killed", "survived", "explained"))

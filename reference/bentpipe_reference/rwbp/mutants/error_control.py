@@ -77,30 +77,29 @@ class PartialAcknowledgments(RwbpSender):
 class NewDataFirst(RwbpSender):
     """What is new goes before what awaits retransmission."""
 
-    def send_next(self, now: float) -> bool:
+    def use_turn(self, now: float) -> None:
         """See :class:`RwbpSender`."""
-        due = self.segments.due()
-        if due is None or not self.next_may_be_sent():
-            return super().send_next(now)
-        self._transmit_segment(self._cut(), now)
-        return True
+        if self.segments.due() is not None and self.next_may_be_sent():
+            self._transmit_segment(self._cut(), now)
+        else:
+            super().use_turn(now)
 
 
 @mutant("rwbp-highest-repair-first", breaks="RWBP-EC-004")
 class HighestRepairFirst(RwbpSender):
     """Of what awaits retransmission the highest goes first."""
 
-    def send_next(self, now: float) -> bool:
+    def use_turn(self, now: float) -> None:
         """See :class:`RwbpSender`."""
         waiting = [item for item in self.segments.below(self.snd_nxt) if item.copies]
         if len(waiting) < 2:
-            return super().send_next(now)
+            super().use_turn(now)
+            return
         segment = waiting[-1]
         segment.copies -= 1
         if segment.suspect and segment.repaired is None:
             segment.repaired = now
         self._transmit_segment(segment, now)
-        return True
 
 
 @mutant("rwbp-tail-timer", breaks="RWBP-EC-005")

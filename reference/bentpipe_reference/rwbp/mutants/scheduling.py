@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heappush
+
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.credit import Credit
 from bentpipe_reference.rwbp.mutants import mutant
@@ -22,7 +24,7 @@ class MoreThanOneUnit(RwbpSender):
         return self.edge + 1 if fills else end
 
 
-@mutant("rwbp-served-twice", breaks="RWBP-FC-005", setting="link-rate")
+@mutant("rwbp-served-twice", breaks="RWBP-FC-005")
 class ServedTwice(RoundRobin):
     """A connection is served twice before the next one."""
 
@@ -41,7 +43,7 @@ class ServedTwice(RoundRobin):
         self._again = entry
 
 
-@mutant("rwbp-served-until-it-stops", breaks="RWBP-FC-005", setting="link-rate")
+@mutant("rwbp-served-until-it-stops", breaks="RWBP-FC-005")
 class ServedUntilItStops(ServedTwice):
     """A connection is served as long as it can send."""
 
@@ -53,7 +55,7 @@ class ServedUntilItStops(ServedTwice):
         return segment
 
 
-@mutant("rwbp-stalled-connection-holds-the-ring", breaks="RWBP-FC-007", setting="link-rate")
+@mutant("rwbp-stalled-connection-holds-the-ring", breaks="RWBP-FC-007")
 class HoldsTheRing(RoundRobin):
     """A connection whose window is closed keeps its turn until it opens."""
 
@@ -81,7 +83,7 @@ class HoldsTheRing(RoundRobin):
         return sender.next_end() is not None
 
 
-@mutant("rwbp-ring-backwards", breaks="RWBP-SC-001", setting="link-rate")
+@mutant("rwbp-ring-backwards", breaks="RWBP-SC-001")
 class Backwards(RoundRobin):
     """The ring goes from the connection opened last to the first."""
 
@@ -92,20 +94,20 @@ class Backwards(RoundRobin):
         return entry
 
 
-@mutant("rwbp-ring-begins-anew", breaks="RWBP-SC-001", setting="link-rate")
+@mutant("rwbp-ring-begins-anew", breaks="RWBP-SC-001")
 class BeginsAnew(RoundRobin):
     """After an arrival the connection opened first has the next turn."""
 
     def wake(self, entry: Entry) -> bool:
         """See :class:`RoundRobin`."""
-        self._round += self._next_round
-        self._next_round = []
-        self._round.sort()
+        while self._next_round:
+            following = self._next_round.pop()
+            heappush(self._round.woken, (following.place, following))
         self._last = -1
         return super().wake(entry)
 
 
-@mutant("rwbp-retransmission-and-new-segment-in-a-turn", breaks="RWBP-SC-002", setting="link-rate")
+@mutant("rwbp-retransmission-and-new-segment-in-a-turn", breaks="RWBP-SC-002")
 class NewBesideRetransmission(ServedTwice):
     """The turn of a retransmission has a new segment, too."""
 

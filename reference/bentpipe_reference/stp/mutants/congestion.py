@@ -76,6 +76,29 @@ mutant("stp-sends-in-bursts", "STP-CG-008", "sends whatever the window permits a
 )
 
 
+class TellsLosses(Congestion):
+    """Notes whether a loss was the reason of the last reduction."""
+
+    lost = False
+
+    def on_loss(self, serial: int) -> None:
+        super().on_loss(serial)
+        self.lost = True
+
+    def on_second_silence(self, serial: int) -> None:
+        super().on_second_silence(serial)
+        self.lost = False
+
+
+@mutant("stp-is-fast-until-a-loss", breaks="STP-CG-008", also=(TellsLosses,))
+class IsFastUntilALoss(Pacer):
+    """Sends with the gain of slow start until a loss, although its window has reached ssthresh."""
+
+    def gain(self) -> float:
+        lost = isinstance(self._congestion, TellsLosses) and self._congestion.lost
+        return super().gain() if lost else 2.0
+
+
 @mutant("stp-grows-with-a-third-in-flight", breaks="STP-CG-010")
 class GrowsWithAThirdInFlight(Congestion):
     """Lets a window grow of which a third is used."""

@@ -30,6 +30,16 @@ class ReturnsTheUsedCookie(Actions):
         return replace(bgak, cookie=begin.cookie) if isinstance(begin, Begin) else bgak
 
 
+@mutant("stp-gives-one-cookie-for-a-connection", breaks="STP-CC-012")
+class GivesOneCookieForAConnection(Actions):
+    """Repeats a BGAK with the cookie of the first, though that may have been used."""
+
+    def bgak(self, v: Variables, now: float) -> Bgak:
+        made = super().bgak(v, now)
+        given: dict[int, bytes | None] = self.__dict__.setdefault("given", {})
+        return replace(made, cookie=given.setdefault(v.csn, made.cookie))
+
+
 mutant("stp-never-calls", "STP-CC-047", "sends no BEGIN when its user calls")(
     returning(Actions, Actions.send_first_begin, None)
 )

@@ -187,3 +187,12 @@ class HasNoLongestInterval(Polling):
     def poll_interval(self) -> float:
         srtt = self._rtt.srtt
         return self._initial if srtt is None else max(srtt / 3, 0.02)
+
+
+@mutant("stp-hears-anything-in-silence", breaks="STP-CG-007")
+class HearsAnythingInSilence(Polling):
+    """Counts expiries of Timer_SILENCE from the last packet of any type."""
+
+    def heard(self, now: float) -> None:
+        super().heard(now)
+        self.silences = 0

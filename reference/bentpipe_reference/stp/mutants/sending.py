@@ -99,6 +99,20 @@ mutant(
     "STP-DT-014",
     "retransmits on a USTAT what was retransmitted before",
 )(returning(Sender, Sender.sent_once, True))
+
+
+@mutant("stp-judges-a-run-by-its-first", breaks="STP-DT-014")
+class JudgesARunByItsFirst(Sender):
+    """Retransmits nothing on a USTAT whose first SD has been sent twice."""
+
+    def on_ustat(self, ustat: Ustat) -> Report | None:
+        first = ustat.elements[0]
+        entry = self._kept.get(self.vt_a + (first - self.vt_a & PACKET_MASK))
+        if entry is not None and not self.sent_once(entry):
+            ustat = replace(ustat, elements=(first, first + 1 & PACKET_MASK))
+        return super().on_ustat(ustat)
+
+
 mutant("stp-ignores-ustats", "STP-DT-014", "retransmits nothing on a USTAT")(
     returning(Sender, Sender.sent_once, False)
 )

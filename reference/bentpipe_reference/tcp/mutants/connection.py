@@ -668,3 +668,28 @@ class IgnoresFinAtClosedWindow(Connection):
         super()._receive_unacceptable(segment, seq, receiver, now)
         if segment.flags & Flags.FIN and receiver.edge <= receiver.rcv_nxt == seq:
             receiver.ack_now = due
+
+
+@mutant("snr-fin-taken-at-the-cut", breaks="SNR-CON-017")
+class TakesFinAtTheCut(Receiver):
+    """The FIN of a segment that the window's edge cuts is taken where it is cut."""
+
+    def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
+        super().on_text(seq, payload[: max(0, self.edge - seq)], fin, now)
+
+
+@mutant("snr-options-of-ip-refused", breaks="SNR-SEG-007")
+def parse_without_ip_options(packet: bytes) -> Segment:
+    """A packet with options of IP is dropped."""
+    if packet[0] & 0xF > 5:
+        raise WireError("an IPv4 header with options")
+    return parse_packet(packet)
+
+
+@mutant("snr-ecn-bits-refused", breaks="SNR-SEG-003", hk99=True)
+def parse_without_ecn(packet: bytes) -> Segment:
+    """A segment with ECE or CWR is dropped."""
+    segment = parse_packet(packet)
+    if segment.flags & (Flags.ECE | Flags.CWR):
+        raise WireError("bits of ECN")
+    return segment

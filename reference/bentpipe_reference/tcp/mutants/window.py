@@ -166,6 +166,17 @@ class HalfAWindowDespiteNagle(Sender):
         return super().sendable(seq, usable) or (left if 2 * left >= self.max_snd_wnd else 0)
 
 
+@mutant("snr-no-nagle-in-a-recovery", breaks="SNR-WIN-011")
+class NoNagleInARecovery(SackNewRenoRfcSender):
+    """Small segments leave at once while a loss is repaired."""
+
+    def sendable(self, seq: int, usable: int) -> int:
+        octets, end = super().sendable(seq, usable), self.data_end
+        if octets or not self.in_recovery or end is None or seq < self.snd_max:
+            return octets
+        return max(0, min(usable, self.smss, end - seq))
+
+
 @mutant("snr-small-window-waited-out", breaks="SNR-WIN-013", hk99=True)
 class WaitsOutSmallWindows(Sender):
     """Only a window of zero is probed; one too small to use is waited out."""

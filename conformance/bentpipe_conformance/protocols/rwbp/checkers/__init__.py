@@ -11,6 +11,7 @@ from bentpipe_conformance.engine.context import judged, until_violated
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.statement import declared
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
+from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.prepared import Prepared
 
 Context = context.Context[Prepared]
@@ -19,9 +20,12 @@ Findings = Iterator[Finding]
 __all__ = ["AT_ONCE_S", "judged", "until_violated"]
 
 
-def leaves_at_once(context: Context) -> bool:
+def leaves_at_once(flow: Flow, context: Context) -> bool:
     """Whether nothing but windows keeps a segment back: neither a link rate nor a gateway."""
-    return not (declared(context.ics, "link_rate") or declared(context.ics, "gateway"))
+    ics = context.ics
+    if not (declared(ics, "link_rate") or declared(ics, "gateway")):
+        return True
+    return ics.get("link_address", "") not in ("", flow.iut[0])
 
 
 _Check = Callable[[Any, Context], Findings]
@@ -32,7 +36,7 @@ def where_nothing_waits(check: _Check) -> _Check:
 
     @wraps(check)
     def guarded(flow: Any, context: Context) -> Findings:
-        if leaves_at_once(context):
+        if leaves_at_once(flow, context):
             yield from check(flow, context)
 
     return guarded

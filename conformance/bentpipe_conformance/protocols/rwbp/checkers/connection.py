@@ -34,7 +34,7 @@ TICK_S = 0.011
 def syns_are_repeated(flow: Flow, context: Context) -> Findings:
     """SYN and SYN-ACK are repeated after 1 s, 2 s, 4 s and so on, one copy each (section 10)."""
     # Exercised by every SYN or SYN-ACK that is not answered.
-    if not leaves_at_once(context):
+    if not leaves_at_once(flow, context):
         return
     yield from until_violated(_repetitions(flow, context))
 
@@ -71,7 +71,7 @@ def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
     """A FIN is kept, repeated, held and acknowledged as data is (section 10)."""
     # Exercised by a FIN of the implementation that is lost, and by one of the tester that comes
     # behind a hole or again.
-    at_once = leaves_at_once(context)
+    at_once = leaves_at_once(flow, context)
     for sent in flow.sent if at_once else ():
         again = sent.start < sent.nxt
         if sent.fin and again:
@@ -101,7 +101,7 @@ def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
 
 def _held(flow: Flow, context: Context) -> Findings:
     """Whether the tester's FIN is kept behind a hole, and acknowledged whenever it comes."""
-    if not leaves_at_once(context):
+    if not leaves_at_once(flow, context):
         return
     late = {due.arrival.packet.number for due in flow.receiver.late}
     fins = (
@@ -109,7 +109,7 @@ def _held(flow: Flow, context: Context) -> Findings:
         if item.fin and item.acceptable and not item.tcp.flags & (SYN | RST)
     )  # fmt: skip
     fin = next(fins, None)
-    if fin is None or not leaves_at_once(context):
+    if fin is None or not leaves_at_once(flow, context):
         return
     for arrival in flow.arrivals:
         if arrival.packet.number < fin.packet.number:
@@ -135,10 +135,10 @@ def half_closed(flow: Flow, context: Context) -> Findings:
     # Exercised by data that arrives after the own FIN, and by data that waits when the peer's
     # FIN arrives.
     own = next((sent for sent in flow.sent if sent.fin), None)
-    if not leaves_at_once(context):
+    if not leaves_at_once(flow, context):
         own = None
     late = {due.arrival.packet.number for due in flow.receiver.late}
-    for arrival in flow.arrivals if own is not None and leaves_at_once(context) else ():
+    for arrival in flow.arrivals if own is not None and leaves_at_once(flow, context) else ():
         assert own is not None
         after = arrival.packet.number > own.packet.number
         if not after or not arrival.payload or arrival.expected_after == arrival.expected:
@@ -176,7 +176,7 @@ def _sends_on(flow: Flow, context: Context) -> Findings:
     silent = next(
         (e for e in flow.sender.expiries if not e.copies and e.until > closing.time), None
     )  # fmt: skip
-    if leaves_at_once(context) and (stall or missed or silent):
+    if leaves_at_once(flow, context) and (stall or missed or silent):
         yield context.violated(
             "what waited, or was outstanding, when the peer's FIN came was not sent", closing,
             expected="sending by section 8", actual="nothing",
@@ -198,14 +198,16 @@ def resets_are_checked(flow: Flow, context: Context) -> Findings:
         where = f"a RST at {reset.start}, {reset.expected} being the next number,"
         if reset.arrival is not None and reset.arrival.calls is not None:
             answer = reset.arrival.answer
-            late = any(due.arrival is reset.arrival for due in flow.receiver.late)
+            late = leaves_at_once(flow, context) and any(
+                due.arrival is reset.arrival for due in flow.receiver.late
+            )
             if answer is not None or late:
                 yield judged(
                     context, answer is not None, f"{where} arrived", reset,
                     *([answer] if answer is not None else []), expected="an acknowledgment",
                     actual="nothing",
                 )  # fmt: skip
-        elif (said := unasked(flow, reset, AT_ONCE_S)) is not None:
+        elif (said := unasked(flow, context, reset)) is not None:
             yield context.violated(
                 f"{where} was answered", said, reset, expected="nothing",
                 actual=f"flags {said.tcp.flag_names}",
@@ -214,7 +216,7 @@ def resets_are_checked(flow: Flow, context: Context) -> Findings:
 
 
 def _heeded(flow: Flow, context: Context, reset: Segment) -> Findings:
-    if not leaves_at_once(context):
+    if not leaves_at_once(flow, context):
         return
     number = reset.packet.number
     again = (i for i in flow.arriving if i.packet.number > number and i.tcp.flags & SYN)
@@ -248,7 +250,7 @@ def abort_is_one_reset(flow: Flow, context: Context) -> Findings:
         context, at == sender.nxt, "the user aborted", reset, expected=f"RST at {sender.nxt}",
         actual=f"at {at}",
     )  # fmt: skip
-    if not leaves_at_once(context):
+    if not leaves_at_once(flow, context):
         return  # what answers something earlier may leave later
     after = [i for i in flow.leaving if i.packet.number > reset.packet.number]
     since = reset.time - flow.slack

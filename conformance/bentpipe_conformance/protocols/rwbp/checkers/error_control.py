@@ -102,11 +102,10 @@ def retransmissions_first(flow: Flow, context: Context) -> Findings:
     for sent in flow.sent:
         if sent.why not in (Why.NEW, Why.LOST, Why.TIMEOUT):
             continue
-        before = [start for start in sent.waiting if sent.why is Why.NEW or start < sent.start]
-        if before:
+        if sent.before is not None:
             yield context.violated(
                 f"{sent.span} was sent before what awaits retransmission", sent,
-                expected=f"the segment at offset {before[0]} first", actual=sent.why.value,
+                expected=f"the segment at offset {sent.before} first", actual=sent.why.value,
             )  # fmt: skip
         elif sent.why is Why.LOST:
             yield context.holds(f"{sent.span} was sent again before anything else", sent)
@@ -317,8 +316,8 @@ def acknowledgments_out_of_range(flow: Flow, context: Context) -> Findings:
             if reply.pure and 0 <= reply.time - ack.time <= AT_ONCE_S + flow.slack
             and reply.packet.number > ack.packet.number
         ]  # fmt: skip
-        spared = not answers and ack.packet.number in flow.receiver.spared
-        if spared or flow.horizon < ack.time + AT_ONCE_S:
+        spared = ack.packet.number in flow.receiver.spared
+        if not answers and (spared or flow.horizon < ack.time + AT_ONCE_S):
             continue
         yield judged(
             context, bool(answers), f"acknowledgment {ack.ack} was answered and discarded", ack,

@@ -9,7 +9,13 @@ from bentpipe_conformance.engine import context as engine
 from bentpipe_conformance.engine.checking import load_checkers
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.rwbp.checkers import AT_ONCE_S, Context, Findings, judged
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    AT_ONCE_S,
+    Context,
+    Findings,
+    judged,
+    leaves_at_once,
+)
 from bentpipe_conformance.protocols.rwbp.replay.events import Call, Reply, Segment, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
@@ -64,7 +70,7 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
         yield context.holds(f"the connection outlived {what}", said, odd)
         return
     late = [due for due in flow.receiver.late if due.arrival.packet.number > number]
-    if late:
+    if late and leaves_at_once(flow, context):
         yield context.violated(
             f"the connection fell silent after {what}", odd, late[0].arrival,
             expected="a connection that goes on", actual="no acknowledgment",
@@ -78,11 +84,16 @@ def _directly(flow: Flow, odd: Segment, ends: Segment) -> bool:
     return all(i.tcp.flags & RST for i in between)
 
 
-def unasked(flow: Flow, odd: Segment, within: float) -> Segment | None:
-    """What the IUT sent soon after a segment that asks for nothing, and nothing else asked for."""
+def unasked(flow: Flow, context: Context, odd: Segment) -> Segment | None:
+    """What the IUT sent at once after a segment that asks for nothing, and nothing else asked for.
+
+    Not known where something may wait for the link: what leaves may answer an earlier segment.
+    """
+    if not leaves_at_once(flow, context):
+        return None
     number = odd.packet.number
     after = (i for i in flow.leaving if i.packet.number > number)
-    first = next((i for i in after if i.time <= odd.time + within), None)
+    first = next((i for i in after if i.time <= odd.time + AT_ONCE_S), None)
     if first is None or first.tcp.length:
         return None
     if any(number < i.packet.number < first.packet.number for i in flow.arriving):
@@ -108,6 +119,13 @@ def first_violation(findings: Iterator[Finding]) -> Findings:
 
 def taken(flow: Flow, context: Context, odd: list[Segment], what: str) -> Findings:
     """Whether segments with something to be ignored are taken as any others."""
+    if leaves_at_once(flow, context):
+        yield from _as_any_other(flow, context, odd, what)
+    for item in odd[:1]:
+        yield from goes_on(flow, context, item, what)
+
+
+def _as_any_other(flow: Flow, context: Context, odd: list[Segment], what: str) -> Findings:
     packets = {item.packet.number for item in odd}
     late = {due.arrival.packet.number: due for due in flow.receiver.late}
     for arrival in flow.arrivals:
@@ -126,7 +144,10 @@ def taken(flow: Flow, context: Context, odd: list[Segment], what: str) -> Findin
         answer = next((i for i in flow.replies if i.packet.number > number), None)
         if answer is None or not arrival.payload or not arrival.acceptable:
             continue
+        fin = flow.receiver.fin
         end = min(arrival.start + arrival.payload, arrival.edge)
+        if fin is not None and fin < end:
+            continue  # not taken behind a FIN (section 5.4)
         told = answer.ack >= end or any(a < end <= b for a, b in answer.blocks)
         told = told or len(answer.runs) > len(answer.blocks)
         if flow.slack and not told and answer.time - arrival.time <= flow.slack:
@@ -160,5 +181,3 @@ def taken(flow: Flow, context: Context, odd: list[Segment], what: str) -> Findin
         if before and moved:
             yield context.holds(f"a segment with {what} was heeded", moved[0], ack)
             return
-    for item in odd[:1]:
-        yield from goes_on(flow, context, item, what)

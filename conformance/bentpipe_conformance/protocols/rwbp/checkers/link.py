@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, until_violated
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    Context,
+    Findings,
+    judged,
+    leaves_at_once,
+    until_violated,
+)
 from bentpipe_conformance.protocols.rwbp.replay.events import Segment
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
@@ -16,12 +22,12 @@ def link_rate_is_kept(flow: Flow, context: Context) -> Findings:
     """Each packet leaves when the one before has had its time at the configured rate."""
     # Exercised by two packets of which the second follows as soon as the rate permits.
     rate = float(context.ics.get("link_rate_bps", 0))
-    if rate and flow is flow.siblings[0]:
+    if rate and flow is flow.link.flows[0] and not leaves_at_once(flow, context):
         yield from until_violated(_in_turn(flow, context, rate))
 
 
 def _in_turn(flow: Flow, context: Context, rate: float) -> Findings:
-    leaving = [item for one in flow.siblings for item in one.leaving]
+    leaving = [item for one in flow.link.flows for item in one.leaving]
     leaving.sort(key=lambda item: item.packet.number)
     before: Segment | None = None
     for item in leaving:

@@ -168,7 +168,7 @@ def call_goes_on_as_tcp(flow: Flow, context: Context) -> Findings:
     if theirs[0].tcp.flags & (SYN | ACK) != SYN | ACK:
         return
     yield from goes_on(flow, context, theirs[0], "a SYN-ACK without RWBP")
-    if leaves_at_once(context):
+    if leaves_at_once(flow, context):
         yield from by_tcp(flow, context, *CALLED)
 
 
@@ -176,6 +176,8 @@ def _refused(flow: Flow, context: Context, first: Segment) -> Iterator[Finding]:
     """Whether the opening after the peer's first SYN or SYN-ACK was refused or delayed."""
     number = first.packet.number
     after = [item for item in flow.leaving if item.packet.number > number]
+    if not flow.service and not flow.opening.iut_calls:
+        return  # perhaps nobody serves that port
     if after and after[0].tcp.flags & RST:
         yield context.violated(
             "the connection was refused", after[0], first,
@@ -242,19 +244,19 @@ def _adopted(flow: Flow, context: Context, where: Segment, option: RwbpOption) -
             yield _misled(context, sent, where, f"octets up to {sent.end}, beyond {sent.edge}")
         elif size < sender.smss and whole and sent.payload == size:
             yield _misled(context, sent, where, f"segments of {size} octets")
-    for stall in sender.stalls:
+    for stall in sender.stalls if leaves_at_once(flow, context) else ():
         last = next(
             (a for a in reversed(flow.acks) if a.counts and a.time <= stall.until), None
         )  # fmt: skip
         named = last.ack + last.tcp.window * option.unit if last is not None else 0
         if stall.since.packet.number >= number and stall.nxt + stall.octets > named:
             yield _misled(context, stall.since, where, "nothing more, although there was room")
-    for due in receiver.late:
+    for due in receiver.late if leaves_at_once(flow, context) else ():
         counts = due.call is Call.COUNT and option.interval > receiver.interval
         if due.arrival.packet.number > number and counts:
             yield _misled(context, due.arrival, where, "no acknowledgment of N segments")
     counted = 0
-    for event in flow.events:
+    for event in flow.events if leaves_at_once(flow, context) else ():
         if isinstance(event, Arrival) and event.orderly:
             counted += 1
         elif isinstance(event, Reply) and event.pure:
@@ -307,7 +309,7 @@ def plain_tcp(flow: Flow, context: Context) -> Findings:
     # Exercised by every connection without RWBP on which data passes.
     if flow.agreed or not flow.opening.own or not flow.opening.theirs:
         return
-    if not leaves_at_once(context):
+    if not leaves_at_once(flow, context):
         return  # what waits for the link is older than it seems
     yield from by_tcp(flow, context, *PLAIN)
 

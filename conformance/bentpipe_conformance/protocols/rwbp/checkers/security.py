@@ -91,7 +91,7 @@ def _believed(flow: Flow, context: Context) -> Iterator[Finding]:
                 expected=f"what is next, {event.nxt}, or is sent again as before",
                 actual=event.span,
             )  # fmt: skip
-    if lie is None or not leaves_at_once(context):
+    if lie is None or not leaves_at_once(flow, context):
         return
     number = lie.packet.number
     forgotten = [m.outgoing for m in flow.sender.missed if m.until >= lie.time]

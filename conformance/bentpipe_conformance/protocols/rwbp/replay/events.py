@@ -96,7 +96,7 @@ class Sent(Segment):
         why: see :class:`Why`.
         outgoing: what it is a transmission of; None where it is cut as none that is outstanding.
         una, nxt, edge: SND.UNA, SND.NXT and SND.EDGE before it.
-        waiting: starts of other segments that awaited retransmission, lowest first.
+        before: start of the lowest segment that awaited retransmission and is below it.
         lowest: the lowest outstanding segment, None where none is.
         cause: the acknowledgment that arrived last before it.
         since_cause: seconds since that, or infinity.
@@ -112,7 +112,7 @@ class Sent(Segment):
     una: int
     nxt: int
     edge: int
-    waiting: tuple[int, ...]
+    before: int | None
     lowest: Outgoing | None
     cause: Ack | None
     since_cause: float

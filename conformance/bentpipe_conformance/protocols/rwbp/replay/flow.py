@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import islice
 from typing import cast
 
@@ -26,10 +27,11 @@ from bentpipe_conformance.protocols.rwbp.replay.events import (
     Segment,
     Sent,
 )
+from bentpipe_conformance.protocols.rwbp.replay.link import Link, read_links
 from bentpipe_conformance.protocols.rwbp.replay.opening import Opening
 from bentpipe_conformance.protocols.rwbp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.rwbp.replay.sender import Sender
-from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay import flow as tcp_flow
 
 DEFAULT_MSS = 536
@@ -44,10 +46,11 @@ class Flow:
     """One connection: its opening and its annotated events in time order.
 
     Attributes:
-        tcp: TCP's replay of it, for what is the same: it reads all window fields as octets.
-        packets: every packet of the connection at the IUT's side.
-        opening: the SYNs.
+        tester, iut: (address, port) of each side.
         timing_error: seconds by which recorded times may be wrong.
+        packets: every packet of the connection at the IUT's side.
+        as_tcp: replays it as a connection of TCP.
+        opening: the SYNs.
         agreed: whether RWBP is agreed; without it there are no events.
         events: everything in time order; the typed lists hold the same objects.
         leaving, arriving: all intact segments, in either direction.
@@ -57,11 +60,15 @@ class Flow:
         damaged: what the IUT has to discard without an answer: malformed or with a wrong checksum.
         sender, receiver: the halves, with what they found at their ends.
         siblings: all flows of the trace, itself included.
+        link: what passes at the IUT's address, of whatever connection.
         established: when the handshake was complete for the IUT, None before.
     """
 
-    tcp: tcp_flow.Flow
+    tester: tuple[str, int]
+    iut: tuple[str, int]
+    timing_error: float
     packets: list[Packet]
+    as_tcp: Callable[[], tcp_flow.Flow]
     opening: Opening = field(default_factory=Opening)
     agreed: bool = False
     events: list[Event] = field(default_factory=list)
@@ -77,23 +84,14 @@ class Flow:
     damaged: list[Segment] = field(default_factory=list)
     established: float | None = None
     siblings: list[Flow] = field(default_factory=list)
+    link: Link[Flow] = field(default_factory=lambda: Link(""))
     sender: Sender = field(default_factory=lambda: Sender(0, 0.0))
     receiver: Receiver = field(default_factory=lambda: Receiver(0, 0.0))
 
     @property
-    def iut(self) -> tuple[str, int]:
-        """(address, port) of the implementation."""
-        return self.tcp.iut
-
-    @property
-    def tester(self) -> tuple[str, int]:
-        """(address, port) of the tester."""
-        return self.tcp.tester
-
-    @property
-    def timing_error(self) -> float:
-        """Seconds by which recorded times may be wrong."""
-        return self.tcp.timing_error
+    def tcp(self) -> tcp_flow.Flow:
+        """TCP's replay of it, for what is the same: it reads all window fields as octets."""
+        return self.as_tcp()
 
     @property
     def slack(self) -> float:
@@ -140,6 +138,9 @@ class _Replay:
         (flow.leaving if packet.outgoing else flow.arriving).append(segment)
         if tcp.flags & SYN and not self._opened(segment):
             return
+        refuses = packet.outgoing and flow.established is None and not tcp.flags & ACK
+        if tcp.flags & RST and refuses:
+            return  # an answer to a number that was never sent ends nothing (RFC 9293)
         if tcp.flags & RST and (packet.outgoing or self._resets(tcp)):
             if flow.agreed and not packet.outgoing and not self.closed:
                 flow.tried.append(self._reset(packet, tcp, None))
@@ -160,8 +161,13 @@ class _Replay:
     def _opened(self, segment: Segment) -> bool:
         """Take a SYN; whether it is a segment of an open connection instead."""
         flow, opening = self.flow, self.flow.opening
+        if self.closed:
+            return False  # another connection of the same ends
         if flow.established is not None and not segment.packet.outgoing:
             return True
+        answers = opening.iut_calls and not segment.packet.outgoing and segment.tcp.flags & ACK
+        if answers and segment.tcp.ack != (opening.own[0].tcp.seq + 1) % MODULUS:
+            return False  # RFC 9293 section 3.10.7.3, first check
         (opening.own if segment.packet.outgoing else opening.theirs).append(segment)
         if opening.agreed and not flow.agreed:
             self._agree()
@@ -183,6 +189,8 @@ class _Replay:
         flow.sender = sender = Sender(answer.seq, flow.slack)
         flow.receiver = receiver = Receiver(offer.seq, flow.slack)
         mss = DEFAULT_MSS if offer.mss is None else max(SMALLEST_UNIT, offer.mss)
+        if flow.link.told:
+            sender.patience = math.inf  # the gateway may hold up everything
         sender.unit, sender.smss = theirs.unit, min(mss, theirs.unit, own.unit)
         sender.edge, sender.buffer = offer.window, min(sender.buffer, answer.window)
         receiver.interval, receiver.unit = theirs.interval, own.unit
@@ -258,6 +266,7 @@ class _Replay:
             self.flow.ended = packet.number
         if not self.closed and self.flow.agreed:
             self.flow.sender.finish(packet.time)
+            self.flow.sender.note_ready(packet.time, False)
             self.flow.receiver.passed(packet.time)
         self.closed = True
         self.flow.receiver.over = True
@@ -269,11 +278,21 @@ class _Replay:
             self.flow.receiver.passed(now)
 
 
+def _nth(flows: Callable[[], list[tcp_flow.Flow]], number: int) -> tcp_flow.Flow:
+    return flows()[number]
+
+
 def read_flows(trace: Trace) -> list[Flow]:
     """Every connection of a trace, replayed at the ``iut`` capture point."""
-    flows = [Flow(tcp, cast(list[Packet], tcp.source)) for tcp in tcp_flow.read_flows(trace)]
+    # TCP's replay is needed for connections without RWBP only, and takes as long as all the rest.
+    as_tcp = cache(partial(tcp_flow.read_flows, trace))
+    flows = [
+        Flow(*ends, trace.timing_error, cast(list[Packet], packets), partial(_nth, as_tcp, number))
+        for number, (ends, packets) in enumerate(tcp_flow.connections_of(trace))
+    ]
+    links = read_links(trace.at("iut"), flows)
     for flow in flows:
-        flow.siblings = flows
+        flow.siblings, flow.link = flows, links[flow.iut[0]]
         replay = _Replay(flow)
         for packet in flow.packets:
             if packet.content is not None:

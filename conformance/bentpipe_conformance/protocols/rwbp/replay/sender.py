@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from bentpipe_reference.common.ranges import RangeSet
-
 from bentpipe_conformance.protocols.rwbp.codec import LARGEST_WINDOW, Rwbp
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S, Packet
 from bentpipe_conformance.protocols.rwbp.replay.estimate import Estimate
@@ -20,6 +16,7 @@ from bentpipe_conformance.protocols.rwbp.replay.events import (
     Stall,
     Why,
 )
+from bentpipe_conformance.protocols.rwbp.replay.outstanding import Outstanding
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction
 
 FALL_BACK = 3
@@ -49,6 +46,8 @@ class Sender:
         endless: whether its user always has more to write.
         written: offset up to which its user has surely written, where that is known.
         buffer: octets that its send buffer surely holds.
+        patience: seconds after which what may be sent should have left.
+        ready: times from which on it surely could, or could not, use a turn of the scheduler.
     """
 
     def __init__(self, iss: int, slack: float) -> None:
@@ -63,8 +62,10 @@ class Sender:
         self.endless = False
         self.written: int | None = None
         self.buffer = JUDGED_OCTETS
+        self.patience = AT_ONCE_S + slack
+        self.ready: list[tuple[float, bool]] = []
         self.fin: int | None = None
-        self.outstanding: dict[int, Outgoing] = {}
+        self.outstanding = Outstanding()
         self.k = 1
         self._out = Direction(iss)
         self._tx = 0
@@ -73,7 +74,6 @@ class Sender:
         self._backoff = self._tx_timeout = 0
         self._timer: Expiry | None = None
         self._last_ack: Ack | None = None
-        self._arrived = RangeSet()
         self._losses = False
         self._sendable: Segment | None = None
         self._room = 0
@@ -92,19 +92,17 @@ class Sender:
     @property
     def lowest(self) -> Outgoing | None:
         """The lowest outstanding segment."""
-        return next(iter(self.outstanding.values()), None)
+        return self.outstanding.lowest
 
     # -- time
 
     def passed(self, now: float) -> None:
         """It is ``now``: note what should have left before."""
-        late = AT_ONCE_S + self.slack
-        for item in self.outstanding.values():
-            if item.copies and now > item.due + late:
-                cause = item.cause if item.reason is Why.LOST else None
-                self.missed.append(Missed(item, cause, now))
-                item.copies = 0
-                item.suspect = False
+        late = self.patience
+        for item in self.outstanding.overdue(now - late):
+            cause = item.cause if item.reason is Why.LOST else None
+            self.missed.append(Missed(item, cause, now))
+            item.suspect = False
         if self._sendable is not None and now > self._sendable.time + late:
             room = self._room
             self.stalls.append(Stall(self._sendable, now, self.nxt, self.edge, room, self._losses))
@@ -142,14 +140,11 @@ class Sender:
         start = self.offset(tcp.seq)
         end, now = start + tcp.length, packet.time
         lowest = self.lowest
-        waiting = tuple(
-            item.start for item in self.outstanding.values()
-            if item.copies and item.start != start and item.due <= now - self.slack
-        )  # fmt: skip
+        before = self.outstanding.before(start, now - self.slack)
         cause = self._last_ack
         sent = Sent(
-            packet, start, end, tcp.size, Why.NOTHING, self.outstanding.get(start), self.una,
-            self.nxt, self.edge, waiting, lowest, cause,
+            packet, start, end, tcp.size, Why.NOTHING, self.outstanding.at(start), self.una,
+            self.nxt, self.edge, before, lowest, cause,
             now - cause.time if cause is not None else float("inf"), self.available(),
         )  # fmt: skip
         if cause is not None:
@@ -158,7 +153,8 @@ class Sender:
         if start == self.nxt:
             sent.why = Why.NEW
             item = Outgoing(start, end, tcp.size, self._tx, self._tx, now)
-            sent.outgoing = self.outstanding[start] = item
+            sent.outgoing = item
+            self.outstanding.add(item)
             self.nxt = end
             self._out.saw(end)
             if sent.fin:
@@ -169,6 +165,7 @@ class Sender:
             sent.outgoing.lt = self._tx
             sent.outgoing.last_sent = now
             sent.outgoing.transmissions.append(sent)
+            self.outstanding.transmitted(sent.outgoing)
         if self._timer is None:
             self._start_timer(sent, "sent")
         self._sendable = None
@@ -181,12 +178,12 @@ class Sender:
             sent.why = Why.BEYOND
             sent.outgoing = None
         elif item is None or item.end != sent.end:
-            arrived = sent.end <= self.una or self._arrived.covers(sent.start, sent.end)
+            arrived = sent.end <= self.una or self.outstanding.has_arrived(sent.start, sent.end)
             sent.why = Why.ARRIVED if arrived else Why.RECUT
             sent.outgoing = None
         elif item.copies:
             sent.why = item.reason
-            item.copies -= 1
+            self.outstanding.sent_again(item)
             if sent.why is Why.TIMEOUT and self.expiries:
                 sent.expiry = self.expiries[-1]
                 sent.expiry.copies.append(sent)
@@ -194,7 +191,8 @@ class Sender:
                 item.repaired = now
         elif self._expires(sent, now):
             sent.why = Why.TIMEOUT
-            item.copies, item.reason, item.due = 1, Why.TIMEOUT, now
+            item.reason = Why.TIMEOUT
+            self.outstanding.await_copies(item, 1, now)
 
     def _expires(self, sent: Sent, now: float) -> bool:
         """Whether a retransmission shows that the timer has expired; note it."""
@@ -248,20 +246,12 @@ class Sender:
     def _count(self, ack: Ack, now: float) -> None:
         window = min(ack.tcp.window * self.unit, LARGEST_WINDOW)
         self.edge = ack.edge_after = max(self.edge, ack.ack + window)
-        arrived = tuple(self._reported(ack))
+        arrived = self.outstanding.reported(ack.ack, ack.blocks)
         self.una = max(self.una, ack.ack)
-        self._arrived.remove_below(self.una)
         if arrived:
             self._arrive(ack, arrived, now)
+        self.outstanding.acknowledged(self.una)
         self.look(ack)
-
-    def _reported(self, ack: Ack) -> Iterable[Outgoing]:
-        for item in self.outstanding.values():
-            end = item.start + item.payload
-            if item.end <= ack.ack or (
-                item.payload and any(a <= item.start and end <= b for a, b in ack.blocks)
-            ):
-                yield item
 
     def _arrive(self, ack: Ack, arrived: tuple[Outgoing, ...], now: float) -> None:
         ack.arrived, k = arrived, self.k
@@ -275,26 +265,19 @@ class Sender:
         self._first = sorted((*self._first, *(item.ft for item in arrived)), reverse=True)[:3]
         for item in arrived:
             item.arrived = ack
-            self._arrived.add(item.start, item.end)
-            del self.outstanding[item.start]
+            self.outstanding.remove(item)
         self._backoff = 0
         self._give_up_waiting(now)
         self._start_timer(ack, "progress")
         ack.h_after, ack.k = self.h, self.k
         ack.rose = self.k == k and ack.h_after > ack.h
         if ack.rose:
-            ack.taken = tuple(
-                item for item in self.outstanding.values()
-                if not item.copies and item.lt < ack.h_after
-            )  # fmt: skip
+            ack.taken = self.outstanding.sent_before(ack.h_after)
         if self.k > 1:
-            first = self._first[0]
-            ack.spared = tuple(
-                item for item in self.outstanding.values()
-                if not item.copies and ack.h_after <= item.lt < first and item not in ack.taken
-            )  # fmt: skip
+            ack.spared = self.outstanding.sent_between(ack.h_after, self._first[0])
         for item in ack.taken:
-            item.copies, item.reason, item.due = 1, Why.LOST, now
+            item.reason = Why.LOST
+            self.outstanding.await_copies(item, 1, now)
             item.suspect, item.repaired, item.cause = True, None, ack
             self._losses = True
 
@@ -313,13 +296,15 @@ class Sender:
         """Something has happened: is there anything to send, and room for it?"""
         available = self.available()
         if available is None or self.fin is not None:
+            self.note_ready(at.time, False)
             self._sendable = None
             self._ends_probing(at)
             return
         octets = int(min(available, self.smss))
         room = self.edge - self.nxt
-        held = sum(item.end - item.start for item in self.outstanding.values())
-        fits = 0 < octets <= room and held + octets <= self.buffer
+        held = self.outstanding.numbers
+        fits = octets > 0 and self._next_octets() <= room and held + octets <= self.buffer
+        self.note_ready(at.time, fits)
         if not fits:
             self._sendable = None
         elif self._sendable is None:
@@ -330,6 +315,17 @@ class Sender:
                 self._await_probe(at)
         else:
             self._ends_probing(at)
+
+    def note_ready(self, time: float, fits: bool) -> None:
+        """From now on it could, or could not, use a turn."""
+        if not self.ready or self.ready[-1][1] is not fits:
+            self.ready.append((time, fits))
+
+    def _next_octets(self) -> float:
+        """Octets of the next segment at most: its send buffer may hold more than it surely does."""
+        if self.endless or self.written is None:
+            return self.smss
+        return min(self.smss, self.written - self.nxt)
 
     def _await_probe(self, at: Segment) -> None:
         least, most = self.estimate.timeout(self._probes)

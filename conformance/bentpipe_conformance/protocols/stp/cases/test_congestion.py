@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import cycle
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
@@ -17,6 +18,12 @@ AMPLE = 2048
 
 SILENT_S = 14.0
 """Seconds in which two silences pass on any path of these tests."""
+
+FULL_S = 0.4
+"""Seconds beyond a round trip in which a window that is reported nothing of is used up."""
+
+CHATTER_S, FAR_AHEAD = 0.4, 1000
+"""Seconds between the packets of a peer that reports nothing, and POLLs that were never sent."""
 
 TURN_OCTETS = 1000
 """Octets of each SD of a dialogue."""
@@ -197,6 +204,49 @@ def test_ready_long_after_two_silences(connection: Connection) -> None:
     go_on(connection, SILENT_S, answering=False)
     connection.stat()
     connection.receive(150, credit=AMPLE)
+
+
+@connected("STP-CG-008", to="chargen", credit=AMPLE)
+def test_ready_whole_windows_arrive_long_after_two_silences(connection: Connection) -> None:
+    """Slow start has ended at the threshold, without a loss; a STAT then frees the whole window."""
+    connection.receive(36, credit=AMPLE)
+    go_on(connection, SILENT_S, answering=False)
+    connection.stat()
+    connection.receive(connection.reception.vr_r + 100, credit=AMPLE)
+    for _ in range(3):
+        for arrival in connection.arrivals(connection.rtt + FULL_S):
+            if arrival.has_data:
+                connection.hold(arrival)
+            if arrival.polls:
+                connection.reception.polled(arrival.number_polled)
+                connection.remember(arrival)
+        connection.stat(n_mr=connection.reception.vr_r + AMPLE)
+    connection.receive(connection.reception.vr_r + 8, credit=AMPLE)
+
+
+@case("STP-CG-007")
+def test_ready_two_silences_of_a_peer_that_sends_all_but_reports(peer: Peer) -> None:
+    """SDs, POLLs, BEGINs and what is to be discarded end no silence."""
+    connection = peer.connect("chargen", credit=AMPLE)
+    connection.receive(40, credit=AMPLE)
+    deadline = peer.now() + SILENT_S
+
+    def invalid() -> None:
+        n_ps = connection.last_poll[0] + FAR_AHEAD
+        connection.stat(n_ps=n_ps, n_r=connection.highest, elements=())
+
+    sends: tuple[Callable[[], object], ...] = (
+        connection.sd, connection.poll, connection.begin, invalid
+    )  # fmt: skip
+    for send in cycle(sends):
+        if peer.now() >= deadline:
+            break
+        send()
+        go_on(connection, CHATTER_S, answering=False)
+    missing = connection.reception.vr_r, connection.highest
+    connection.stat(elements=missing, n_mr=connection.highest + AMPLE)
+    connection.discard(peer.rtt + 0.5)
+    connection.abort()
 
 
 @connected("STP-DT-009", to="chargen", credit=AMPLE)

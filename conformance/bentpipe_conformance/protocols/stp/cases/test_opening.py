@@ -351,6 +351,18 @@ def test_ready_begin_repeated(connection: Connection) -> None:
     connection.deliver()
 
 
+@case("STP-CC-012", "STP-CC-015")
+def test_ready_begin_repeated_when_its_cookie_has_been_used(peer: Peer) -> None:
+    """The cookie of the first BGAK has opened another connection; the next brings another one."""
+    connection = peer.connect("discard", data=b"first")
+    for _ in range(2):
+        peer.connect("discard", cookie=peer.jar.newest()).abort()
+        connection.begin(b"first")
+        connection.wait(connection.rtt + PAUSE_S)
+    connection.ask()
+    connection.release()
+
+
 @connected("STP-CC-015")
 def test_ready_begin_repeated_behind_sds(connection: Connection) -> None:
     """The IUT could give more credit than it has announced; a BGAK that is repeated does not."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.arrival import Arrival
 from bentpipe_conformance.protocols.stp.cases.steps import (
+    CREDIT,
     FAR_S,
     NEAR_S,
     PAUSE_S,
@@ -97,6 +100,51 @@ def test_ready_ustat_reports_the_only_sd_in_flight(connection: Connection, base:
         SD, lambda sd: sd.number == base + 7, within=NEGLECT_S, what="a retransmission"
     )
     connection.receive(base + 16, credit=8)
+
+
+def _report_run_of_which_some_went_again(
+    connection: Connection, base: int, places: Iterable[int]
+) -> None:
+    """The next three SDs are lost; some of them go again for a USTAT, and one reports them all.
+
+    A STAT that answers the POLL before them then says that what went again has arrived, and asks
+    for nothing.
+    """
+    run = range(base + CREDIT, base + CREDIT + 3)
+    answered, timestamp = connection.last_poll
+    connection.stat(n_mr=run.stop)
+    go_on(connection, connection.rtt + PAUSE_S, answering=False)
+    for place in places:
+        connection.ustat(run[place], run[place] + 1)
+    again = [
+        arrival for arrival in connection.arrivals(connection.rtt + PAUSE_S) if arrival.has_data
+    ]
+    connection.ustat(run.start, run.stop)
+    connection.wait(PAUSE_S)
+    for arrival in again:
+        connection.hold(arrival)
+    connection.reception.vr_h = run.stop
+    connection.stat(n_ps=answered, timestamp=timestamp)
+    go_on(connection, NEGLECT_S, answering=False)
+    connection.receive(run.stop + CREDIT, credit=CREDIT, within=2 * NEGLECT_S)
+
+
+@holding("STP-DT-014")
+def test_ready_ustat_over_a_run_whose_first_went_again(connection: Connection, base: int) -> None:
+    """The rest of the run has been sent once, and goes again."""
+    _report_run_of_which_some_went_again(connection, base, [0])
+
+
+@holding("STP-DT-014")
+def test_ready_ustat_over_a_run_whose_last_went_again(connection: Connection, base: int) -> None:
+    """The beginning of the run has been sent once, and goes again."""
+    _report_run_of_which_some_went_again(connection, base, [2])
+
+
+@holding("STP-DT-014")
+def test_ready_ustat_over_a_run_whose_ends_went_again(connection: Connection, base: int) -> None:
+    """What lies between them has been sent once, and goes again."""
+    _report_run_of_which_some_went_again(connection, base, [0, 2])
 
 
 @holding("STP-DT-006", losing=[2, 6])

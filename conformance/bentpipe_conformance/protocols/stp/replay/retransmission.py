@@ -101,8 +101,8 @@ class _Walk:
     waiting: dict[int, ReportHeard] = field(default_factory=dict)
     again: dict[int, ReportHeard] = field(default_factory=dict)
     """By number, the last report that named an SD which awaited retransmission for another one."""
-    passed: list[float] = field(default_factory=list)
-    """When new SDs left."""
+    passed: list[SdSent] = field(default_factory=list)
+    """The new SDs."""
     reports: list[ReportHeard] = field(default_factory=list)
     empty_since: float | None = None
 
@@ -114,7 +114,7 @@ class _Walk:
         elif not sd.new:
             self._awaited(sd, self.waiting[number])
         else:
-            self.passed.append(sd.time)
+            self.passed.append(sd)
         self.again.pop(number, None)
         self.waiting.pop(number, None)
         if number not in self.arrived:
@@ -125,8 +125,13 @@ class _Walk:
         again = self.again.get(sd.number)
         if again is None or sd.time - again.time > self.race:
             return
-        first, last = report.time + self.race, again.time
-        if bisect_right(self.passed, last) - bisect_right(self.passed, first) >= PASSED:
+        first, last = (
+            bisect_right(self.passed, time, key=lambda item: item.time)
+            for time in (report.time + self.race, again.time)
+        )
+        # The window that holds a large SD back may have room for a small one (STP-DT-009).
+        as_large = [item for item in self.passed[first:last] if item.octets >= sd.octets]
+        if len(as_large) >= PASSED:
             self.found.deferred.append(Deferred(sd, report, again))
 
     def _unasked(self, sd: SdSent, arrived: float | None) -> None:

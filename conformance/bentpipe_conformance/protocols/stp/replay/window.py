@@ -187,6 +187,8 @@ class _Replay:
     grown: _Window
     phase: Phase = "initial"
     slow: bool = True
+    ssthresh: float = math.inf
+    """The largest that it can be, octets: slow start is over once more has been in flight."""
     exempt: bool = False
     reduction: ReportHeard | None = None
     certain: bool = False
@@ -230,6 +232,8 @@ class _Replay:
             self._is_unasked(sd.time), 0.0 if self.again is None else self.again.permitted,
         )  # fmt: skip
         self.moved = sd.time
+        if bounded.fits and not exempt and sd.flight_with > self.ssthresh:
+            self.slow = False
         if not bounded.fits:
             self.shown = max(self.shown, float(sd.flight_with))
         self.last_sent[sd.number] = sd.frame
@@ -290,11 +294,18 @@ class _Replay:
             # If it did, its threshold was two SMSS at least, even above the window before.
             for item in self.all:
                 item.window = max(item.window, 2.0 * item.smss)
+            self._may_reduce()
             return
         for item in self.all:
             item.reduce()
+        self.ssthresh = max(item.threshold for item in self.all)
         self.doubt = _Doubt(report, read, before)
         self.phase, self.slow, self.reduced_at = "reduced", False, report.frame
+
+    def _may_reduce(self) -> None:
+        """The IUT may have set ssthresh, to half of its window."""
+        half = max(item.permitted / 2 for item in self.all)
+        self.ssthresh = max(self.ssthresh, half, 2 * self.window.smss)
 
     # -- silence
 
@@ -307,6 +318,7 @@ class _Replay:
         if report.vt_a < report.vt_s and report.time - self.heard >= least:
             # Two silences may have passed: a reduction that spares what was lost before it.
             self.spared_until, self.slow = report.frame, True
+            self._may_reduce()
         running = self.silent_since is not None and not report.acknowledges_all
         self.silent_since = report.time if running else None
         self.silent_from = report.frame
@@ -322,6 +334,7 @@ class _Replay:
             self.reduced_at = max(self.reduced_at, self.silent_from)
             for item in self.all:
                 item.reduce(float(item.smss))
+            self.ssthresh = max(item.threshold for item in self.all)
             self.phase, self.slow, self.reduction, self.exempt = "silence", True, None, False
 
 

@@ -75,6 +75,14 @@ def test_calling_answered(peer: Peer) -> None:
             connection.abort()
 
 
+@case("SNR-OPT-008", needs=(*CALLS, "window_scale"))
+def test_calling_answered_with_a_shift_of_fifteen(peer: Peer) -> None:
+    """The SYN-ACK names a shift of 15, which counts as 14: the field 1 offers 16384 octets."""
+    connection = peer.summon(SENDS, window_scale=15, window=1 << 15, syn_window=1500)
+    connection.answer()
+    connection.receive(60)
+
+
 @case("SNR-CON-027", "SNR-CON-029", "SNR-CON-030", needs=CALLS)
 def test_calling_wrong_acknowledgments(peer: Peer) -> None:
     """Segments that acknowledge too little or too much come before the SYN-ACK, and odd ones.
@@ -110,7 +118,7 @@ def test_calling_refused(peer: Peer) -> None:
 def test_calling_while_called(peer: Peer) -> None:
     """Both sides call at once; the tester's SYN-ACK, or its pure acknowledgment, completes it."""
     for flags in (SYN | ACK, ACK):
-        connection = peer.summon(SENDS)
+        connection = peer.summon(SENDS, timestamps=True, mss=1000)
         # Not when the SYN is about to be repeated anyway.
         peer.wait(max(0.0, 1.3 - peer.rtt))
         _open(connection, flags=SYN)

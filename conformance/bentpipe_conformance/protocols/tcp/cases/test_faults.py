@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from bentpipe_reference.common.address import address_number
@@ -13,7 +13,7 @@ from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import Row, connected, each
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S, TIMEOUT_S
 from bentpipe_conformance.protocols.tcp.cases.test_closing import DAYTIME
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
+from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, FIN, MODULUS, PSH, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.crafting import craft, layers, wrong_checksum
 from bentpipe_conformance.protocols.tcp.peer import Peer
@@ -54,6 +54,35 @@ def test_established_impossible_data_offsets(connection: Connection) -> None:
             connection.peer.send(connection.craft(octets, flags=flags, fields={"dataofs": offset}))
             connection.wait(SHORT_S)
         _say(connection)
+
+
+@connected("SNR-SEG-007", to="discard")
+def test_established_data_in_packets_with_ip_options(connection: Connection) -> None:
+    """Data comes in packets with options of IP: padding, a router alert, unknown ones."""
+    _say(connection)
+    for options in (b"\x01\x01\x01\x00", b"\x94\x04\x00\x00", b"\x9e\x06abcd\x00\x00"):
+        packet = connection.craft(pattern(connection.next_offset, UNIT), flags=ACK | PSH)
+        packet.options = [layers().IPOption(options)]
+        connection.peer.send(packet)
+        connection.next_offset += UNIT
+        connection.wait(PAUSE_S)
+    _say(connection)
+
+
+@case("SNR-SEG-003")
+def test_listening_syn_with_ecn_bits(peer: Peer) -> None:
+    """A SYN with ECE and CWR is answered as any other, and so is data with either of them."""
+    peer.connect("echo").abort()
+    connection = peer.draft("echo")
+    for _ in range(2):  # the second one shows how long the first had no answer
+        if not connection.answered:
+            peer.send(craft(replace(connection.syn, flags=SYN | ECE | CWR)))
+            peer.wait(peer.rtt + PAUSE_S)
+    connection.establish()
+    for flags in (ECE, CWR, ECE | CWR):
+        connection.send_odd(pattern(connection.next_offset, UNIT), flags=ACK | PSH | flags)
+        connection.wait(PAUSE_S)
+    connection.serve(lambda: connection.delivered >= 3 * UNIT)
 
 
 @case("SNR-SEG-003", "SNR-SEG-002")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import UNUSED_PORT, NotReached, pattern
 from bentpipe_conformance.engine.scripts import connected
@@ -155,6 +157,21 @@ def test_syn_received_data(peer: Peer) -> None:
             peer.wait(PAUSE_S)
         connection.next_offset = 3 * UNIT
         connection.serve(lambda which=connection: which.delivered >= 3 * UNIT)  # type: ignore[misc]
+
+
+@case("SNR-RCV-018", "SNR-RCV-006")
+def test_syn_with_data(peer: Peer) -> None:
+    """The SYN carries data, which comes again if the SYN-ACK does not acknowledge it."""
+    for octets in (1, UNIT):
+        connection = peer.draft("echo")
+        peer.send(craft(replace(connection.syn, payload=pattern(0, octets))))
+        connection.establish()
+        for at in (0, 2 * UNIT, UNIT):
+            connection.send_data(UNIT, at=at)
+            peer.wait(PAUSE_S)
+        connection.next_offset = 3 * UNIT
+        connection.serve(lambda which=connection: which.delivered >= 3 * UNIT)  # type: ignore[misc]
+        connection.abort()
 
 
 @case("SNR-CON-015", "SNR-CON-009", "SNR-CON-035")

@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
 from bentpipe_conformance.protocols.tcp.connection import Connection
-from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options
+from bentpipe_conformance.protocols.tcp.crafting import close_options, craft, usual_options
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNKNOWN = [(200, b"\x01\x02\x03\x04"), (99, b"")]
@@ -231,6 +231,35 @@ def test_established_timestamps_behind_unknown_options(connection: Connection) -
         connection.send_odd(pattern(offset, 100), flags=ACK | PSH, options=[*UNKNOWN, *usual])
         connection.wait(PAUSE_S)
     connection.ack()
+
+
+ORDERS = ((3, 1, 0, 2), (1, 3, 2, 0), (2, 0, 1, 3))
+"""Of the options of a SYN: MSS, SACK-permitted, Timestamps and Window Scale."""
+
+
+@case("SNR-OPT-004", "SNR-OPT-009", needs=("timestamps",))
+def test_syn_with_options_in_every_order(peer: Peer) -> None:
+    """The options of the SYN come in other orders, without any padding between them."""
+    for order in ORDERS:
+        connection = peer.draft("chargen", mss=500, timestamps=True)
+        options = close_options(connection.syn, 0)
+        peer.send(craft(connection.syn, [options[place] for place in order]))
+        connection.establish()
+        connection.receive(8)
+        connection.abort()
+
+
+@case("SNR-SAK-001", needs=("sack_sender",))
+def test_sack_blocks_on_every_boundary(peer: Peer) -> None:
+    """SACK blocks begin on each octet of a word (RFC 9293 section 3.1, MUST-64).
+
+    Several segments of a window are lost.
+    """
+    for padding in (0, 1, 3):
+        connection = peer.connect(timestamps=padding == 0)
+        connection.padding = padding
+        connection.receive(24, losing=[10, 12, 14])
+        connection.abort()
 
 
 @case("SNR-OPT-019", "SNR-OPT-020", "SNR-CON-006", "SNR-CON-033")

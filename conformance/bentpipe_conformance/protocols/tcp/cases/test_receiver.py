@@ -7,7 +7,7 @@ from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import DISTANT_S, PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, SYN
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
@@ -264,6 +264,23 @@ def test_echo_of_tiny_segments(connection: Connection) -> None:
     connection.serve(lambda: connection.delivered >= at + 2803)
 
 
+@connected("SNR-WIN-011", to="echo", sack=False, rtt=DISTANT_S)
+def test_echo_of_tiny_segments_during_a_repair(connection: Connection) -> None:
+    """Octets come one by one while a loss is repaired: what they echo leaves together, behind it.
+
+    Duplicates go on, so that the window would let each out.
+    """
+    for _ in range(12):
+        connection.send_data(SEGMENT)
+    connection.serve(lambda: connection.highest >= 10 * connection.segment, losing=[2])
+    for _ in range(4):
+        connection.send_data(1)
+        connection.wait(0.05)
+        connection.ack()
+    octets = connection.next_offset
+    connection.serve(lambda: connection.delivered >= octets)
+
+
 @connected("SNR-WIN-011", to="echo", rtt=DISTANT_S, window=2560, syn_window=2560)
 def test_echo_of_half_a_small_window(connection: Connection) -> None:
     """With 600 octets unacknowledged, more than half of the window and less than a segment waits.
@@ -278,22 +295,24 @@ def test_echo_of_half_a_small_window(connection: Connection) -> None:
     connection.serve(lambda: connection.delivered >= 3300)
 
 
-def close_window(connection: Connection, beyond: int = 0) -> None:
+def close_window(connection: Connection, beyond: int = 0, flags: int = ACK | PSH) -> int:
     """Fill the window of an echo service that cannot write to the last octet.
 
-    The last segment ends ``beyond`` octets behind it; if it is refused, one comes that does not.
+    The last segment has these flags and ends ``beyond`` octets behind it; if it is refused, one
+    comes that does not. Returns the offset at which it ends.
     """
     connection.ack(window=0)
     _fill(connection, 1400)
     wait = connection.rtt + PAUSE_S
     edge = connection.acked + connection.iut_window
     if edge > connection.next_offset:
-        connection.send_data(edge - connection.next_offset + beyond)
+        connection.send_data(edge - connection.next_offset + beyond, flags=flags)
         connection.wait(wait)
         connection.next_offset = max(edge, connection.acked)
     if beyond and connection.acked < edge:
         connection.send_data(edge - connection.acked, at=connection.acked)
         connection.wait(wait)
+    return edge + beyond
 
 
 def _fill(connection: Connection, size: int) -> None:
@@ -356,6 +375,21 @@ def test_echo_whose_window_is_opened_by_probes(connection: Connection) -> None:
     total = connection.next_offset
     connection.serve(lambda: connection.delivered >= total, ack_every=2, within=120.0)
     connection.ack()
+
+
+@connected("SNR-CON-017", "SNR-CON-015", to="echo")
+def test_echo_whose_window_cuts_a_fin_off(connection: Connection) -> None:
+    """Data with a FIN reaches beyond the edge of the window; when it has opened, the rest comes.
+
+    The FIN is where it always was, and everything below it is echoed.
+    """
+    end = close_window(connection, beyond=700, flags=ACK | PSH | FIN)
+    start, connection.window = connection.next_offset, 1 << 20
+    connection.ack()
+    connection.serve(lambda: connection.delivered >= start, ack_every=2, within=120.0)
+    connection.send(pattern(start, max(0, end - start)), flags=ACK | PSH | FIN, at=min(start, end))
+    connection.serve(lambda: connection.delivered > end)
+    connection.wait(connection.rtt + PAUSE_S)
 
 
 @connected("SNR-RCV-026", to="echo")

@@ -27,6 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     leaving_after,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import later
+from bentpipe_conformance.protocols.tcp.replay.recovery import may_be_timed
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT, is_own_reset
 
@@ -94,7 +95,7 @@ def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Repl
         reset = Segment(packet)
         latest = latest_before(flow, packet.number)
         known = next((r for r in replies if latest and r.packet is latest.packet), None)
-        if known is None:
+        if known is None or not reset.tcp.options_ok:
             continue
         first, last = known.packet.number, packet.number
         if not any(first < a.packet.number < last for a in flow.arrivals):
@@ -375,7 +376,8 @@ def fin_ends_the_stream(flow: Flow, context: Context) -> Findings:
             expected = f"nothing above {end}, and the FIN at {end - 1}"
             yield context.violated(sentence, sent, first, expected=expected, actual=sent.span)
             return
-    fin = context.prepared.lifetime.fin
+    # A FIN that the window has cut off still says where the stream ends.
+    fin = next((item for item in flow.arrivals if item.fin and item.in_order), None)
     if flow.iut[1] == ECHO_PORT and fin is not None and fin.packet.number < first.packet.number:
         octets, returned = fin.end - 1, end - 1
         sentence = f"{octets} octets were to be echoed, and the FIN follows {returned}"
@@ -426,7 +428,7 @@ def _longest_timeout(flow: Flow, until: float) -> float:
             trips.acknowledged(event)
         elif isinstance(event, Sent):
             trips.sent(event)
-            expired += event.retransmission and event.timed
+            expired += may_be_timed(event)
     return trips.longest_after(expired)
 
 

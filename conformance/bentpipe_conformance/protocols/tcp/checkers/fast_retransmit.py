@@ -151,7 +151,7 @@ def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
 
 def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
     ack = m.ack
-    answers = flow.between(ack.time, ack.time + answer_window(m.rtt))
+    answers = flow.after(ack.packet, ack.time + answer_window(m.rtt))
     first = next((sent for sent in answers if sent.retransmission), None)
     took = reaction(m, first, context.ics, context.timing_error)
     expected = f"a retransmission of offset {ack.ack}"

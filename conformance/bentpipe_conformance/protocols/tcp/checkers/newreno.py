@@ -109,8 +109,8 @@ def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Findings:
 
 def _repetition(flow: Flow, ack: Ack, until: float) -> Sent | None:
     """The retransmission of the segment that an acknowledgment asks for."""
-    between = flow.between(ack.time, until)
-    return next((s for s in between if s.retransmission and s.start == ack.ack), None)
+    answers = flow.after(ack.packet, until)
+    return next((s for s in answers if s.retransmission and s.start == ack.ack), None)
 
 
 def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> Finding:

@@ -28,7 +28,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.stream import read_stream
-from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT
+from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT, is_own_reset
 
 _SURE_BLOCKS = 3
 """As many fit into every acknowledgment (RFC 2018 section 4, with timestamps)."""
@@ -412,6 +412,15 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         what = f"a segment with {tcp.length} octets {where} the window"
         if answer is not None and answer.tcp.flags & SYN:
             continue  # that may have been due
+        at_once = answer is not None and answer.time - item.time <= flow.reaction
+        if answer is not None and answer.tcp.flags & RST:
+            if not at_once or lifetime.time_wait or not is_own_reset(flow, answer.packet):
+                return
+            sentence, actual = f"{what} was answered by a RST", "a RST"
+            yield context.violated(
+                sentence, item, answer, expected="an acknowledgment", actual=actual
+            )
+            return
         if answer is not None:
             yield context.holds(f"{what} was answered", answer, item)
         elif flow.horizon - item.time > LONGEST_DELAY_S + flow.reaction:

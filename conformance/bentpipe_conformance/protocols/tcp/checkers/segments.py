@@ -5,7 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
-from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
+from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, MODULUS, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
@@ -16,7 +16,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import lasts, leaving_after
-from bentpipe_conformance.protocols.tcp.replay.option_list import offset_octet
+from bentpipe_conformance.protocols.tcp.replay.option_list import has_ip_options, offset_octet
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S
 
 RESERVED = 0x0E
@@ -65,17 +65,24 @@ def reserved_bits_are_sent_as_zero(flow: Flow, context: Context) -> Findings:
         yield context.holds("the reserved bits of every segment are zero", flow.leaving[0])
 
 
+def _odd_bits(segment: Segment) -> int:
+    return reserved_bits(segment.packet) or segment.tcp.flags & (ECE | CWR)
+
+
 @checker("SNR-SEG-003")
 def reserved_bits_are_ignored(flow: Flow, context: Context) -> Findings:
-    """Reserved bits that are set change nothing (RFC 9293 section 3.1)."""
+    """Reserved bits that are set, and those of ECN, change nothing (RFC 9293 section 3.1)."""
     # Exercised by a SYN to a port that listens, and by data in sequence inside the window.
     for item in flow.arriving:
-        if item.tcp.flags & (SYN | ACK) == SYN and reserved_bits(item.packet) and flow.listening:
-            yield from _answered(flow, context, item)
+        if item.tcp.flags & (SYN | ACK) == SYN and _odd_bits(item) and flow.listening:
+            if item.tcp.options_ok:
+                yield from _answered(flow, context, item)
             break
     for arrival in flow.arrivals:
         inside = arrival.in_order and arrival.end <= arrival.window_edge
-        if not inside or not reserved_bits(arrival.packet) or arrival.tcp.flags & (RST | SYN):
+        if not inside or not _odd_bits(arrival) or arrival.tcp.flags & (RST | SYN):
+            continue
+        if not arrival.tcp.options_ok:
             continue
         answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
         what = "data with reserved bits"
@@ -86,6 +93,24 @@ def reserved_bits_are_ignored(flow: Flow, context: Context) -> Findings:
             yield context.violated(
                 f"{what} was not acknowledged", arrival, expected=expected, actual="none"
             )
+
+
+@checker("SNR-SEG-007")
+def options_of_ip_are_ignored(flow: Flow, context: Context) -> Findings:
+    """Data in a packet with options of IP is accepted (RFC 9293 section 3.9.2.1, MUST-50)."""
+    # Exercised by such data in sequence, inside the window.
+    for arrival in still_receiving(flow):
+        if not has_ip_options(arrival.packet) or not arrival.in_order:
+            continue
+        if arrival.end > arrival.window_edge:
+            continue
+        answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
+        if answer.reply is not None:  # how soon is another requirement's business
+            yield context.holds("data behind options of IP was accepted", answer.reply, arrival)
+        elif answer.timely == "late":
+            sentence = "data behind options of IP was not acknowledged"
+            expected = f"an acknowledgment up to offset {arrival.end}"
+            yield context.violated(sentence, arrival, expected=expected, actual="none")
 
 
 @checker("SNR-SEG-004")

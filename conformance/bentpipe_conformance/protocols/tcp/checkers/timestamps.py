@@ -211,18 +211,19 @@ def wrapped_timestamp_is_accepted(flow: Flow, context: Context) -> Findings:
 @checker("SNR-TS-013")
 def overtaken_segment_is_accepted(flow: Flow, context: Context) -> Findings:
     """A timestamp that is not older than TS.Recent is not old (RFC 7323 section 5.3 rule R1)."""
-    # Exercised by in-order data whose timestamp is older than that of a segment before it, or the
-    # same.
+    # Exercised by in-order data whose timestamp is older than that of data held above it, or the
+    # same as that of data in order before it.
     latest: int | None = None
+    same: int | None = None
     if not flow.handshake.timestamps:
         return
-    data = {arrival.packet.number: arrival for arrival in still_receiving(flow)}
-    for item in flow.arriving:
-        arrival, tsval = data.get(item.packet.number), item.tcp.tsval
-        if tsval is None or (arrival is not None and arrival.may_be_stale):
+    for arrival in still_receiving(flow):
+        tsval = arrival.tcp.tsval
+        if tsval is None or arrival.may_be_stale:
             continue
         known, latest = latest, tsval if latest is None or older(latest, tsval) else latest
-        if arrival is None or known is None or older(known, tsval):
+        before, same = same, tsval if arrival.in_order else same
+        if known is None or not (older(tsval, known) or tsval == before):
             continue
         if arrival.in_order and arrival.end <= arrival.window_edge:
             reply = first_reply(flow, arrival)

@@ -24,7 +24,11 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     octets,
 )
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, disturbed_at
+from bentpipe_conformance.protocols.tcp.replay.moments import (
+    acts_at_once,
+    disturbed_at,
+    timer_within,
+)
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
@@ -313,11 +317,12 @@ def _inflated(flow: Flow, context: Context, episode: Episode, share: float) -> I
     window += DUPLICATE_THRESHOLD * segment
     delivered = reported = DUPLICATE_THRESHOLD * segment
     acked = duplicates = 0
+    timeout = timer_within(episode)
     acks = [ack for ack in episode.acks if ack is not episode.end]
     events: list[Sent | Ack] = [*episode.sent, *acks]
     for event in sorted(events, key=lambda item: item.packet.number):
         if isinstance(event, Sent):
-            if event.timed and event is not episode.first:
+            if (event.timed and event is not episode.first) or event.time >= timeout:
                 return
             if event.new:
                 limit = window

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S
+from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, may_be_timed
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited, echoes
 
@@ -138,7 +138,7 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
         elif isinstance(event, Sent):
             trips.sent(event)
             highest = max(highest, event.end)
-            expired += event.retransmission and event.timed
+            expired += may_be_timed(event)
             if event.new:
                 following = (event.tcp.seq + event.tcp.length) % MODULUS
             if opened is not None:

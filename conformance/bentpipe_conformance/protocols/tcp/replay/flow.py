@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
 from bentpipe_conformance.protocols.tcp.replay.events import (
     Ack,
@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     Sent,
 )
 from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.tcp.replay.sender import Sender
 
@@ -158,6 +159,11 @@ class Flow:
     def between(self, start: float, end: float) -> list[Sent]:
         """Segments with data the IUT sent in [start, end)."""
         first = bisect_left(self.sent, start, key=lambda item: item.time)
+        return self.sent[first : bisect_left(self.sent, end, lo=first, key=lambda item: item.time)]
+
+    def after(self, packet: Packet, end: float) -> list[Sent]:
+        """Segments with data the IUT sent after a packet and before ``end``."""
+        first = count_through(self.sent, packet.number)
         return self.sent[first : bisect_left(self.sent, end, lo=first, key=lambda item: item.time)]
 
 
@@ -342,8 +348,25 @@ def _begins_anew(packets: list[Packet], packet: Packet) -> bool:
     return first.content.seq != tcp.seq
 
 
-def read_flows(trace: Trace) -> list[Flow]:
-    """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
+def _begins_after_the_end(packets: list[Packet], packet: Packet) -> bool:
+    """Whether a SYN-ACK answers a new SYN after both sides had closed, or the IUT has said RST."""
+    tcp, syn = packet.content, packets[-1].content
+    if tcp is None or syn is None or not packet.outgoing or packets[-1].outgoing:
+        return False
+    if tcp.flags & (SYN | ACK) != SYN | ACK or syn.flags & (SYN | ACK) != SYN:
+        return False
+    known = [(item.outgoing, item.content) for item in packets[:-1] if item.content is not None]
+    if any(old.flags & SYN and old.seq == (tcp if own else syn).seq for own, old in known):
+        return False  # one of them is repeated
+    own_end = {(old.seq + old.length) % MODULUS for own, old in known if own and old.flags & FIN}
+    theirs = {old.ack for own, old in known if not own and old.flags & ACK}
+    closed = any(old.flags & FIN for own, old in known if not own)
+    refused = any(old.flags & RST for own, old in known if own)
+    return refused or (closed and not own_end.isdisjoint(theirs))
+
+
+def connections_of(trace: Trace) -> list[tuple[Ends, list[Packet]]]:
+    """Tester, IUT and packets of every connection of a trace at the ``iut`` capture point."""
     connections: list[tuple[Ends, list[Packet]]] = []
     latest: dict[Ends, list[Packet]] = {}
     for packet in trace.at("iut"):
@@ -353,12 +376,20 @@ def read_flows(trace: Trace) -> list[Flow]:
         source, destination = (tcp.src, tcp.sport), (tcp.dst, tcp.dport)
         iut, tester = (source, destination) if packet.outgoing else (destination, source)
         packets = latest.get((tester, iut))
-        if packets is None or _begins_anew(packets, packet):
+        if packets is None or any(
+            begins(packets, packet) for begins in (_begins_anew, _begins_after_the_end)
+        ):
             # The tester's SYN, which came before, begins the new connection too.
             packets = [] if packets is None else [packets.pop()]
             latest[tester, iut] = packets
             connections.append(((tester, iut), packets))
         packets.append(packet)
+    return connections
+
+
+def read_flows(trace: Trace) -> list[Flow]:
+    """Every TCP connection of a trace, replayed at the ``iut`` capture point."""
+    connections = connections_of(trace)
     flows = [replayed(Flow(*ends, trace.timing_error), packets) for ends, packets in connections]
     arrived = (packet.content for packet in trace.at("peer"))
     whole = frozenset((tcp.src, tcp.seq, tcp.size) for tcp in arrived if tcp and tcp.size > UNCUT)

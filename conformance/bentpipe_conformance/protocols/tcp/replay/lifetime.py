@@ -61,14 +61,22 @@ def read_lifetime(flow: Flow) -> Lifetime:
     """The turning points of one connection."""
     established = next((ack for ack in flow.acks if ack.acceptable), None)
     own_fin = next((sent for sent in flow.sent if sent.fin), None)
-    fin = next((item for item in flow.arrivals if item.fin and item.in_order), None)
+    fin = next((item for item in flow.arrivals if item.fin and _received(item)), None)
     acked = None
     if own_fin is not None:
         covering = (a for a in flow.acks if a.acceptable and a.ack >= own_fin.end)
         acked = next((a for a in covering if a.packet.number > own_fin.packet.number), None)
     resets = (Segment(item) for item in flow.resets if not item.outgoing)
-    heeded = next((item for item in resets if at_next_expected(flow, item)), None)
+    # One whose options cannot be read may be dropped.
+    sound = (item for item in resets if item.tcp.options_ok)
+    heeded = next((item for item in sound if at_next_expected(flow, item)), None)
     return Lifetime(established, own_fin, fin, acked, heeded)
+
+
+def _received(fin: Arrival) -> bool:
+    """Whether a FIN has arrived in sequence, and not with what the window has cut off."""
+    taken = fin.end <= fin.window_edge or any(reply.ack >= fin.end for reply in fin.replies)
+    return fin.in_order and taken
 
 
 def latest_before(flow: Flow, number: int) -> Segment | None:

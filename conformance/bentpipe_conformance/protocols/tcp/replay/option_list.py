@@ -17,6 +17,11 @@ def offset_octet(packet: Packet) -> int:
     return packet.data[locate(packet.data, _ANY_LENGTH)[3] + 12]
 
 
+def has_ip_options(packet: Packet) -> bool:
+    """Whether the IPv4 header of a segment is longer than without options."""
+    return packet.data[0] >> 4 == 4 and packet.data[0] & 0xF > 5
+
+
 def option_octets(packet: Packet) -> bytes:
     """The octets of a segment's option list, padding included."""
     # A capture may have cut the packet behind its headers.

@@ -177,6 +177,15 @@ def reports_something(ack: Ack | None) -> bool:
     return ack is not None and bool(ack.advance or ack.newly_sacked or ack.duplicate)
 
 
+def may_be_timed(sent: Sent) -> bool:
+    """Whether a timer may have sent the first outstanding segment again: nothing reports a loss.
+
+    In a simulation, or on a busy machine, it may have met an arrival.
+    """
+    at_una = sent.start == sent.una and not reports_something(sent.cause)
+    return sent.retransmission and (sent.timed or at_una)
+
+
 def _may_have_met_an_arrival(sent: Sent) -> bool:
     """Whether it left late after an arrival that reports nothing, so that a timer may have sent it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, Story
+from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
 
 
 def _hole() -> Story:
@@ -100,12 +100,28 @@ def test_new_segments_held_back_after_a_loss() -> None:
     assert story.verdicts("RWBP-EC-014") == FAIL
 
 
+def test_room_for_a_part_of_what_may_wait() -> None:
+    """A send buffer may hold more than the 4,000 octets that it must: 1,000, not 700, wait."""
+    story = Story(service=7, window=4, own={"window": 4 * SIZE})
+    story.arrive(0, size=300, window=4).send_octets(0, 300)
+    story.arrive(0.3, window=4).send_octets(300, 1000).arrive(1.3, window=4)
+    story.send_octets(1300, 1000).arrive(2.3, window=4).send_octets(2300, 1000)
+    story.arrive(3.3, window=4).ack(3.3, after=0.2)
+    assert not story.verdicts("RWBP-FC-003") & FAIL
+    assert not story.verdicts("RWBP-WF-007") & FAIL
+
+
 @pytest.mark.parametrize("number", [20, -(1 << 30) // 1000 - 1])
 def test_acknowledgment_out_of_range(number: int) -> None:
     story = Story().send(*range(8)).ack(number, after=RTT)
     assert story.ack(0, after=0.2).verdicts("RWBP-EC-015") == FAIL
     story = Story().send(*range(8)).ack(number, after=RTT).reply(0, seq=8500)
     assert story.ack(0, after=0.2).verdicts("RWBP-EC-015") == PASS
+
+
+def test_acknowledgment_out_of_range_answered_just_before_the_end() -> None:
+    story = Story().send(*range(8)).ack(20, after=RTT).reply(0, seq=8500, after=0.001)
+    assert story.ack(8, after=0.001).verdicts("RWBP-EC-015") == PASS
 
 
 def test_old_acknowledgment() -> None:

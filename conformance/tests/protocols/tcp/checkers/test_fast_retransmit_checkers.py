@@ -41,6 +41,12 @@ def test_third_duplicate_answered_or_not() -> None:
     assert duplicates(window_limited_flight(), 2).send(3, 2).verdicts("SNR-FR-002") == FAIL
 
 
+def test_third_duplicate_in_the_instant_of_the_repair_before() -> None:
+    story = duplicates(window_limited_flight(), 2).send(2, 16).ack(15, after=RTT).send(15, 17)
+    duplicates_at_once = story.ack(17).send(18, 19, 20).ack(18).ack(18).ack(18).ack(18)
+    assert duplicates_at_once.send(18).verdicts("SNR-FR-002", "hk99") == PASS
+
+
 def test_third_duplicate_after_a_reset() -> None:
     story = window_limited_flight().ack(2, after=0.01).ack(2, after=0.01).reset().ack(2, after=0.01)
     assert story.ack(2, after=RTT).verdicts("SNR-FR-002") == NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR
 
@@ -145,6 +145,13 @@ def test_echo_with_other_octets() -> None:
     assert receipt.verdicts("SNR-RCV-018") == FAIL
 
 
+def test_echo_of_a_segment_that_begins_below_the_stream() -> None:
+    receipt = Receipt(service=7).data(-10, 40, payload=bytes(10) + pattern(0, 40))
+    assert receipt.reply(40, payload=pattern(0, 40)).verdicts("SNR-RCV-018").isdisjoint(FAIL)
+    receipt = Receipt(service=7).data(-10, 40, payload=bytes(10) + pattern(0, 40))
+    assert receipt.reply(40, payload=pattern(1, 40)).verdicts("SNR-RCV-018") == FAIL
+
+
 def test_echo_of_octets_that_were_sent_in_two_versions_is_left_alone() -> None:
     receipt = Receipt(service=7).data(100, 200).reply(0, (100, 200))
     receipt.data(0, 200, after=0.1, payload=b"?" * 200).reply(200, payload=b"?" * 200)
@@ -190,3 +197,14 @@ def test_fin_above_a_gap_is_held_or_not() -> None:
         receipt = Receipt().data(0, 100).reply(100).data(200, 200, flags=ACK | FIN, after=1)
         receipt.reply(100).data(100, 200, after=1).reply(ack).later()
         assert receipt.verdicts("SNR-RCV-022") == expected
+
+
+@pytest.mark.parametrize(
+    ("flags", "delay", "expected"),
+    [(ACK, 0.001, PASS), (RST | ACK, 0.001, FAIL), (RST | ACK, 0.3, NOTHING)],
+)
+def test_empty_segment_below_the_window_and_what_follows(
+    flags: int, delay: float, expected: set[Verdict]
+) -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(50, 50, after=2.0)
+    assert receipt.reply(100, flags=flags, after=delay).later().verdicts("SNR-RCV-029") == expected

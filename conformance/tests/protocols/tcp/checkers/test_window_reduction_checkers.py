@@ -12,6 +12,7 @@ from bentpipe_conformance.protocols.tcp.story import (
     RTT,
     Story,
     duplicates,
+    window_limited_flight,
 )
 
 
@@ -53,6 +54,17 @@ def test_new_data_during_recovery_beyond_inflation() -> None:
     duplicates(story, 0, 5)
     assert story.verdicts("SNR-REC-006") == PASS
     assert story.send(*range(20, 31)).verdicts("SNR-REC-006") == FAIL
+
+
+@pytest.mark.parametrize(("waited", "expected"), [(None, FAIL), (1.5, NOTHING)])
+def test_new_data_behind_a_timeout_that_met_a_duplicate(
+    waited: float | None, expected: set[Verdict]
+) -> None:
+    story = duplicates(window_limited_flight(), 2).send(2)
+    if waited is not None:
+        story.ack(2, after=waited).send(2)
+    story.ack(14, after=RTT).send(14, 16, 17, 18, 19)
+    assert story.verdicts("SNR-REC-011") == expected
 
 
 def _grown(*flights: int, after: float = RTT) -> Story:

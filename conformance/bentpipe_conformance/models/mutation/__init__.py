@@ -1,0 +1,1 @@
+"""Mutation of models: small changes of a specification, and whether its properties notice them."""

@@ -1,0 +1,162 @@
+"""The mutants of one model: tried side by side, results kept as they come."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from bentpipe_conformance.models.manifest import FILE, Manifest, shared_modules
+from bentpipe_conformance.models.mutation.sites import Mutant, mutants_of_module
+from bentpipe_conformance.models.mutation.tree import read_module
+from bentpipe_conformance.models.mutation.trial import (
+    Trial,
+    control_of,
+    read_trial,
+    runs_of,
+    try_mutant,
+)
+from bentpipe_conformance.models.tool import Tool, ToolProblem
+from bentpipe_conformance.models.verification import Checker
+from bentpipe_conformance.selftest.mutation.explaining import Explanation, read_explanations
+from bentpipe_conformance.selftest.mutation.keeping import Kept
+
+CLASSES: Mapping[str, str] = {
+    "equivalent": "it behaves like the specification, whatever the bounds",
+    "harmless": "it behaves otherwise, and no requirement forbids that",
+    "abstraction": "it changes what the model leaves out or leaves open, no rule of the protocol",
+}
+"""What an explained survivor may be."""
+
+EXPLAINED = "explained.toml"
+
+
+class Store(Kept[Trial]):
+    """The trials of a model's mutants, and of the model itself."""
+
+    def read(self, item: Mapping[str, Any]) -> Trial:
+        """A trial from its JSON."""
+        return read_trial(item)
+
+
+def mutants_of(tool: Tool, manifest: Manifest) -> list[Mutant]:
+    """Every mutant of a model.
+
+    Raises:
+        ToolProblem: its manifest does not say what is mutated, or the module cannot be parsed.
+    """
+    scope = manifest.scope
+    if not scope.module:
+        raise ToolProblem(
+            f'{manifest.folder / FILE} does not say what is mutated; add "mutation": '
+            '{"module": "SPEC.tla"}.'
+        )
+    path = manifest.folder / scope.module
+    module = read_module(tool, path, manifest.libraries(tool.root, scope.module))
+    return mutants_of_module(
+        manifest.name, module, scope.roots, environment=scope.environment, ghosts=scope.ghosts
+    )
+
+
+def explanations_of(manifest: Manifest) -> dict[str, Explanation]:
+    """The explained survivors of a model, by identifier.
+
+    Raises:
+        ToolProblem: an entry is incomplete or wrong.
+    """
+    path = manifest.folder / EXPLAINED
+    if not path.is_file():
+        return {}
+    try:
+        return read_explanations(path, manifest.name, CLASSES)
+    except ValueError as error:
+        raise ToolProblem(f"{error}.") from error
+
+
+def key_of(tool: Tool, manifest: Manifest, *, whole: bool) -> str:
+    """A digest of all that results depend on."""
+    digest = hashlib.blake2b(digest_size=16)
+    paths = [
+        *manifest.folder.rglob("*.tla"), *manifest.folder.glob("*.cfg"),
+        *shared_modules(tool.root)[0].glob("*.tla"),
+    ]  # fmt: skip
+    for path in sorted(paths):
+        digest.update(f"{path.name}\0{path.read_text(encoding='utf-8')}\0".encode())
+    for run in manifest.runs:
+        digest.update(repr((run.name, run.kind, run.tier, run.module, run.config,
+                            sorted(run.constants.items()), sorted(run.replaced.items()),
+                            run.checks, run.violates)).encode())  # fmt: skip
+    digest.update(repr((manifest.scope.module, whole)).encode())
+    return digest.hexdigest()
+
+
+def try_all(
+    manifest: Manifest, chosen: Sequence[Mutant], checker: Checker, store: Store, workers: int,
+    tick: Callable[..., None], *, whole: bool = False,
+) -> None:  # fmt: skip
+    """Try the chosen mutants that the store does not know.
+
+    Args:
+        manifest: of the model.
+        chosen: which.
+        checker: shared by all threads; cancelled when one of them fails.
+        store: what is known; saved at the end, however that comes.
+        workers: mutants at a time.
+        tick: called after each.
+        whole: see :func:`.trial.try_mutant`.
+
+    Raises:
+        ToolProblem: the model itself is not as its manifest says.
+    """
+    missing = [item for item in chosen if item.id not in store.trials]
+    random.Random(0).shuffle(missing)  # so that a partial result is an estimate of the whole
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            try:
+                control = _control(manifest, checker, store, pool)
+                futures = [
+                    pool.submit(try_mutant, manifest, item, checker, control, whole=whole)
+                    for item in missing
+                ]
+                for future in as_completed(futures):
+                    store.put(future.result())
+                    tick()
+            except BaseException:
+                checker.cancel()
+                pool.shutdown(cancel_futures=True)
+                raise
+    finally:
+        store.save()
+
+
+def _control(manifest: Manifest, checker: Checker, store: Store, pool: ThreadPoolExecutor) -> Trial:
+    """What the model itself shows: without that, no mutant can be judged."""
+    name = control_of(manifest.name)
+    if name not in store.trials:
+        parts = [
+            pool.submit(try_mutant, manifest, None, checker, None, runs=[run])
+            for run in reversed(runs_of(manifest))
+        ]
+        control = Trial(name)
+        for part in parts:
+            trial = part.result()
+            control.kills += trial.kills
+            control.figures |= trial.figures
+            control.why = control.why or trial.why
+        store.put(control)
+    control = store.trials[name]
+    if control.kills or control.why:
+        kills = ", ".join(f"{kill.by} in {kill.run}" for kill in control.kills)
+        raise ToolProblem(
+            f"{manifest.name} itself is not as its manifest says ({kills or control.why}); "
+            "run bentpipe model first."
+        )
+    return control
+
+
+def default_store(out: Path | None, manifest: Manifest) -> Path | None:
+    """Where the results of a model are kept."""
+    return None if out is None else out / manifest.name / "mutation.json"

@@ -1,0 +1,157 @@
+"""One mutant of a model: every run of the pr tier, small ones first, until one notices it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from bentpipe_conformance.models.manifest import Manifest, Run
+from bentpipe_conformance.models.mutation.sites import Mutant
+from bentpipe_conformance.models.tool import Unfinished
+from bentpipe_conformance.models.verification import Checker, Result, configured, copied
+
+KILLED, SURVIVED, STILLBORN = "killed", "survived", "stillborn"
+
+# Why a mutant survives.
+SAME = "the same states in every run"
+OTHER = "other states, and no property notices"
+UNJUDGED = "not judged within the limits"
+
+PATIENCE = 3.0
+"""Times the seconds that the manifest records for the model itself, or"""
+
+LEAST_S = 20.0
+"""seconds, if that is more, after which a run is given up."""
+
+VIOLATED, UNREACHABLE = "violated", "unreachable"
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """How a run notices a mutant.
+
+    Attributes:
+        run: the run of the manifest.
+        by: the property that is violated, or the state that is no longer reached.
+        how: ``violated`` or ``unreachable``.
+        depth: states of the counterexample; None where its length is not the shortest.
+    """
+
+    run: str
+    by: str
+    how: str
+    depth: int | None = None
+
+
+@dataclass(slots=True)
+class Trial:
+    """The outcome for one mutant.
+
+    Attributes:
+        id: the mutant's.
+        result: killed, survived, or stillborn: one that cannot be parsed or evaluated, which is not
+            counted.
+        kind: for a survivor, one of the constants above.
+        kills: the first, or every one where all were asked for.
+        figures: of runs without a violation, the states: distinct, generated, depth.
+        why: the sentence on what could not be evaluated or finished.
+    """
+
+    id: str
+    result: str = SURVIVED
+    kind: str = ""
+    kills: list[Kill] = field(default_factory=list)
+    figures: dict[str, list[int]] = field(default_factory=dict)
+    why: str = ""
+
+
+def read_trial(item: Mapping[str, Any]) -> Trial:
+    """A trial from its JSON."""
+    return Trial(**{**item, "kills": [Kill(**kill) for kill in item["kills"]]})
+
+
+def runs_of(manifest: Manifest) -> list[Run]:
+    """The runs that may notice a mutant: safety, liveness, what is reached; small ones first.
+
+    Safety goes first because it ends a state space that has no end.
+    """
+    kinds = {"check": 0, "liveness": 1, "reach": 2}
+    runs = [run for run in manifest.runs if run.tier == "pr" and run.kind in kinds]
+    return sorted(runs, key=lambda run: (kinds[run.kind], run.total or run.seconds or 0))
+
+
+def try_mutant(
+    manifest: Manifest, mutant: Mutant | None, checker: Checker, control: Trial | None, *,
+    runs: Sequence[Run] = (), whole: bool = False,
+) -> Trial:  # fmt: skip
+    """Run a mutant; the model itself where there is none.
+
+    Args:
+        manifest: of the model.
+        mutant: what to change.
+        checker: one thread's worth of the model checker.
+        control: what the model itself shows.
+        runs: the only ones; none for all of :func:`runs_of`.
+        whole: whether everything that notices it is wanted, in every run, not only the first.
+
+    Raises:
+        Cancelled: the checker was cancelled.
+    """
+    trial = Trial(control_of(manifest.name) if mutant is None else mutant.id)
+    with tempfile.TemporaryDirectory(prefix="bentpipe-mutant-") as scratch:
+        twin = replace(manifest, folder=Path(scratch) / manifest.name)
+        copied(manifest.folder, twin.folder)
+        if mutant is not None:
+            source = twin.folder / manifest.scope.module
+            source.write_text(mutant.applied(source.read_text(encoding="utf-8")), encoding="utf-8")
+        for run in runs or runs_of(manifest):
+            _try(trial, twin, run, checker, whole=whole)
+            if trial.result == STILLBORN or (trial.kills and not whole):
+                break
+    if trial.kills:
+        trial.result = KILLED
+    elif trial.result != STILLBORN and not trial.kind:
+        same = control is not None and trial.figures == control.figures
+        trial.kind = SAME if same else OTHER
+    return trial
+
+
+def control_of(model: str) -> str:
+    """The identifier of the trial of the model itself."""
+    return f"{model}:itself"
+
+
+def _try(trial: Trial, twin: Manifest, run: Run, checker: Checker, *, whole: bool) -> None:
+    limit = max(LEAST_S, PATIENCE * (run.seconds or 0.0))
+    result = checker.check(twin, run, timeout=limit)
+    if isinstance(result.problem, Unfinished):
+        trial.kind, trial.why = UNJUDGED, f"{run.name}: {result.why}"
+    elif result.problem is not None:
+        if not trial.kills:
+            trial.result, trial.why = STILLBORN, f"{run.name}: {result.why}"
+    elif run.kind == "reach":
+        if not result.violated:
+            trial.kills.append(Kill(run.name, run.violates, UNREACHABLE))
+    elif result.violated:
+        trial.kills.append(Kill(run.name, result.violated, VIOLATED, _depth(result)))
+        if whole:
+            rest = _others(twin, run, result.violated)
+            if rest:
+                _try(trial, twin, replace(run, checks=rest), checker, whole=True)
+    else:
+        outcome = result.outcome
+        assert outcome is not None
+        trial.figures[run.name] = [outcome.distinct, outcome.generated, outcome.depth]
+
+
+def _depth(result: Result) -> int | None:
+    outcome = result.outcome
+    return len(outcome.trace) if outcome is not None and outcome.name else None
+
+
+def _others(manifest: Manifest, run: Run, violated: str) -> tuple[str, ...]:
+    config = configured(manifest, run)
+    return tuple(name for name in (*config.invariants, *config.properties) if name != violated)

@@ -1,0 +1,134 @@
+"""Several connections whose packets wait for one link (section 9.2)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.rwbp.cases.test_gateway import FEW, make_room, opened
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
+from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
+from bentpipe_conformance.protocols.rwbp.peer import Peer
+
+NEEDS = ("gateway",)
+
+UNDER_WAY = 24
+"""Packets that are granted beyond those that have arrived."""
+
+
+def serve(peer: Peer, gateway: Gateway, connections: list[Connection], packets: int) -> None:
+    """Take in what arrives, make room for it, and grant credit for as much again."""
+    before = gateway.arrived
+    deadline = peer.now() + 60.0 + 20 * peer.rtt
+    while gateway.arrived - before < packets and peer.now() < deadline:
+        peer.wait(0.05)
+        came = gateway.arrived + UNDER_WAY - gateway.limit
+        for connection in connections:
+            if connection.inbox:
+                make_room(connection)
+        if came > 0:
+            gateway.grant(came)
+
+
+def contended(
+    peer: Peer, connections: int, sizes: tuple[int, ...] = (SEGMENT,)
+) -> tuple[Gateway, list[Connection]]:
+    """Connections that have a window each to send, with a few packets of credit at a time."""
+    gateway, made = opened(peer, 0)
+    for index in range(connections):
+        size = sizes[index % len(sizes)]
+        made.append(peer.connect(mss=size, window=FEW * SEGMENT // size * size))
+    peer.wait(peer.rtt + PAUSE_S)
+    gateway.restart(0)
+    peer.wait(PAUSE_S)
+    for connection in made:
+        make_room(connection)
+    peer.wait(peer.rtt + PAUSE_S)
+    return gateway, made
+
+
+@case("RWBP-FC-005", "RWBP-SC-001", needs=NEEDS)
+def test_six_connections(peer: Peer) -> None:
+    """Six windows wait; credit comes for one packet after the other, then for several."""
+    gateway, connections = contended(peer, 6)
+    for packets in (*(1,) * 12, 2, 4, 5):
+        gateway.grant(packets)
+        peer.wait(0.1)
+    serve(peer, gateway, connections, 60)
+
+
+@case("RWBP-SC-001", "RWBP-FC-005", needs=NEEDS)
+def test_some_of_five_cannot_send(peer: Peer) -> None:
+    """Two of five connections have a closed window, then others: the ring passes them over."""
+    gateway, connections = contended(peer, 5)
+    for closed in ((1, 3), (0, 1), (4,)):
+        going = [each for index, each in enumerate(connections) if index not in closed]
+        for index in closed:
+            connections[index].window = 0
+        serve(peer, gateway, connections, 3 * FEW)
+        serve(peer, gateway, going, 30)
+        for index in closed:
+            connections[index].window = FEW * SEGMENT
+            connections[index].ack()
+    serve(peer, gateway, connections, 30)
+
+
+@case("RWBP-SC-001", "RWBP-FC-005", needs=NEEDS)
+def test_connections_come_and_go(peer: Peer) -> None:
+    """A connection is aborted, and another one opened, which comes last in the ring."""
+    gateway, connections = contended(peer, 4)
+    serve(peer, gateway, connections, 20)
+    connections.pop(1).abort()
+    serve(peer, gateway, connections, 20)
+    connections.append(peer.begin(window=FEW * SEGMENT))
+    serve(peer, gateway, connections, 20)
+    connections[-1].establish()
+    serve(peer, gateway, connections, 40)
+
+
+@case("RWBP-SC-002", "RWBP-SC-001", needs=NEEDS)
+def test_retransmissions_have_turns(peer: Peer) -> None:
+    """Of two of five connections segments are lost; their repair waits behind a full queue."""
+    gateway, connections = contended(peer, 5)
+    for _ in range(3):
+        gateway.grant(5 * FEW)
+        peer.wait(peer.rtt + 0.4)
+        for connection in connections[:2]:
+            arrived = [segment for segment in connection.inbox if segment.has_data]
+            for segment in arrived[2:5:2]:
+                connection.inbox.remove(segment)
+        gateway.restart(0)
+        peer.wait(PAUSE_S)
+        for connection in reversed(connections):
+            make_room(connection)
+            peer.wait(0.02)
+        peer.wait(peer.rtt + 0.1)
+        for _ in range(30):
+            gateway.grant(1)
+            peer.wait(0.02)
+    serve(peer, gateway, connections, 40)
+
+
+@case("RWBP-FC-005", "RWBP-SC-001", "RWBP-WN-005", needs=NEEDS)
+def test_fifteen_connections(peer: Peer) -> None:
+    """Fifteen connections share the link: each has its part, whatever the others do."""
+    gateway, connections = contended(peer, 15)
+    serve(peer, gateway, connections, 450)
+
+
+@case("RWBP-SC-003", needs=(*NEEDS, "scheduler=drr"))
+def test_packets_of_unequal_size(peer: Peer) -> None:
+    """Three connections have packets of 1,500, 576 and 300 octets, and windows of one size."""
+    gateway, connections = contended(peer, 3, (SEGMENT, 536, 260))
+    serve(peer, gateway, connections, 150)
+
+
+@case("RWBP-FC-005", "RWBP-SC-001", needs=("link_rate",))
+def test_link_rate_alone(peer: Peer) -> None:
+    """Four connections have a window each while the link takes one packet after the other."""
+    gateway, connections = opened(peer, 4)
+    for _ in range(6):
+        peer.wait(peer.rtt + PAUSE_S)
+        for connection in connections:
+            make_room(connection)
+    gateway.grant(AMPLE)
+    peer.wait(peer.rtt + PAUSE_S)

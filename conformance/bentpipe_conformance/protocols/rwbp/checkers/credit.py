@@ -1,0 +1,217 @@
+"""Checkers for the gateway's credit (RWBP-LC-001 to -008, RWBP-FC-006; section 9.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, leaves_at_once
+from bentpipe_conformance.protocols.rwbp.replay import Packet
+from bentpipe_conformance.protocols.rwbp.replay.events import Arrival, Reply, Segment, Why
+from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
+from bentpipe_conformance.protocols.rwbp.replay.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """What a finding is about."""
+
+    packet: Packet
+
+
+def _ledger(flow: Flow, context: Context) -> Ledger | None:
+    """What the gateway's account shows; once for each link, and only where there is a gateway."""
+    if flow is not flow.link.flows[0] or flow.link.address != link_address(flow, context):
+        return None
+    return context.prepared.ledger(float(context.ics.get("link_rate_bps", 0)))
+
+
+def link_address(flow: Flow, context: Context) -> str:
+    """Where the IUT stands on the link with the rate and the gateway."""
+    return str(context.ics.get("link_address", "")) or flow.iut[0]
+
+
+def _tried(ledger: Ledger, context: Context, rule: str) -> Findings:
+    """Where a rule has been followed though a wrong account would have done otherwise."""
+    for entry in ledger.waited:
+        if rule in entry.rules:
+            yield context.holds(
+                f"what waited for credit stayed for {entry.seconds:.2f} s", _At(entry.packet)
+            )
+    for entry in ledger.used:
+        if rule in entry.rules:
+            yield context.holds("a packet left, there being credit for it", _At(entry.packet))
+
+
+def _kept(flow: Flow, context: Context, rule: str) -> Findings:
+    ledger = _ledger(flow, context)
+    if ledger is None:
+        return
+    for entry in ledger.overdrawn:
+        if rule in entry.rules:
+            yield context.violated(
+                "a packet left for which there was no credit", _At(entry.packet),
+                expected="it to wait", actual="it left",
+            )  # fmt: skip
+            return
+    for entry in ledger.withheld:
+        if rule in entry.rules:
+            yield context.violated(
+                "a packet waited although there was credit for it", _At(entry.packet),
+                expected="it to leave at once", actual=f"nothing left for {entry.seconds:.2f} s",
+            )  # fmt: skip
+            return
+    yield from _tried(ledger, context, rule)
+
+
+@checker("RWBP-LC-001")
+def only_valid_frames_count(flow: Flow, context: Context) -> Findings:
+    """A frame that is not valid grants nothing and is not answered."""
+    # Exercised by a frame that is not valid and would permit what waits.
+    if _ledger(flow, context) is not None:
+        for packet in flow.link.answers:
+            yield context.violated(
+                "something other than a TCP packet left", _At(packet),
+                expected="no answer to a credit frame", actual=f"{len(packet.data)} octets",
+            )  # fmt: skip
+            return
+    yield from _kept(flow, context, "RWBP-LC-001")
+
+
+@checker("RWBP-LC-002")
+def nothing_without_credit(flow: Flow, context: Context) -> Findings:
+    """Nothing leaves before the first frame, nor when PASSED is not below LIMIT."""
+    # Exercised by what waits while there is no credit.
+    ledger = _ledger(flow, context)
+    if ledger is not None:
+        for entry in ledger.overdrawn:
+            if not entry.rules:
+                yield context.violated(
+                    "a packet left for which there was no credit", _At(entry.packet),
+                    expected="it to wait", actual="it left",
+                )  # fmt: skip
+                return
+    yield from _kept(flow, context, "RWBP-LC-002")
+
+
+@checker("RWBP-LC-003")
+def limit_never_retreats(flow: Flow, context: Context) -> Findings:
+    """LIMIT is the highest limit of the epoch."""
+    # Exercised by a frame with a higher limit, or with a lower one, and what then leaves.
+    yield from _kept(flow, context, "RWBP-LC-003")
+
+
+@checker("RWBP-LC-004")
+def epochs_begin_anew(flow: Flow, context: Context) -> Findings:
+    """A newer epoch begins the counts anew; an older one is nothing."""
+    # Exercised by a frame of another epoch while something waits.
+    yield from _kept(flow, context, "RWBP-LC-004")
+
+
+@checker("RWBP-LC-005")
+def credit_grows_stale(flow: Flow, context: Context) -> Findings:
+    """Nothing leaves when no frame has come for a second."""
+    # Exercised by a gateway that has fallen silent while something waits.
+    yield from _kept(flow, context, "RWBP-LC-005")
+
+
+@checker("RWBP-LC-006")
+def lost_packets_give_their_credit_back(flow: Flow, context: Context) -> Findings:
+    """After a second without packets those that have arrived are those that were passed."""
+    # Exercised by a frame by which fewer packets have arrived than were passed.
+    yield from _kept(flow, context, "RWBP-LC-006")
+
+
+@checker("RWBP-LC-007")
+def every_packet_counts(flow: Flow, context: Context) -> Findings:
+    """Packets without data use credit, too."""
+    # Exercised by credit that acknowledgments have used up while data waits.
+    yield from _kept(flow, context, "RWBP-LC-007")
+
+
+@checker("RWBP-LC-008")
+def queue_passes_in_order_at_once(flow: Flow, context: Context) -> Findings:
+    """What waits leaves in order, as soon as there is credit."""
+    # Exercised by what waits while a frame grants credit, and by acknowledgments behind data.
+    ledger = _ledger(flow, context)
+    if ledger is None:
+        return
+    for entry in ledger.withheld:
+        if not entry.rules:
+            yield context.violated(
+                "a packet waited although there was credit for it", _At(entry.packet),
+                expected="it to leave at once", actual=f"nothing left for {entry.seconds:.2f} s",
+            )  # fmt: skip
+            return
+    for each in flow.link.flows:
+        out_of_order = next(_out_of_order(each), None)
+        if out_of_order is not None:
+            before, item = out_of_order
+            yield context.violated(
+                "a packet left behind one that was made after it", item, before,
+                expected="the order in which they entered the IP queue", actual="another one",
+            )  # fmt: skip
+            return
+    for entry in ledger.prompt:
+        yield context.holds("a packet left as soon as there was credit", _At(entry.packet))
+
+
+def _out_of_order(flow: Flow) -> Iterator[tuple[Segment, Segment]]:
+    """Packets of a connection whose acknowledgment or new data belongs before another's."""
+    for before, item in pairwise(flow.replies):
+        if item.ack < before.ack:
+            yield before, item
+    for sent in flow.sent:
+        if sent.why is Why.BEYOND:
+            yield sent, sent
+
+
+@checker("RWBP-FC-006")
+def within_the_credit(flow: Flow, context: Context) -> Findings:
+    """What has been passed never exceeds the credit."""
+    # Exercised by credit that is used up while something waits.
+    ledger = _ledger(flow, context)
+    if ledger is None:
+        return
+    for entry in ledger.overdrawn[:1]:
+        yield context.violated(
+            "a packet was passed to the gateway beyond its credit", _At(entry.packet),
+            expected="no more packets than were granted", actual="one more",
+        )  # fmt: skip
+    if not ledger.overdrawn:
+        yield from _tried(ledger, context, "RWBP-LC-002")
+
+
+@checker("RWBP-SC-005")
+def acknowledgments_do_not_pile_up(flow: Flow, context: Context) -> Findings:
+    """What has been called for while nothing could leave is one acknowledgment in the end."""
+    # Exercised by many segments that call for acknowledgments while there is no credit.
+    if not flow.agreed or leaves_at_once(flow, context):
+        return
+    places = int(context.ics.get("ip_queue", 10))
+    for calls, replies in _bunches(flow):
+        if calls > 2 * places and replies:
+            yield judged(
+                context, len(replies) <= places + 1,
+                f"{calls} segments had waited to be answered; acknowledgments: {len(replies)}",
+                replies[-1], replies[0], expected=f"at most {places + 1}", actual=str(len(replies)),
+            )  # fmt: skip
+
+
+def _bunches(flow: Flow) -> Iterator[tuple[int, list[Segment]]]:
+    """How many segments called for an acknowledgment, one after the other; and what then left."""
+    events: list[Arrival | Reply] = [*flow.arrivals, *(item for item in flow.replies if item.pure)]
+    events.sort(key=lambda item: item.packet.number)
+    calls, left = 0, list[Segment]()
+    for event in events:
+        if isinstance(event, Reply):
+            left.append(event)
+            continue
+        if left:
+            yield calls, left
+            calls, left = 0, []
+        calls += event.calls is not None
+    if left:
+        yield calls, left

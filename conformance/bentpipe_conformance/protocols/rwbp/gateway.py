@@ -1,0 +1,91 @@
+"""The tester as the gateway of the IUT's link: it grants credit, forges it, and falls silent."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from bentpipe_conformance.protocols.rwbp.credit import EPOCHS, MODULUS, build_frame
+
+REFRESH_S = 0.1
+"""RWBP-LC-009."""
+
+AMPLE = 1 << 20
+"""Packets that no case uses up."""
+
+
+class Sender(Protocol):
+    """What the gateway needs of the tester."""
+
+    iut_address: str
+
+    def now(self) -> float:
+        """Seconds on the lane's clock."""
+
+    def send(self, packet: bytes) -> None:
+        """Put an IPv4 packet on the link."""
+
+
+class Gateway:
+    """Counts as section 9.4 says, grants what a script wants, and repeats it.
+
+    The counts of a proxy outlive a case. So the first epoch of a case is the clock's second, which
+    is newer than all before; a script may raise it as long as it does not do so each second.
+
+    Args:
+        tester: the tester.
+        obeyed: whether the IUT obeys a gateway at all; to others it says nothing.
+
+    Attributes:
+        epoch, arrived, limit: what the next frame says.
+        silent: whether frames are not repeated.
+    """
+
+    def __init__(self, tester: Sender, *, obeyed: bool = True) -> None:
+        self.epoch = int(tester.now()) % EPOCHS
+        self.arrived = 0
+        self.limit = 0
+        self.silent = True
+        self._tester = tester
+        self._obeyed = obeyed
+        self._due = tester.now()
+
+    @property
+    def due(self) -> float | None:
+        """When the frame is repeated, on the lane's clock; None while the gateway is silent."""
+        return None if self.silent else self._due
+
+    @property
+    def ahead(self) -> float:
+        """Seconds until the clock's epoch is newer than the present one."""
+        now = self._tester.now()
+        behind = (self.epoch - int(now)) % EPOCHS
+        return behind + 1 - now % 1 if behind < EPOCHS // 2 else 0.0
+
+    def took(self) -> None:
+        """A TCP packet of the proxy's has arrived."""
+        self.arrived += 1
+
+    def tell(self, **odd: Any) -> None:
+        """Send a frame; what is odd about it is an argument of :func:`.build_frame`."""
+        fields = {"epoch": self.epoch, "arrived": self.arrived, "limit": self.limit, **odd}
+        if self._obeyed:
+            self._tester.send(build_frame(self._tester.iut_address, **fields))
+        if not odd:
+            self._due = self._tester.now() + REFRESH_S
+
+    def grant(self, packets: int) -> None:
+        """Permit so many packets more, and repeat that from now on."""
+        self.limit += packets
+        self.silent = False
+        self.tell()
+
+    def restart(self, packets: int, *, arrived: int = 0, epochs: int = 1) -> None:
+        """Forget all counts; in a newer epoch so many packets are permitted."""
+        self.epoch = (self.epoch + epochs) % EPOCHS
+        self.arrived, self.limit = arrived % MODULUS, arrived + packets
+        self.silent = False
+        self.tell()
+
+    def stop(self) -> None:
+        """Fall silent."""
+        self.silent = True

@@ -1,0 +1,105 @@
+"""The checkers of the gateway's credit on traces written by hand (section 9.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pytest
+from bentpipe_conformance.engine.codec import build_ipv4
+from bentpipe_conformance.engine.story import IUT
+from bentpipe_conformance.protocols.rwbp.credit import build_frame
+from bentpipe_conformance.protocols.rwbp.story import CLAIMS, FAIL, NOTHING, PASS, Story
+
+BEHIND = {**CLAIMS, "gateway": True}
+
+
+@dataclass(kw_only=True)
+class Behind(Story):
+    """A connection behind a gateway that has granted some packets; the SYN-ACK is the first."""
+
+    granted: int = 3
+
+    def __post_init__(self) -> None:
+        self.frame(self.granted)
+        super().__post_init__()
+
+    def frame(
+        self, limit: int, arrived: int = 0, epoch: int = 1, after: float = 0.0, **odd: Any
+    ) -> Self:
+        """A credit frame arrives."""
+        return self.tell(False, build_frame(IUT, epoch, arrived, limit, **odd), after)
+
+
+def used_up() -> Behind:
+    """All credit has been used, and more than a window waits."""
+    return Behind().send(0, 1)  # type: ignore[return-value]
+
+
+Telling = Callable[[], Story]
+
+STORIES: list[tuple[str, set[object], Telling]] = [
+    ("RWBP-LC-001", PASS, lambda: used_up().frame(9, checksum=0, after=0.1).frame(3, after=0.2)),
+    ("RWBP-LC-001", FAIL, lambda: used_up().frame(9, checksum=0, after=0.1).send(2)),
+    ("RWBP-LC-001", FAIL, lambda: used_up().frame(9, octets=13, after=0.1).send(2)),
+    ("RWBP-LC-001", FAIL, lambda: used_up().frame(9, gateway="10.78.0.1").send(2)),
+    ("RWBP-LC-001", PASS, lambda: used_up().frame(9, sport=53, after=0.1).send(2)),
+    ("RWBP-LC-001", FAIL, lambda: used_up().frame(9, sport=53, after=0.1).frame(9, after=0.2)),
+    ("RWBP-LC-002", PASS, lambda: used_up().frame(3, after=0.2).frame(4, after=0.1).send(2)),
+    ("RWBP-LC-002", FAIL, lambda: used_up().send(2, 3)),
+    ("RWBP-LC-002", FAIL, lambda: Behind(granted=0)),
+    ("RWBP-LC-002", FAIL, lambda: Story().send(0)),
+    ("RWBP-FC-006", FAIL, lambda: used_up().send(2)),
+    ("RWBP-FC-006", PASS, lambda: used_up().frame(3, after=0.2)),
+    ("RWBP-FC-006", NOTHING, lambda: used_up()),
+    ("RWBP-LC-003", PASS, lambda: used_up().frame(9).frame(4).send(2, 3)),
+    ("RWBP-LC-003", FAIL, lambda: used_up().frame(9).frame(3).frame(3, after=0.2)),
+    ("RWBP-LC-003", FAIL, lambda: used_up().frame(9).frame(9, after=0.2)),
+    ("RWBP-LC-004", PASS, lambda: used_up().frame(1, epoch=2).send(2)),
+    ("RWBP-LC-004", FAIL, lambda: used_up().frame(9, epoch=0).send(2)),
+    ("RWBP-LC-004", PASS, lambda: used_up().frame(9, epoch=0).frame(9, epoch=0, after=0.2)),
+    ("RWBP-LC-004", FAIL, lambda: used_up().frame(9, epoch=2).frame(9, epoch=2, after=0.2)),
+    ("RWBP-LC-004", FAIL, lambda: Behind(granted=9).frame(0, epoch=2).send(0)),
+    ("RWBP-LC-005", FAIL, lambda: Behind(granted=9).send(0, after=0.45)),
+    ("RWBP-LC-005", NOTHING, lambda: Behind(granted=9).send(0, after=0.35)),
+    ("RWBP-LC-005", PASS, lambda: Behind(granted=3).send(0).frame(9, after=1.0).send(1)),
+    ("RWBP-LC-006", PASS, lambda: used_up().frame(3, 1, after=1.1).send(2)),
+    ("RWBP-LC-006", FAIL, lambda: used_up().frame(3, 1, after=1.1).frame(3, 1, after=0.2)),
+    ("RWBP-LC-006", FAIL, lambda: used_up().frame(3, 1, after=0.5).send(2)),
+    ("RWBP-LC-007", FAIL, lambda: used_up().reply(0)),
+    ("RWBP-LC-007", PASS, lambda: Behind(granted=2).reply(0).frame(2, after=0.2)),
+    ("RWBP-LC-008", PASS, lambda: used_up().frame(9, after=0.1).send(2, after=0.01)),
+    ("RWBP-LC-008", FAIL, lambda: Behind(granted=9).frame(9).frame(9, after=0.2)),
+    ("RWBP-LC-008", FAIL, lambda: Behind(granted=9).send(1, 0)),
+]
+
+
+@pytest.mark.parametrize(("rule", "expected", "telling"), STORIES)
+def test_what_leaves_for_a_gateway(rule: str, expected: set[object], telling: Telling) -> None:
+    assert telling().verdicts(rule, claims=BEHIND) == expected
+
+
+def test_acknowledgment_behind_a_later_one() -> None:
+    story = Behind(granted=20).arrive(0, 1).reply(2).reply(1)
+    assert story.verdicts("RWBP-LC-008", claims=BEHIND) == FAIL
+
+
+def test_answer_to_a_frame() -> None:
+    answer = build_ipv4(b"\x0a\x4d\x00\x02", b"\x0a\x4e\xff\xfe", 1, bytes(8))
+    story = used_up().frame(3, first=0x21).tell(True, answer)
+    assert story.verdicts("RWBP-LC-001", claims=BEHIND) == FAIL
+
+
+def test_time_between_two_orders_is_not_judged() -> None:
+    story = Behind(timing_error=0.001).send(0, 1, 2).frame(9, after=0.002)
+    assert story.verdicts("RWBP-FC-006", claims=BEHIND) == NOTHING
+
+
+def test_implementation_that_claims_no_gateway() -> None:
+    assert used_up().send(2).verdicts("RWBP-LC-002") == NOTHING
+
+
+def test_other_address_than_that_of_the_link() -> None:
+    claims = {**BEHIND, "link_address": "10.77.0.3"}
+    assert used_up().send(2).verdicts("RWBP-FC-006", claims=claims) == NOTHING

@@ -1,0 +1,103 @@
+"""What a campaign asks of a protocol: ``BINDING`` in ``bentpipe_fuzz.NAME.binding``."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from bentpipe_conformance.engine.suite import Suite
+from bentpipe_conformance.engine.trace import Trace
+from hypothesis.strategies import SearchStrategy
+
+from bentpipe_fuzz.campaign.script import Script, ScriptError, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Octets of a stream as a packet at the implementation's side carries them.
+
+    Attributes:
+        stream: tells connections apart.
+        outgoing: whether the implementation sent it.
+        start: offset of the first octet.
+        octets: the data.
+        packet: frame number.
+        echoes: whether the connection's service sends back what it receives.
+    """
+
+    stream: object
+    outgoing: bool
+    start: int
+    octets: bytes
+    packet: int
+    echoes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A protocol as a campaign sees it.
+
+    Attributes:
+        player: the tester's side of one conversation, given the suite's scripted peer. With its
+            attribute ``expressive`` every packet that a verb makes on purpose is one of Scapy;
+            ``longest`` limits what it waits, in seconds; every other conversation ends with
+            ``rest()``, the others at once.
+        verbs: what a player can do: functions of the player with keyword arguments, each with a
+            usual value.
+        modes: what a tester can be like, and the steps that it may take.
+        label: what kind of packet this is, in a word: for triage and coverage.
+        follow: the state of the implementation's connections after a packet, given the state
+            before (empty at first), the packet, and whether it is outgoing.
+        pieces: the data of a trace, packet by packet.
+        refuse: the packet by which a host that knows no such connection answers one of the
+            implementation's; None for none.
+        lines: of each verb, given its arguments, the lines of a case; empty when nobody has
+            written them.
+        imports: what these lines need.
+    """
+
+    player: Callable[[Any], Any]
+    verbs: Mapping[str, Callable[..., None]]
+    modes: Mapping[str, SearchStrategy[Sequence[Step]]]
+    label: Callable[[Any], str]
+    follow: Callable[[str, Any, bool], str]
+    pieces: Callable[[Trace[Any]], Iterable[Piece]]
+    refuse: Callable[[Any], bytes | None]
+    lines: Mapping[str, Callable[..., list[str]]] = field(default_factory=dict)
+    imports: str = ""
+
+    def check(self, script: Script) -> None:
+        """Refuse a script that this protocol cannot play.
+
+        Raises:
+            ScriptError: a mode, a verb or one of its arguments is unknown.
+        """
+        if script.mode not in self.modes:
+            known = ", ".join(self.modes)
+            raise ScriptError(f"there is no mode {script.mode!r}; there are {known}")
+        for step in script.steps:
+            if step.verb not in self.verbs:
+                raise ScriptError(f"there is no verb {step.verb!r}")
+            try:
+                inspect.signature(self.verbs[step.verb]).bind(None, **step.given)
+            except TypeError as error:
+                raise ScriptError(f"{step}: {error}") from None
+
+
+@cache
+def binding_of(suite: Suite) -> Binding:
+    """The record of a suite's protocol.
+
+    Raises:
+        ScriptError: there is none.
+    """
+    name = f"bentpipe_fuzz.{suite.folder}"
+    if importlib.util.find_spec(name) is None or not importlib.util.find_spec(f"{name}.binding"):
+        raise ScriptError(f"{suite.protocol} has no campaign: nothing is in {name}.binding")
+    found: Binding = importlib.import_module(f"{name}.binding").BINDING
+    return found

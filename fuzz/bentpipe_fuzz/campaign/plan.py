@@ -1,0 +1,136 @@
+"""Which conversations a campaign tries: drawn by Hypothesis, or made of those worth keeping."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from bentpipe_fuzz.campaign.script import WAYS, Impairment, Script, Step
+
+MOST_STEPS = 12
+BATCH = 40
+"""Conversations that are drawn at once."""
+
+Item = TypeVar("Item")
+Steps = st.SearchStrategy[Sequence[Step]]
+
+
+def step(verb: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Step]:
+    """A step whose arguments are drawn."""
+    return st.fixed_dictionaries(dict(given)).map(lambda drawn: Step(verb, drawn))
+
+
+def conversation(opening: st.SearchStrategy[Step], *kinds: st.SearchStrategy[Step]) -> Steps:
+    """An opening, and up to :data:`MOST_STEPS` steps of these kinds; a second opening is rare."""
+    following = st.lists(st.one_of(*kinds), min_size=1, max_size=MOST_STEPS)
+    return st.builds(
+        lambda first, rest, again, more: [first, *rest, *([again, *more] if again else [])],
+        opening, following, st.one_of(st.none(), st.none(), st.none(), opening),
+        st.lists(st.one_of(*kinds), max_size=3),
+    )  # fmt: skip
+
+
+_LATE = st.sampled_from([0.001, 0.05, 0.3, 0.7, 1.5])
+_WAY = st.sampled_from(WAYS)
+_PLACE = st.integers(1, 12) | st.integers(1, 60)
+_SPAN = st.sampled_from([1, 1, 1, 1, 2, 3, 10])
+_TIME = st.sampled_from([0.0, 0.3, 0.7, 1.0, 1.5, 2.0, 4.0, 10.0])
+
+impairments: st.SearchStrategy[Impairment] = st.one_of(
+    st.builds(Impairment, _WAY, st.just("lose"), st.just("packet"), _PLACE, _SPAN),
+    st.builds(Impairment, _WAY, st.just("lose"), st.just("packet"), _PLACE),
+    st.builds(Impairment, _WAY, st.just("delay"), st.just("packet"), _PLACE, _SPAN, _LATE),
+    st.builds(Impairment, _WAY, st.just("copy"), st.just("packet"), _PLACE, _SPAN, _LATE),
+    st.builds(Impairment, _WAY, st.just("flip"), st.just("packet"), _PLACE, st.just(1),
+              st.integers(0, 400)),
+    st.builds(Impairment, _WAY, st.just("lose"), st.just("second"), _TIME,
+              st.sampled_from([0.2, 1.0, 5.0, 30.0])),
+    st.builds(Impairment, _WAY, st.just("delay"), st.just("second"), _TIME,
+              st.sampled_from([1.0, 5.0, 1000.0]), _LATE),
+    st.builds(Impairment, _WAY, st.just("rate"), st.just("second"), _TIME,
+              st.sampled_from([5.0, 1000.0]), st.sampled_from([20_000.0, 200_000.0, 1e6])),
+)  # fmt: skip
+"""Loss, delay, reordering, duplication and damage of packets; outages, steps of the round-trip time
+and of the rate."""
+
+links: st.SearchStrategy[list[Impairment]] = st.one_of(
+    st.just([]), st.lists(impairments, max_size=2), st.lists(impairments, max_size=6)
+)
+
+
+def drawn(strategy: st.SearchStrategy[Item], count: int, number: int) -> list[Item]:
+    """What Hypothesis draws with a seed; the same for the same release of Hypothesis."""
+    found: list[Item] = []
+
+    @seed(number)
+    @settings(
+        max_examples=count, phases=[Phase.generate], database=None, deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(strategy)
+    def collect(item: Item) -> None:
+        found.append(item)
+
+    collect()
+    return found
+
+
+class Planner:
+    """An endless sequence of scripts that depends on the seed and on what is worth keeping.
+
+    Args:
+        suite: name of the suite.
+        modes: the modes to try, and their steps.
+        number: the seed.
+
+    Attributes:
+        corpus: scripts that reached something new; a half of what is tried is made of them.
+    """
+
+    def __init__(self, suite: str, modes: Mapping[str, Steps], number: int) -> None:
+        self.corpus: list[Script] = []
+        self._suite = suite
+        self._modes = modes
+        self._seed = number
+        self._random = random.Random(f"campaign {suite} {number}")
+
+    def scripts(self) -> Iterator[Script]:
+        """Scripts without end, the modes in turn."""
+        batch = 0
+        while True:
+            for mode, steps in self._modes.items():
+                numbers = self._random
+                fresh = drawn(st.tuples(steps, links), BATCH, self._seed * 1_000_003 + batch)
+                batch += 1
+                for taken, link in fresh:
+                    script = Script(
+                        self._suite, mode, tuple(taken), tuple(link), numbers.getrandbits(31)
+                    )
+                    yield script
+                    kept = [item for item in self.corpus if item.mode == mode]
+                    if kept:
+                        yield self._bred(numbers.choice(kept), script)
+
+    def _bred(self, kept: Script, fresh: Script) -> Script:
+        """A kept script with something of a fresh one."""
+        numbers = self._random
+        steps, link = list(kept.steps), list(kept.link)
+        way = numbers.randrange(5)
+        at = numbers.randrange(1, len(steps) + 1)
+        if way == 0:
+            link = [*link, *fresh.link][-8:]
+        elif way == 1:
+            link = list(fresh.link)
+        elif way == 2 and len(steps) > 2:
+            del steps[numbers.randrange(1, len(steps))]
+        elif way == 3:
+            steps[at:at] = fresh.steps[1:3]
+        else:
+            steps = steps[:at] + list(fresh.steps[1:])
+        steps = steps[: 2 * MOST_STEPS]
+        return replace(kept, steps=tuple(steps), link=tuple(link), seed=numbers.getrandbits(31))

@@ -1,0 +1,143 @@
+"""One conversation: a script on a lane, its packets and what the oracles say of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bentpipe_conformance.engine.case import Case
+from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.execution import Judgment, Lateness, Outcome, Recording, run_case
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.lane import Lane
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.engine.settings import RunSettings
+from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.engine.trace import Trace, read_trace
+from bentpipe_conformance.engine.verdict import Verdict
+
+from bentpipe_fuzz.campaign.binding import Binding, binding_of
+from bentpipe_fuzz.campaign.ending import not_quiet, not_served
+from bentpipe_fuzz.campaign.link import ImpairedLane
+from bentpipe_fuzz.campaign.oracle import (
+    QUIET,
+    SERVES,
+    Signature,
+    covered,
+    signature,
+    universal,
+    violated,
+)
+from bentpipe_fuzz.campaign.script import Script
+
+LONGEST_S = 1000.0
+"""Seconds that a step waits at most where that costs nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What came of a script.
+
+    Attributes:
+        script: the script.
+        outcome: packets, and how the bed or the implementation broke.
+        findings: violations, by their signature; of several the first.
+        met: requirements that a checker found met.
+        reached: states of the implementation and the packets that met them.
+        seconds: of the wall clock.
+    """
+
+    script: Script
+    outcome: Outcome
+    findings: Mapping[Signature, Finding]
+    met: frozenset[str]
+    reached: frozenset[tuple[str, str]]
+    seconds: float
+
+    def breaks(self, requirement: str) -> bool:
+        """Whether it violates a requirement or an oracle."""
+        return any(finding.requirement == requirement for finding in self.findings.values())
+
+
+def play(
+    script: Script, lane: Lane, settings: RunSettings, *, lateness: Lateness | None = None,
+    expressive: bool = False, patient: bool = True,
+) -> Conversation:  # fmt: skip
+    """Play a script and judge it.
+
+    Args:
+        script: what happens.
+        lane: a lane of any bed; its implementation may have been talked to before.
+        settings: of the run.
+        lateness: see :func:`run_case`.
+        expressive: whether every packet that a verb makes on purpose is one of Scapy, so that its
+            expression is kept (slow).
+        patient: whether a step may wait for :data:`LONGEST_S`, and the end of the conversation is
+            waited for, which takes 2,000 seconds of the lane's clock.
+
+    Raises:
+        ScriptError: the protocol cannot play it.
+    """
+    began = time.perf_counter()
+    suite = suite_named(script.suite)
+    binding = binding_of(suite)
+    binding.check(script)
+    impaired = ImpairedLane(lane, script.link)
+    ending: list[tuple[str, str]] = []
+
+    def drive(peer: Any) -> None:
+        peer.random.seed(script.seed)
+        player = binding.player(peer)
+        player.expressive = expressive
+        if patient:
+            player.longest = LONGEST_S
+        _take_steps(script, binding, player)
+        peer.finish()
+        impaired.port.heal()
+        if patient:
+            why = not_quiet(impaired.port, suite.interpreter.dissect, binding.refuse)
+            ending.append((QUIET, why))
+        if lane.iut_alive() is None:
+            ending.append((SERVES, not_served(suite.driver.interview(peer))))
+
+    item = Case(f"{script.suite}/found/{script.mode}", "", "", (), (), suite.profiles, drive)
+    traces: list[Trace[Any]] = []
+
+    def judged(recording: Recording) -> Judgment:
+        trace = read_trace(recording.captured, recording.timing_error, suite=suite)
+        traces.append(trace)
+        whole = replace(trace, whole=True)
+        findings = judge(whole, settings.profile, settings.ics, suite=suite)
+        return Verdict.UNSUPPORTED, "a conversation has no target", tuple(findings)
+
+    outcome = run_case(item, impaired, settings, lateness, judged)
+    trace = traces[0]
+    arrivals = covered(trace, binding)
+    found = [finding for finding in outcome.findings if finding.verdict in _BAD]
+    found += universal(trace, binding, outcome.died)
+    found += [violated(oracle, why) for oracle, why in ending if why]
+    findings: dict[Signature, Finding] = {}
+    for finding in found:
+        findings.setdefault(signature(finding, arrivals), finding)
+    return Conversation(
+        script, outcome, findings,
+        frozenset(item.requirement for item in outcome.findings if item.verdict is Verdict.PASS),
+        frozenset((state, label) for _, state, label in arrivals),
+        time.perf_counter() - began,
+    )  # fmt: skip
+
+
+_BAD = (Verdict.FAIL, Verdict.ERROR)
+
+
+def _take_steps(script: Script, binding: Binding, player: Any) -> None:
+    for step in script.steps:
+        # What does not come about is not done; the conversation goes on.
+        with suppress(NotReached):
+            binding.verbs[step.verb](player, **step.given)
+    if script.seed % 2:
+        with suppress(NotReached):
+            player.rest()

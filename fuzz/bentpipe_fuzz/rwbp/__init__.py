@@ -1,0 +1,1 @@
+"""RWBP: its campaign, which stands on that of TCP."""

@@ -1,0 +1,266 @@
+"""The tester's side of an STP conversation: what the steps of a script do.
+
+Every verb acts on the newest connection, and does nothing while there is none. SDs of a direction
+are counted from 0; numbers are distances from what the connection knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from bentpipe_conformance.engine.lane import LaneError
+from bentpipe_conformance.engine.peer import NotReached, pattern
+from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.crafting import (
+    COMMON_HEADER,
+    craft_octets,
+    wrong_checksum,
+)
+from bentpipe_conformance.protocols.stp.peer import Peer, Role
+
+LONGEST_S = 60.0
+"""Seconds that one step lasts at most."""
+
+MOST_SDS = 200
+"""SDs that one step sends at most."""
+
+KINDS: Mapping[str, int] = {name: kind for kind, name in codec.NAMES.items()}
+
+Place = Sequence[Any]
+"""A count of SDs as ``[base, distance]``; the bases are names that :meth:`Player.count` knows."""
+
+_OWN = (codec.SD, codec.SDP, codec.POLL)
+
+
+class Player:
+    """One conversation.
+
+    Args:
+        peer: the tester.
+    """
+
+    def __init__(self, peer: Peer) -> None:
+        self.peer = peer
+        self.connection: Connection | None = None
+        self.expressive = False
+        self.longest = LONGEST_S
+        self.ended = False
+
+    # -- users
+
+    def open(self, service: str = "chargen", octets: int = 0, **own: Any) -> None:
+        """Call a service, with so many octets in the BEGIN; ``own`` is what the tester offers."""
+        self.ended = False
+        data = pattern(0, min(octets, 1000))
+        self.connection = None
+        # The link may lose the first.
+        with suppress(NotReached):
+            self.connection = self.peer.connect(service, data=data, **own)
+        if self.connection is None:
+            self.connection = self.peer.connect(service, data=data, **own)
+
+    def call(self, role: str = "send") -> None:
+        """Have the implementation's user call the tester, in order to send or to receive."""
+        self.ended = False
+        wanted: Role = "send" if role == "send" else "receive"
+        # Not every implementation can be asked to.
+        with suppress(LaneError):
+            self.connection = self.peer.summon(wanted, octets=20_000)
+            self.connection.bgak()
+
+    def write(self, sds: int = 1, octets: int = 100, poll: bool = False, gap: float = 0.0) -> None:
+        """Send new SDs of ``octets``, every ``gap`` seconds; with ``poll`` the last one asks."""
+        connection = self.connection
+        if connection is None or self.ended:
+            return
+        for left in reversed(range(min(sds, MOST_SDS))):
+            if connection.closed:
+                return
+            connection.sd(max(octets, 0), poll=poll and not left)
+            if gap:
+                self.receive(gap)
+
+    def close(self, poll: bool = True) -> None:
+        """Send an SD with FIN."""
+        connection = self.connection
+        if connection is not None and not self.ended and not connection.closed:
+            self.ended = True
+            connection.sd(b"", fin=True, poll=poll)
+
+    def release(self) -> None:
+        """Close in order, until both streams have ended and END is acknowledged."""
+        if self.connection is not None and not self.connection.closed:
+            self.ended = True
+            self.connection.release(within=LONGEST_S)
+
+    def abort(self) -> None:
+        """Abort the connection."""
+        if self.connection is not None:
+            self.connection.abort()
+            self.connection = None
+
+    # -- the peer
+
+    def wait(self, seconds: float = 1.0) -> None:
+        """Look at nothing for a while."""
+        self.peer.wait(min(seconds, self.longest))
+
+    def receive(
+        self, seconds: float = 1.0, credit: int | None = 64, report: bool = True,
+        answer: Sequence[float] = (0.0,),
+    ) -> None:  # fmt: skip
+        """Be a receiver for a while.
+
+        Args:
+            seconds: how long.
+            credit: SDs that are permitted beyond VR(R); None leaves it as it is.
+            report: whether to send USTATs.
+            answer: after how many seconds each POLL is answered, once for each number.
+        """
+        connection = self.connection
+        if connection is None:
+            return
+        with suppress(NotReached):
+            connection.serve(
+                lambda: bool(connection.closed), credit=credit, report_gaps=report,
+                answer=lambda _poll, _before: answer[:3], within=min(seconds, LONGEST_S),
+            )  # fmt: skip
+
+    def settle(self) -> None:
+        """Ask and send again until everything is acknowledged."""
+        if self.connection is not None and not self.connection.closed:
+            self.connection.deliver(within=2 * self.connection.rtt + 1.0)
+
+    def rest(self) -> None:
+        """What an honest tester does at the end: wait for what is still to come, and repair."""
+        self.settle()
+        self.receive(3.0)
+
+    def ask(self) -> None:
+        """Send a POLL."""
+        if self.connection is not None:
+            self.connection.poll()
+
+    # -- what is odd
+
+    def packet(
+        self, kind: str = "POLL", seq: Place | None = None, octets: int | None = None,
+        n_mr: Place | None = None, n_ps: int | None = None, elements: Sequence[Place] | None = None,
+        tag: int = 0, csn: int = 0, peer_csn: int = 0, fields: Mapping[str, Any] | None = None,
+        odd: bool = False,
+    ) -> None:  # fmt: skip
+        """A packet of the connection with any field.
+
+        Args:
+            kind: its type.
+            seq: N(S) or N(R).
+            octets: length of data.
+            n_mr: N(MR).
+            n_ps: distance from the poll number that is right.
+            elements: of a STAT or USTAT.
+            tag: bits that are wrong in the tag.
+            csn: distance from the right CSN.
+            peer_csn: distance from the right CSN of the peer.
+            fields: raw fields of the packet: ``flags``, ``reason``, ``version``, ``reserved``.
+            odd: make it with Scapy in any case.
+        """
+        connection = self.connection
+        if connection is None:
+            return
+        number = KINDS[kind]
+        usual = connection.compose(number)
+        raw: dict[str, Any] = dict(fields or {})
+        if seq is not None:
+            count = self.count(seq)
+            raw["seq"] = connection.ours(count) if number in _OWN else connection.theirs(count)
+            known = connection.sent.get(count)
+            if number in (codec.SD, codec.SDP) and known is not None:
+                # The data of a number never changes, or the tester would be at fault.
+                raw["data"], octets = known[0], None
+        if octets is not None:
+            raw["data"] = pattern(0, min(octets, 1400))
+        if n_mr is not None:
+            raw["n_mr"] = connection.theirs(self.count(n_mr))
+        if n_ps is not None and usual.n_ps is not None:
+            raw["n_ps"] = (usual.n_ps + n_ps) % (1 << 24)
+        if elements is not None:
+            raw["elements"] = connection.their_list(self.count(place) for place in elements[:12])
+        if tag:
+            raw["tag"] = usual.tag ^ (tag & 0xFFFF)
+        for name, distance in (("csn", csn), ("peer_csn", peer_csn)):
+            right = getattr(usual, name)
+            if distance and right is not None:
+                raw[name] = (right + distance) % (1 << 32)
+        with suppress(ValueError, KeyError, TypeError):
+            connection.send(number, odd=odd or self.expressive, **raw)
+
+    def begin(self, service: str | int = "chargen", octets: int = 0, cookie: int = -1) -> None:
+        """A BEGIN of another connection; the answer is not looked at.
+
+        Args:
+            service: see :meth:`open`.
+            octets: of its data.
+            cookie: so many octets that are no cookie; below 0: none.
+        """
+        own: dict[str, Any] = {} if cookie < 0 else {"cookie": pattern(0, min(max(cookie, 8), 32))}
+        self.peer.begin(service, data=pattern(0, min(octets, 1000)), **own)
+
+    def octets(self, octets: str = "", right: bool = True) -> None:
+        """Any octets (hexadecimal) in the place of what follows the common header."""
+        if self.connection is not None:
+            self._put(self.connection.compose(codec.POLL), bytes.fromhex(octets)[:200], right)
+
+    def malformed(
+        self, kind: str = "POLL", cut: int = -1, more: str = "", right: bool = True,
+        here: bool = True,
+    ) -> None:  # fmt: skip
+        """A packet that is too short or too long, or whose checksum is wrong.
+
+        Args:
+            kind: its type.
+            cut: octets behind the common header that are kept; below 0: all.
+            more: octets behind these (hexadecimal).
+            right: whether the checksum is.
+            here: on the connection; otherwise between ports that have none.
+        """
+        connection = self.connection if here else self.peer.prepare("echo")
+        if connection is None:
+            return
+        with suppress(ValueError, KeyError, TypeError):
+            packet = connection.compose(KINDS[kind])
+            whole = codec.octets_of(packet)[COMMON_HEADER:]
+            octets = whole if cut < 0 else whole[:cut]
+            self._put(packet, octets + bytes.fromhex(more)[:64], right)
+
+    def _put(self, packet: codec.Stp, octets: bytes, right: bool) -> None:
+        crafted = craft_octets(packet, octets)
+        self.peer.send(crafted if right else wrong_checksum(crafted))
+
+    def count(self, place: Place) -> int:
+        """The count of SDs that a place is now.
+
+        ``next``, ``acked`` and ``edge`` (the credit) are of the tester's SDs; ``delivered``,
+        ``highest`` and ``credit`` of the implementation's; any other base is 0.
+        """
+        connection = self.connection
+        assert connection is not None
+        base, distance = place
+        known = {
+            "next": connection.vt_s, "acked": connection.vt_a, "edge": connection.vt_ms,
+            "delivered": connection.reception.vr_r, "highest": connection.highest,
+            "credit": connection.reception.vr_mr,
+        }  # fmt: skip
+        return int(known.get(base, 0)) + int(distance)
+
+
+VERBS: Mapping[str, Callable[..., None]] = {
+    verb.__name__: verb
+    for verb in (
+        Player.open, Player.call, Player.write, Player.close, Player.release, Player.abort,
+        Player.wait, Player.receive, Player.settle, Player.ask, Player.packet, Player.begin,
+        Player.octets, Player.malformed,
+    )
+}  # fmt: skip

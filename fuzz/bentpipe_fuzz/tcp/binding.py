@@ -1,0 +1,101 @@
+"""TCP as a campaign sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from bentpipe_conformance.engine.trace import Trace
+from bentpipe_conformance.protocols.tcp.codec import (
+    ACK,
+    FIN,
+    MODULUS,
+    RST,
+    SYN,
+    Tcp,
+    build,
+    nearest,
+)
+
+from bentpipe_fuzz.campaign.binding import Binding, Piece
+from bentpipe_fuzz.tcp.conversations import MODES
+from bentpipe_fuzz.tcp.player import VERBS, Player
+from bentpipe_fuzz.tcp.writing import IMPORTS, LINES
+
+ECHO = 7
+
+
+def label(segment: Tcp) -> str:
+    """Flags, and what else makes a kind of segment."""
+    told = segment.flag_names
+    if segment.size:
+        told += "+data"
+    if segment.sack:
+        told += "+sack"
+    if not segment.window and not segment.flags & RST:
+        told += "+zero-window"
+    sound = segment.checksum_ok and segment.options_ok and segment.offset_ok
+    return told if sound else f"malformed {told}"
+
+
+_AFTER_FIN = {
+    "": "", "established": "fin-wait", "close-wait": "last-ack",
+}  # fmt: skip
+
+
+def follow(state: str, segment: Tcp, outgoing: bool) -> str:
+    """The state of the connection that was opened last, as its handshake and FINs show it."""
+    if segment.flags & RST:
+        return "reset"
+    if segment.flags & SYN:
+        return "syn-sent" if outgoing and not segment.flags & ACK else "syn-received"
+    if segment.flags & FIN:
+        if outgoing:
+            return _AFTER_FIN.get(state, state)
+        return {"established": "close-wait", "fin-wait": "time-wait"}.get(state, state)
+    if state in ("syn-received", "syn-sent"):
+        return "established"
+    return state
+
+
+def pieces(trace: Trace[Any]) -> Iterator[Piece]:
+    """The data of each connection, from its SYNs on."""
+    first: dict[tuple[int, int, bool], int] = {}
+    for packet in trace.at("iut"):
+        segment = packet.content
+        if segment is None or not segment.checksum_ok or not segment.offset_ok:
+            continue
+        ends = (segment.sport, segment.dport) if packet.outgoing else (
+            segment.dport, segment.sport
+        )  # fmt: skip
+        key = *ends, packet.outgoing
+        if segment.flags & SYN:
+            first.setdefault(key, segment.seq)
+        elif segment.payload and key in first:
+            start = nearest(segment.seq - first[key] - 1, 0)
+            # What lies below the stream is none of it.
+            data = segment.payload[max(0, -start) :]
+            if data:
+                yield Piece(
+                    ends, packet.outgoing, max(0, start), data, packet.number, ends[0] == ECHO
+                )
+
+
+def refuse(segment: Tcp) -> bytes | None:
+    """The RST by which a host without that connection answers (RFC 9293 section 3.10.7.1)."""
+    if segment.flags & RST:
+        return None
+    draft = Tcp(
+        segment.dst, segment.src, segment.dport, segment.sport, segment.ack, 0, RST, 0, b""
+    )  # fmt: skip
+    if not segment.flags & ACK:
+        end = (segment.seq + segment.length) % MODULUS
+        draft = replace(draft, seq=0, ack=end, flags=RST | ACK)
+    return build(draft)
+
+
+BINDING = Binding(
+    player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
+    refuse=refuse, lines=LINES, imports=IMPORTS,
+)  # fmt: skip

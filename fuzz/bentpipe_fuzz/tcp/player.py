@@ -1,0 +1,258 @@
+"""The tester's side of a TCP conversation: what the steps of a script do.
+
+Every verb acts on the newest connection, and does nothing while there is none. Its arguments are
+numbers that mean something in any run: octets, seconds, and distances from what the connection
+knows. A segment that a verb makes on purpose is one of Scapy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from bentpipe_conformance.engine.lane import LaneError
+from bentpipe_conformance.engine.peer import BasePeer, NotReached, pattern
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, build
+from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options, wrong_checksum
+
+LONGEST_S = 60.0
+"""Seconds that one step lasts at most."""
+
+SYN_TIMES_S = (2.0, 3.0)
+"""Seconds after which the tester sends its SYN again, and the usual one where that was odd."""
+
+MOST_SEGMENTS = 60
+"""Segments that one step writes at most."""
+
+FLAGS = {name: 1 << bit for bit, name in enumerate("FSRPAUEC")}
+
+Place = Sequence[Any]
+"""A number as ``[base, distance]``; the bases are names that :meth:`Player.number` knows."""
+
+
+class Player:
+    """One conversation.
+
+    Args:
+        peer: the tester.
+    """
+
+    def __init__(self, peer: BasePeer[Any, Any]) -> None:
+        self.peer = peer
+        self.connection: Connection | None = None
+        self.expressive = False
+        self.longest = LONGEST_S
+        self.fin: int | None = None
+
+    # -- users
+
+    def open(
+        self, service: str = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
+    ) -> None:  # fmt: skip
+        """Open a connection to a service; ``offer`` is what the tester offers.
+
+        ``odd`` are fields of Scapy's ``TCP`` for the SYN, and ``raw``, see :meth:`segment`.
+        """
+        self.fin = None
+        self.connection = None
+        opened = self._syn(service, odd, offer)
+        for patience in SYN_TIMES_S:
+            if self.peer.pump_until(lambda: opened.answered or bool(opened.closed), patience):
+                break
+            opened.send_syn()
+        opened.establish()
+        self.connection = opened
+
+    def call(self, role: str = "send", **offer: Any) -> None:
+        """Have the implementation's user call the tester, in order to send or to receive."""
+        self.fin = None
+        port = 9 if role == "send" else 19
+        # Not every implementation can be asked to.
+        with suppress(LaneError):
+            self.connection = self.peer.summon(port, octets=20_000, **offer)  # type: ignore[attr-defined]
+            self.connection.answer()
+            self.wait(self.connection.rtt)
+
+    def write(self, octets: int = 1000, at_once: int = 1460, gap: float = 0.0) -> None:
+        """Send new data in segments of ``at_once``, every ``gap`` seconds, as far as it may."""
+        connection = self.connection
+        if connection is None or self.fin is not None:
+            return
+        left = octets
+        for _ in range(MOST_SEGMENTS):
+            room = connection.acked + connection.iut_window - connection.next_offset
+            size = min(left, max(at_once, 1), self._largest(connection), room)
+            if size <= 0:
+                return
+            connection.send_data(size, flags=ACK | (PSH if size == left else 0))
+            left -= size
+            if gap:
+                self.receive(gap)
+
+    def close(self) -> None:
+        """Send FIN."""
+        connection = self.connection
+        if connection is not None and self.fin is None:
+            self.fin = connection.next_offset
+            connection.send(flags=ACK | FIN)
+
+    def abort(self) -> None:
+        """Reset the connection."""
+        if self.connection is not None:
+            self.connection.abort()
+            self.connection = None
+
+    # -- the peer
+
+    def wait(self, seconds: float = 1.0) -> None:
+        """Look at nothing for a while."""
+        self.peer.wait(min(seconds, self.longest))
+
+    def receive(self, seconds: float = 1.0, every: int = 1, segments: int = 1 << 20) -> None:
+        """Be a receiver that acknowledges ``every`` n-th segment, for a while or so many."""
+        connection = self.connection
+        if connection is None:
+            return
+        wanted = connection.delivered + segments * connection.segment
+        with suppress(NotReached):
+            connection.serve(
+                lambda: connection.delivered >= wanted, ack_every=max(every, 1),
+                within=min(seconds, LONGEST_S),
+            )  # fmt: skip
+
+    def settle(self, rounds: int = 8) -> None:
+        """Send again what is not acknowledged, once a round, and receive meanwhile."""
+        connection = self.connection
+        if connection is None:
+            return
+        for _ in range(min(rounds, 20)):
+            self.receive(2 * connection.rtt + 0.3)
+            if connection.closed or connection.acked >= connection.next_offset:
+                return
+            self._again(connection)
+
+    def rest(self) -> None:
+        """What an honest tester does at the end: wait for what is still to come, and repair."""
+        if self.connection is not None and not self.connection.closed:
+            self.settle(2)
+            self.receive(3.0, segments=20)
+
+    def offer(self, window: int = 0) -> None:
+        """Offer a window of ``window`` octets from now on."""
+        if self.connection is not None:
+            self.connection.ack(window=max(window, 0))
+
+    # -- what is odd
+
+    def segment(
+        self, flags: str = "A", seq: Place = ("next", 0), ack: Place = ("delivered", 0),
+        octets: int = 0, window: int | None = None, sack: Sequence[Sequence[Place]] | None = None,
+        tsval: int = 0, odd: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """A segment of the connection with any field.
+
+        Args:
+            flags: letters of ``FSRPAUEC``.
+            seq: offset of its first octet.
+            ack: offset that it acknowledges.
+            octets: length of its data, which is always that of its place in the stream.
+            window: octets to offer in this segment alone.
+            sack: blocks, as pairs of places; the right ones when omitted.
+            tsval: ticks beyond the tester's clock.
+            odd: fields of Scapy's ``TCP``; ``raw`` (hexadecimal) stands behind the options, and
+                ``checksum`` makes the checksum wrong.
+        """
+        connection = self.connection
+        if connection is None:
+            return
+        usual, odd = connection.window, dict(odd or {})
+        start = self.number(seq)
+        connection.window = usual if window is None else max(window, 0)
+        drafted = connection.compose(
+            pattern(start, min(octets, 1460)), at=start, ack=self.number(ack),
+            flags=sum(FLAGS[letter] for letter in set(flags)),
+            sack=None if sack is None else [(self.number(a), self.number(b)) for a, b in sack[:3]],
+            tsval=(connection.timestamp() + tsval) % MODULUS if tsval else None,
+        )  # fmt: skip
+        connection.window = usual
+        raw, spoilt = bytes.fromhex(odd.pop("raw", ""))[:12], odd.pop("checksum", False)
+        if self.expressive or odd or raw or spoilt:
+            with suppress(ValueError):
+                packet = craft(drafted, usual_options(drafted), raw, **odd)
+                self.peer.send(wrong_checksum(packet) if spoilt else packet)
+        else:
+            with suppress(ValueError):
+                self.peer.send(build(drafted))
+        if list(seq) == ["next", 0] and not (spoilt or drafted.flags & (RST | SYN)):
+            connection.next_offset += drafted.length
+
+    def syn(
+        self, service: str | int = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
+    ) -> None:  # fmt: skip
+        """Send a SYN of another connection and look at no answer; see :meth:`open`."""
+        self._syn(service, odd, offer)
+
+    def _syn(
+        self, service: str | int, odd: Mapping[str, Any] | None, offer: Mapping[str, Any]
+    ) -> Connection:
+        drafted: Connection = self.peer.draft(service, **offer)  # type: ignore[attr-defined]
+        if not odd:
+            drafted.send_syn()
+            return drafted
+        fields = dict(odd)
+        raw = drafted.appended + bytes.fromhex(fields.pop("raw", ""))[:12]
+        with suppress(ValueError):
+            self.peer.send(craft(drafted.syn, usual_options(drafted.syn), raw, **fields))
+        return drafted
+
+    def stray(
+        self, flags: str = "A", seq: int = 0, ack: int = 0, octets: int = 0, port: int = 19
+    ) -> None:
+        """A segment of no connection, with raw numbers."""
+        draft = self.peer.draft(port)  # type: ignore[attr-defined]
+        segment = draft.compose(pattern(0, min(octets, 1460)), at=seq, ack=ack, sack=(),
+                                flags=sum(FLAGS[letter] for letter in set(flags)))  # fmt: skip
+        self.peer.send(craft(segment) if self.expressive else build(segment))
+
+    def number(self, place: Place) -> int:
+        """The offset that a place is now.
+
+        ``next``, ``acked`` and ``edge`` are of the tester's stream, ``delivered`` and ``highest``
+        of the implementation's; any other base is 0.
+        """
+        connection = self.connection
+        assert connection is not None
+        base, distance = place
+        known = {
+            "next": connection.next_offset, "acked": connection.acked,
+            "edge": connection.acked + connection.iut_window,
+            "delivered": connection.delivered, "highest": connection.highest,
+        }  # fmt: skip
+        return int(known.get(base, 0)) + int(distance)
+
+    # -- helpers
+
+    def _largest(self, connection: Connection) -> int:
+        answer = connection.syn_ack
+        theirs = answer.mss if answer is not None and answer.mss is not None else 536
+        return max(1, min(theirs, 1460) - (12 if connection.timestamps else 0))
+
+    def _again(self, connection: Connection) -> None:
+        """The first segment that is not acknowledged, and the FIN if that is all."""
+        start = connection.acked
+        end = connection.next_offset if self.fin is None else self.fin
+        if start >= end and self.fin is not None:
+            connection.send(flags=ACK | FIN, at=self.fin)
+        elif start < end:
+            connection.send_data(min(end - start, self._largest(connection)), at=start)
+
+
+VERBS: Mapping[str, Callable[..., None]] = {
+    verb.__name__: verb
+    for verb in (
+        Player.open, Player.call, Player.write, Player.close, Player.abort, Player.wait,
+        Player.receive, Player.settle, Player.offer, Player.segment, Player.syn, Player.stray,
+    )
+}  # fmt: skip
