@@ -1,1 +1,1 @@
-"""Blind rounds of the RWBP reference: faults written from the text, before the exam was looked at."""
+"""Blind rounds of the RWBP reference: faults from the text, written before the exam was seen."""
