@@ -31,6 +31,7 @@ class Run:
         tier: ``pr`` or ``nightly``.
         constants: constants that differ from the configuration's.
         replaced: definitions to replace, by name; ``replace`` in the file.
+        edit: what is typed into the specification instead of what, each in one place.
         checks: the only invariants and properties to check; empty for those of the configuration.
         violates: the invariant or property that must be violated; empty when none may be.
         about: one sentence on the run.
@@ -47,6 +48,7 @@ class Run:
     tier: Tier = "pr"
     constants: Mapping[str, str] = field(default_factory=dict)
     replaced: Mapping[str, str] = field(default_factory=dict)
+    edit: Mapping[str, str] = field(default_factory=dict)
     checks: tuple[str, ...] = ()
     violates: str = ""
     about: str = ""
@@ -168,7 +170,7 @@ def _run(item: Mapping[str, Any], path: Path) -> Run:
         figure = item.get(key)
         if figure is not None and (isinstance(figure, bool) or not isinstance(figure, int | float)):
             raise ToolProblem(f"{path}: run {name!r}: {key} is {figure!r} instead of a number.")
-    for key in ("constants", "replace"):
+    for key in ("constants", "replace", "edit"):
         if not isinstance(item.get(key, {}), dict):
             raise ToolProblem(f"{path}: run {name!r}: {key} is not an object.")
     violates = item.get("violates", "")

@@ -41,7 +41,8 @@ class Plan:
         offered: the constant that says how many packets the user offers.
         window: the constant that says how many the receiver permits.
         graphs: the state graphs to cover.
-        broken: the mutants and limits whose counterexamples become scenarios.
+        broken: the mutants and limits whose counterexamples become scenarios; not those that
+            edit the specification, which have no seam.
         protocol: the folder of ``bentpipe_spec`` that the scenarios are stored in; may be empty.
     """
 
@@ -91,7 +92,7 @@ def load_plan(manifest: Manifest) -> Plan | None:
         broken = tuple(
             replace(_varied(run, others.get(run.name, others.get(run.config, {}))), depth=None)
             for run in manifest.runs
-            if run.kind in ("mutant", "limit")
+            if run.kind in ("mutant", "limit") and not run.edit
         )
         return Plan(
             layout, frozenset(data["numbered"]), data["offered"], data["window"], graphs, broken,

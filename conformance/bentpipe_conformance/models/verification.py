@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from bentpipe_conformance.models import distributed, tlc
@@ -150,11 +152,15 @@ class Checker:
                 directory = self._limits.directory / manifest.name / run.name
                 directory.mkdir(parents=True, exist_ok=True)
             else:
-                scratch = tempfile.TemporaryDirectory(prefix="bentpipe-model-")
-                directory = Path(stack.enter_context(scratch))
+                scratch = stack.enter_context(TemporaryDirectory(prefix="bentpipe-model-"))
+                directory = Path(scratch)
             try:
                 config = configured(manifest, run)
-                job = self._job(manifest, run, config, directory)
+                place = manifest
+                if run.edit:
+                    scratch = stack.enter_context(TemporaryDirectory(prefix="bentpipe-edit-"))
+                    place = edited(manifest, run.edit, Path(scratch))
+                job = self._job(place, run, config, directory)
                 if timeout is not None:
                     job = replace(job, timeout=min(timeout, job.timeout))
                 outcome = self._run(job, lambda how_far: progress(run, how_far))
@@ -196,6 +202,32 @@ class Checker:
         with open(kept, "wb") as copy:
             copy.write(log.read_bytes())
         return why.replace(str(log), name)
+
+
+def edited(manifest: Manifest, edits: Mapping[str, str], scratch: Path) -> Manifest:
+    """A copy of a model with changes typed into its specification.
+
+    Raises:
+        ToolProblem: what is to be replaced is not in the specification, or in several places.
+    """
+    twin = replace(manifest, folder=scratch / manifest.name)
+    copied(manifest.folder, twin.folder)
+    source = twin.folder / manifest.scope.module
+    text = source.read_text(encoding="utf-8")
+    for before, after in edits.items():
+        if text.count(before) != 1:
+            raise ToolProblem(
+                f"{source.name} has {before!r} in {text.count(before)} places instead of one; "
+                "correct the edit in the manifest."
+            )
+        text = text.replace(before, after)
+    source.write_text(text, encoding="utf-8")
+    return twin
+
+
+def copied(folder: Path, to: Path) -> None:
+    """A model's modules and configurations in another folder."""
+    shutil.copytree(folder, to, ignore=shutil.ignore_patterns("*.json", "*.toml", "states"))
 
 
 def configured(manifest: Manifest, run: Run) -> Configuration:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +11,7 @@ from typing import Any
 from bentpipe_conformance.models.manifest import Manifest, Run
 from bentpipe_conformance.models.mutation.sites import Mutant
 from bentpipe_conformance.models.tool import Unfinished
-from bentpipe_conformance.models.verification import Checker, Result, configured
+from bentpipe_conformance.models.verification import Checker, Result, configured, copied
 
 KILLED, SURVIVED, STILLBORN = "killed", "survived", "stillborn"
 
@@ -123,11 +122,6 @@ def try_mutant(
 def control_of(model: str) -> str:
     """The identifier of the trial of the model itself."""
     return f"{model}:itself"
-
-
-def copied(folder: Path, to: Path) -> None:
-    """A model's modules and configurations in another folder."""
-    shutil.copytree(folder, to, ignore=shutil.ignore_patterns("*.json", "*.toml", "states"))
 
 
 def _try(trial: Trial, twin: Manifest, run: Run, checker: Checker, *, whole: bool) -> None:

@@ -129,6 +129,32 @@ def checkers(place: Path) -> list[str]:
             words = path.read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if words[0].endswith("java") and any(str(place) in word for word in words):
+        if "tlc2.TLC" in words and any(str(place) in word for word in words):
             found.append(path.parent.name)
     return found
+
+
+def with_edit(models: Path, edit: dict[str, str]) -> Result:
+    path = models / "toy" / "manifest.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["runs"].append(
+        {"name": "typed", "kind": "mutant", "module": "Toy.tla", "config": "toy.cfg",
+         "edit": edit, "violates": "Within"}
+    )  # fmt: skip
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return CliRunner().invoke(
+        bentpipe, ["model", "toy", "--only", "typed", "--models", str(models)]
+    )
+
+
+def test_named_mutant_may_be_typed_into_the_specification(toy_models: Path) -> None:
+    before = (toy_models / "toy" / "Toy.tla").read_text(encoding="utf-8")
+    result = with_edit(toy_models, {"MayCount == count < Limit": "MayCount == TRUE"})
+    assert result.exit_code == 0, result.output
+    assert (toy_models / "toy" / "Toy.tla").read_text(encoding="utf-8") == before
+
+
+def test_edit_that_no_longer_fits_is_told_in_one_sentence(toy_models: Path) -> None:
+    result = with_edit(toy_models, {"count": "counts"})
+    assert result.exit_code == 3
+    assert "instead of one; correct the edit in the manifest" in result.output

@@ -1,0 +1,116 @@
+---------------------------- MODULE StpDataRules -----------------------------
+(* What a step of either end must do, said once more in other words, for channels that keep the order  *)
+(* and duplicate nothing, and lists that need not be cut. Steps are told apart by what they change;   *)
+(* packets are looked at with their true numbers, so that decoding is judged too. Nothing of this is   *)
+(* used by the steps themselves.                                                                      *)
+EXTENDS StpData
+
+At == Head(forward)         \* what arrives, if this is an arrival at the receiver
+Back == Head(return)        \* or at the sender
+ToReceiver == Len(forward') < Len(forward) /\ forwardLosses' = forwardLosses
+ToSender == Len(return') < Len(return) /\ returnLosses' = returnLosses
+Leaving == forward'[Len(forward')]
+Sending(type) == Len(forward') > Len(forward) /\ Leaving.type = type
+Reply == SubSeq(return', Len(return) + 1, Len(return'))
+
+(* STP-DT-019, STP-DT-020: an SD is taken if it is within what was permitted, and not there yet.       *)
+IsNew(n) == n >= vr_r /\ n < vr_mr
+TakesExactly ==
+    [][ToReceiver /\ At.type = "SD" =>
+          IF ~IsNew(At.n) THEN UNCHANGED <<receiverVars, return>>
+          ELSE LET all == 0..(vr_r - 1) \cup held \cup {At.n}
+               IN /\ vr_r' \notin all /\ \A n \in 0..(vr_r' - 1) : n \in all
+                  /\ held' = {n \in all : n > vr_r'} /\ delivered' = [k \in 1..vr_r' |-> k - 1]
+                  /\ vr_h' = IF At.n >= vr_h THEN At.n + 1 ELSE vr_h
+                  /\ taken' = IF UserReads THEN taken ELSE vr_r']_vars
+
+(* STP-DT-001: a gap is reported at once, iff the SD is beyond the next highest expected, with all     *)
+(* that is between.                                                                                   *)
+GapsAreReported ==
+    [][ToReceiver /\ At.type = "SD" /\ IsNew(At.n) =>
+          Reply = IF At.n <= vr_h THEN <<>>
+                  ELSE <<[type |-> "USTAT", n |-> vr_r', mr |-> taken' + Window, h |-> At.n,
+                          gaps |-> {n \in 0..(At.n - 1) : n >= vr_h}]>>]_vars
+
+(* STP-DT-002, STP-DT-008, STP-DT-018, STP-PL-006: a POLL is answered by what has arrived of all that  *)
+(* it asks about; what it asks about has been sent.                                                   *)
+PollsAreAnswered ==
+    [][ToReceiver /\ At.type = "POLL" =>
+          /\ vr_h' = (IF At.n > vr_h THEN At.n ELSE vr_h)
+          /\ Reply = <<[type |-> "STAT", n |-> vr_r, mr |-> taken + Window, age |-> At.age, lo |-> vr_r,
+                        h |-> vr_h', gaps |-> {n \in 0..(vr_h' - 1) : n >= vr_r /\ n \notin held}]>>
+          /\ UNCHANGED <<vr_r, held, delivered, taken>>]_vars
+
+(* STP-DT-021: what was announced last is what is permitted, and whether it left any. *)
+CreditIsKnown ==
+    [][IF Reply = <<>> THEN vr_mr' = vr_mr ELSE vr_mr' = Reply[1].mr /\ vr_mr' = taken' + Window]_vars
+ClosedIsKnown ==
+    [][Reply # <<>> => closed' = (Reply[1].mr <= vr_h')]_vars
+
+(* STP-DT-024: a window that was shown closed is announced when it has opened by half, or by 16.       *)
+AnnouncesInTime ==
+    [][Reply # <<>> /\ forward' = forward =>
+          LET opened == taken + Window - vr_h
+          IN /\ closed /\ ~closed' /\ Packets - 1 \notin held /\ vr_r < Packets
+             /\ opened >= 16 \/ 2 * opened >= Window
+             /\ Reply = <<[type |-> "CREDIT", n |-> vr_r, mr |-> taken + Window]>>]_vars
+
+----------------------------------------------------------------------------
+(* Sender *)
+
+(* STP-DT-009, STP-DT-011 *)
+NewInOrder ==
+    [][vt_s' # vt_s =>
+          /\ Sending("SD") /\ Leaving.n = vt_s /\ vt_s' = vt_s + 1
+          /\ vt_s < vt_ms /\ vt_s < written /\ queue = {}
+          /\ DOMAIN buffer' = DOMAIN buffer \cup {vt_s} /\ buffer'[vt_s] = 0]_vars
+LowestAgain ==
+    [][Sending("SD") /\ vt_s' = vt_s =>
+          LET n == Leaving.n
+          IN /\ n \in queue /\ \A m \in queue : n <= m
+             /\ queue' = queue \ {n} /\ repeated' = repeated \cup {n}
+             /\ buffer' = [m \in DOMAIN buffer |-> IF m = n THEN 0 ELSE buffer[m]]]_vars
+
+(* STP-PL-001, STP-PL-006, STP-PL-007: a POLL leaves while a timer runs, asks about all that was sent,  *)
+(* and starts Timer_SILENCE and Timer_NO-RESPONSE. Nothing is sent again for it (STP-DT-027).          *)
+PollsAskForAll ==
+    [][Sending("POLL") =>
+          /\ Leaving.n = vt_s /\ silence' /\ unanswered' /\ queue' = queue
+          /\ keepAlives' = keepAlives => silence \/ \E n \in DOMAIN buffer : buffer[n] = 0
+          /\ keepAlives' # keepAlives => ~silence /\ buffer = <<>> /\ written = vt_s
+          /\ vt_pa' = Min(vt_pa + 1, OldestAge)
+          /\ \A n \in DOMAIN buffer : buffer'[n] = Min(buffer[n] + 1, OldestAge)]_vars
+
+(* What a report shows as arrived, and what it asks for that was sent before (STP-DT-003, STP-DT-006,   *)
+(* STP-DT-014).                                                                                       *)
+IsOld(report) == report.type = "STAT" /\ report.age > vt_pa
+Shown(report) ==
+    {n \in 0..vt_s : \/ n < report.n
+                     \/ report.type = "STAT" /\ n >= report.lo /\ n < report.h /\ n \notin report.gaps}
+AskedFor(report) ==
+    CASE report.type = "STAT" -> {n \in report.gaps \cap DOMAIN buffer : buffer[n] > report.age}
+      [] report.type = "USTAT" -> {n \in report.gaps \cap DOMAIN buffer : n \notin repeated}
+      [] OTHER -> {}
+Uses == ToSender /\ ~IsOld(Back)
+ReleasesExactly ==
+    [][Uses => /\ DOMAIN buffer' = DOMAIN buffer \ Shown(Back)
+               /\ \A n \in DOMAIN buffer' : buffer'[n] = buffer[n]
+               /\ repeated' = repeated \ Shown(Back)]_vars
+RequeuesExactly == [][Uses => queue' = (queue \cup AskedFor(Back)) \ Shown(Back)]_vars
+AdvancesExactly ==
+    [][Uses => /\ vt_a' = (IF Back.n > vt_a THEN Back.n ELSE vt_a)
+               /\ vt_ms' = (IF Back.mr > vt_ms THEN Back.mr ELSE vt_ms)
+               /\ vt_pa' = (IF Back.type = "STAT" THEN Back.age ELSE vt_pa)]_vars
+
+(* STP-PL-007, STP-DT-025: Timer_SILENCE stops when all is acknowledged, unless data waits for credit.  *)
+Starved(data, una, permitted) == una = vt_s /\ data > vt_s /\ vt_s >= permitted
+SilenceExactly ==
+    [][/\ Uses => /\ ~unanswered'
+                  /\ silence' = IF Starved(written, vt_a', vt_ms') THEN TRUE
+                                ELSE silence /\ vt_a' # vt_s
+       /\ written' # written =>
+            /\ written' = written + 1
+            /\ silence' = (silence \/ Starved(written', vt_a, vt_ms))]_vars
+
+NeverStuck == Done \/ ENABLED Next
+==============================================================================
