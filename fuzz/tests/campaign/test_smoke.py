@@ -14,7 +14,7 @@ CONVERSATIONS = 50
 
 OPEN = {
     "snr": {
-        "SNR-CON-011", "SNR-CON-014", "SNR-CON-015", "SNR-CON-016", "SNR-RCV-009", "SNR-RCV-028",
+        "SNR-CON-014", "SNR-CON-015", "SNR-CON-016", "SNR-RCV-009", "SNR-RCV-028",
         "SNR-RTO-016", "SNR-SS-003",
     },
     "stp": {"STP-CC-004", "STP-SEC-005"},
