@@ -70,7 +70,7 @@ class LiveWatcher(Watcher):
 
     def note(self, sentence: str) -> None:
         """Print a sentence."""
-        self._console.print(sentence, style="yellow")
+        self._console.print(escape(sentence), style="yellow")
 
 
 @click.command(
@@ -110,7 +110,7 @@ def certify(
 
     IUT is an ID from 'bentpipe list iuts' or the path of a TOML description. The run leaves a
     bundle: result.json, junit.xml, report.html, and for each case a capture at either side of the
-    link.
+    link. A run of chosen cases (--only) is partial: it can fail, but never pass.
     """
     from bentpipe_conformance.bed.errors import BedError
     from bentpipe_conformance.evidence.bundle import BundleError
@@ -129,7 +129,7 @@ def certify(
     if fresh:
         _remove_bundle(directory)
     started = time.monotonic()
-    with explained(ValueError, exit_code=USAGE), explained(BedError, IutUnavailable):
+    with explained(ValueError, exit_code=USAGE), explained(BedError, BundleError, IutUnavailable):
         plan = make_plan(
             iut=iut, link=link, profile=profile, bed=bed, only=only, directory=directory,
             jobs=jobs, resume=resume, seed=seed, command=tuple(sys.argv),
@@ -137,9 +137,10 @@ def certify(
         )  # fmt: skip
     if not as_json:
         console = output(stderr=True)
-        names = f"[bold]{plan.run.iut.name}[/] over [bold]{plan.run.link['title']}[/]"
+        iut, over = escape(plan.run.iut.name), escape(str(plan.run.link["title"]))
+        names = f"[bold]{iut}[/] over [bold]{over}[/]"
         console.print(f"{names}, profile {profile}, {len(plan.cases)} cases")
-        console.print(f"bed: {plan.place.name} ({plan.place.reason}); seed {plan.run.seed}")
+        console.print(f"bed: {plan.place.name} ({escape(plan.place.reason)}); seed {plan.run.seed}")
     try:
         with explained(AdapterError, BedError, BundleError, IutUnavailable):
             with LiveWatcher(quiet=as_json) as watcher:
@@ -211,5 +212,11 @@ def _print(result: dict[str, Any], directory: Path, link_seconds: float, wall: f
         console.print(f"[yellow]{escape(text)}; {remedy}[/]", soft_wrap=True)
     times = f"{link_seconds:.0f} s of satellite time judged in {wall:.0f} s of wall time"
     console.print(f"[dim]{times}[/]")
-    report = f"report: {directory}/report.html"
-    console.print(f"verdict: [{STYLE[verdict]}]{verdict.value}[/]   {report}")
+    report = f"report: {escape(str(directory))}/report.html"
+    word = f"[{STYLE[verdict]}]{verdict.value}[/]"
+    if result["partial"]:
+        open_verdict = verdict is Verdict.INCONCLUSIVE
+        word = f"[yellow]partial[/]{'' if open_verdict else f', {word}'}"
+        for sentence in result["partial_because"]:
+            console.print(f"[yellow]this run is partial, and certifies nothing: {sentence}[/]")
+    console.print(f"verdict: {word}   {report}", soft_wrap=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import sys
 from importlib.metadata import version
 
 import click
 
-from bentpipe_conformance.cli.outcome import PASSED, USAGE, Failure
+from bentpipe_conformance.cli.outcome import OPEN, PASSED, USAGE, Failure
 
 _COMMANDS = {
     "certify": "certify.certify",
@@ -77,6 +79,12 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("bentpipe: interrupted; finished cases are kept", err=True)
         sys.exit(130)
+    except (OSError, MemoryError, RecursionError) as error:
+        # What the machine refuses is never a verdict: status 1 means that something failed.
+        _end_of_output()
+        what = str(error) or type(error).__name__
+        _say(f"{what}; nothing was proven.")
+        sys.exit(OPEN)
     except ValueError as error:
         from bentpipe_conformance.engine.suite import UnknownSuite  # not for --version alone
 
@@ -85,6 +93,20 @@ def main() -> None:
         # A protocol that is being written concerns every command.
         Failure(f"{error}.", USAGE).show()
         sys.exit(USAGE)
+
+
+def _say(sentence: str) -> None:
+    with contextlib.suppress(OSError):
+        Failure(sentence).show()
+
+
+def _end_of_output() -> None:
+    """Keep the interpreter from failing at its end on an output that takes nothing more."""
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+        return
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

@@ -22,7 +22,9 @@ class Failure(click.ClickException):
 
     def show(self, file: Any = None) -> None:
         """Print the sentence to standard error."""
-        click.echo(f"bentpipe: {self.format_message()}", file=file or sys.stderr)
+        from bentpipe_conformance.cli.output import harmless
+
+        click.echo(f"bentpipe: {harmless(self.format_message())}", file=file or sys.stderr)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
+from rich.text import Text
 
 _UNLIMITED = 1 << 20
 """Columns of a file or a pipe: nothing is folded for a program that reads it."""
@@ -20,7 +21,24 @@ COUNTED = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), 
 """What a bar over a known number of things shows."""
 
 
-class _Plain(Console):
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
+"""What a terminal could obey, as text to show in its place: all controls but tab and line feed."""
+
+
+def harmless(text: str) -> str:
+    """A text without the control characters by which it could command a terminal."""
+    return text.translate(_CONTROLS)
+
+
+class _Safe(Console):
+    """A console on which texts of implementations, files and captures cannot command a terminal."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Make a text of a string that is to be printed."""
+        return super().render_str(harmless(text), **options)
+
+
+class _Plain(_Safe):
     """A console that is no terminal, without the blanks that fill the last column of a table."""
 
     def print(self, *objects: Any, **options: Any) -> None:
@@ -33,7 +51,7 @@ class _Plain(Console):
 
 def output(*, stderr: bool = False, quiet: bool = False) -> Console:
     """Standard output, or standard error; lines are folded on a terminal only."""
-    console = Console(stderr=stderr, quiet=quiet)
+    console = _Safe(stderr=stderr, quiet=quiet)
     if console.is_terminal:
         return console
     return _Plain(stderr=stderr, quiet=quiet, width=_UNLIMITED)

@@ -2,57 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
 from bentpipe_conformance.cli.options import examples, json_option
-from bentpipe_conformance.cli.outcome import FAILED, PASSED, explained
-from bentpipe_conformance.cli.output import output, print_json
+from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, explained
+from bentpipe_conformance.cli.output import output, print_json, working
+
+MOST_SHOWN = 40
+"""Differences that are printed; ``--json`` has all."""
 
 
 @click.command(epilog=examples("verify bentpipe-runs/linux-geo-rfc"))
 @click.argument("bundle", type=click.Path(path_type=Path))
-@json_option("Print the re-judged result as JSON.")
+@json_option("Print what differs, and the result as the packets give it, as JSON.")
 def verify(bundle: Path, as_json: bool) -> None:
-    """Judge a bundle's packets again, offline, and compare.
+    """Make everything in a bundle again from its plan and packets, offline, and compare.
 
-    Checks every file against the manifest, runs the checkers over the stored captures and compares
-    each verdict with the stored one. Exit status 0 when the evidence supports every stored
-    verdict, 1 when it does not, 3 when the bundle is damaged or unfinished.
+    Nothing stored is believed: verdicts, findings, timing errors, result.json, junit.xml and
+    report.html are made again. Exit status 0 when the bundle is complete and all of it is
+    reproduced, 1 when the packets contradict something (each is named), 3 when it cannot be judged
+    whole: it is damaged, partial, or another bentpipe's.
     """
-    from bentpipe_conformance.evidence.bundle import Bundle, BundleError
-    from bentpipe_conformance.run.rejudge import verify as judge_bundle
-    from bentpipe_conformance.run.seal import result_of, stored_result
+    from bentpipe_conformance.evidence.bundle import BundleError
+    from bentpipe_conformance.run.verification import verify as verify_bundle
 
-    with explained(BundleError):
-        opened = Bundle.open(bundle)
-        records, differences = judge_bundle(opened)
-        result = result_of(opened, records)
-        stored = stored_result(opened)
-    requirement_changes = _changed_requirements(stored, result)
-    agrees = not differences and not requirement_changes
+    with explained(BundleError), working("verify", quiet=as_json) as told:
+        done = verify_bundle(bundle, told)
+    agrees = not done.differences and not done.doubts
     if as_json:
-        print_json({**result, "agrees": agrees, "differences": differences,
-                    "changed_requirements": requirement_changes})  # fmt: skip
+        print_json({**done.result, "agrees": agrees, "doubts": done.doubts,
+                    "differences": [asdict(item) for item in done.differences]})  # fmt: skip
     else:
         console = output()
-        for name, before, now in map(dict.values, [*differences, *requirement_changes]):
-            console.print(f"[bold red]differs[/]  {name}: stored {before}, the packets give {now}")
-        word = "support" if agrees else "do NOT support"
-        console.print(
-            f"{len(records)} cases judged again; the packets {word} the stored verdicts "
-            f"(overall: {stored['verdict']})"
-        )
-    raise click.exceptions.Exit(PASSED if agrees else FAILED)
 
+        def say(text: str, style: str = "") -> None:
+            console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
-def _changed_requirements(stored: dict[str, Any], judged: dict[str, Any]) -> list[dict[str, str]]:
-    before = {row["id"]: row["verdict"] for row in stored["requirements"]}
-    after = {row["id"]: row["verdict"] for row in judged["requirements"]}
-    return [
-        {"id": name, "stored": before.get(name, "absent"), "judged": after.get(name, "absent")}
-        for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name)
-    ]
+        for sentence in done.doubts:
+            say(f"open     {sentence}", "yellow")
+        for item in done.differences[:MOST_SHOWN]:
+            say(f"differs  {item}", "bold red")
+        if len(done.differences) > MOST_SHOWN:
+            say(f"and {len(done.differences) - MOST_SHOWN} more differences; see --json")
+        overall = done.result.get("verdict", "none")
+        if agrees:
+            word = f"everything stored is reproduced (overall: {overall})"
+        elif done.differences:
+            word = f"the packets do NOT support what is stored (they give: {overall})"
+        else:
+            word = f"nothing contradicts them, but nothing is certified (overall: {overall})"
+        say(f"{done.cases} cases judged again; {word}")
+    status = FAILED if done.differences else OPEN if done.doubts else PASSED
+    raise click.exceptions.Exit(status)

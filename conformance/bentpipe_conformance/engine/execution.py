@@ -86,10 +86,12 @@ class Outcome:
     crafted: tuple[Crafted, ...] = ()
 
     @classmethod
-    def of_broken_bed(cls, item: Case, sentence: str) -> Outcome:
+    def of_broken_bed(cls, item: Case, sentence: str, profile: str, ics: Ics) -> Outcome:
         """The outcome of a case for which no lane could be opened."""
-        findings = tuple(Finding(name, Verdict.ERROR, (), sentence) for name in item.requirements)
-        return cls(Verdict.ERROR, sentence, findings, broken=sentence)
+        if reason := unclaimed(ics, *item.needs):
+            return cls(Verdict.UNSUPPORTED, reason, ())
+        judgment = judge_case(Recording(item, (), profile, ics, 0.0, broken=sentence))
+        return cls(*judgment, broken=sentence)
 
 
 def run_case(

@@ -2,44 +2,58 @@
 
 Layout::
 
-    DIR/run.json                     the run (records.RunRecord)
+    DIR/run.json                     the plan (records.RunRecord), before the first case
+    DIR/resumed-1.json ...           later sessions of an interrupted run (records.Session)
     DIR/cases/<id, / as __>/iut.pcapng, peer.pcapng, case.json
+    DIR/attempts/1/<id ...>/         what a later session tried again: errors, damaged cases
     DIR/result.json, junit.xml, report.html, manifest.sha256      when the run is finished
 
-Each file appears whole or not at all (written under another name, then renamed), and ``case.json``
-is written last in its directory, so a case is complete if and only if it has one. A writer killed
-at any moment leaves at most a temporary file, which is never read and which `Bundle.seal` removes.
+Each file appears whole or not at all, and ``case.json`` is written last in its directory, so a case
+is complete if and only if it has one. A writer killed at any moment leaves at most a temporary
+file, which is never read and which `Bundle.seal` removes. The plan is never changed, and no case is
+ever written again: each names the digest of the plan that it belongs to.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import errno
 import fcntl
-import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from bentpipe_conformance.engine.lane import Captured, Point
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence import serialization
 from bentpipe_conformance.evidence.captures import dump_captured, load_captured
+from bentpipe_conformance.evidence.files import (
+    BundleError,
+    decoded,
+    digest,
+    explained,
+    read,
+    read_json,
+    sync,
+    write,
+)
 from bentpipe_conformance.evidence.frames import CaptureError
-from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
+from bentpipe_conformance.evidence.records import Bed, CaseRecord, RunRecord, Session
+
+__all__ = ["Bundle", "BundleError", "Envelope", "case_directory"]
 
 POINTS: tuple[Point, ...] = get_args(Point)
 MANIFEST = "manifest.sha256"
-FORMAT = "bentpipe-bundle/1"
+FORMAT = "bentpipe-bundle/2"
+DERIVED = ("result.json", "junit.xml", "report.html")
+"""What is made of the cases when the run ends."""
+CASE_FILES = ("case.json", *(f"{point}.pcapng" for point in POINTS))
 
-_MAX_TEXT = 256 << 20
+_FORMER = {"bentpipe-bundle/1"}
+_SESSION = re.compile(r"resumed-([1-9][0-9]{0,3})\.json")
+_TEMPORARY = re.compile(r"\..+\.tmp")
 _COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+=,\[\]-]*(_[A-Za-z0-9.+=,\[\]-]+)*")
-
-
-class BundleError(Exception):
-    """A bundle cannot be written or trusted; the message is one sentence."""
 
 
 def case_directory(case_id: str) -> str:
@@ -49,18 +63,40 @@ def case_directory(case_id: str) -> str:
         BundleError: the ID has characters a file name should not have.
     """
     parts = case_id.split("/")
-    if not all(_COMPONENT.fullmatch(part) for part in parts) or len(case_id) > 200:
-        raise BundleError(f"{case_id!r} cannot be a case ID; write it like snr/recovery/exit.")
+    if len(case_id) > 200 or not all(_COMPONENT.fullmatch(part) for part in parts):
+        raise BundleError(
+            f"{case_id[:200]!r} cannot be a case ID; write it like snr/recovery/exit."
+        )
     return "__".join(parts)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Envelope:
+    """What ties a case to its run.
+
+    Attributes:
+        run: SHA-256 of the ``run.json`` under which it ran.
+        session: 0, or the number of the ``resumed-*.json``.
+        sha256: of its captures, by file name.
+    """
+
+    run: str
+    session: int
+    sha256: dict[str, str]
 
 
 class Bundle:
     """A bundle on disk, made by `create`, `resume` or `open`."""
 
-    def __init__(self, directory: Path, run: RunRecord) -> None:
+    def __init__(
+        self, directory: Path, run: RunRecord, identity: str, sessions: Sequence[Session] = ()
+    ) -> None:
         """Used by the class methods."""
         self.directory = directory
         self.run = run
+        self.identity = identity
+        """SHA-256 of ``run.json``."""
+        self.sessions = tuple(sessions)
         self._lock: int | None = None
 
     @classmethod
@@ -71,26 +107,31 @@ class Bundle:
             BundleError: the directory has other content, is in use, or cannot be written.
         """
         root = Path(directory)
-        with _explained(root):
+        with explained(root):
             root.mkdir(parents=True, exist_ok=True)
             if any(entry.name != ".lock" for entry in root.iterdir()):
                 what = "a run" if (root / "run.json").exists() else "other files"
                 remedy = "add --resume or --fresh, or choose" if what == "a run" else "choose"
                 raise BundleError(f"{root} already holds {what}; {remedy} another --out directory.")
-            bundle = cls(root, run)
+            plan = dataclasses.replace(run, finished=None)
+            octets = _document(plan, FORMAT)
+            bundle = cls(root, plan, digest(octets))
             bundle._take_lock()
             (root / "cases").mkdir()
-            bundle._write_run()
+            write(root / "run.json", octets)
+            sync(root / "run.json")
+            sync(root)
         return bundle
 
     @classmethod
     def resume(cls, directory: str | os.PathLike[str], run: RunRecord) -> Bundle:
-        """Continue an interrupted run, or extend a finished one, and lock it for this process.
+        """Continue an interrupted run, and lock it for this process.
 
-        The stored run must be the same experiment as ``run``; its start time is kept.
+        The stored plan must be the same experiment as ``run``, and stays as it is. Cases that are
+        damaged, or in which the bed or the suite broke, are moved to ``attempts``.
 
         Raises:
-            BundleError: there is no such run, it is another one, or it is in use.
+            BundleError: the stored run is another one, or it is in use.
         """
         root = Path(directory)
         if not (root / "run.json").exists():
@@ -100,12 +141,16 @@ class Bundle:
             raise BundleError(
                 f"{root} holds another run ({different}); choose another --out directory."
             )
-        with _explained(root):
+        with explained(root):
             bundle._take_lock()
             (root / "cases").mkdir(exist_ok=True)
-            (root / MANIFEST).unlink(missing_ok=True)
-            bundle.run = dataclasses.replace(run, started=bundle.run.started, finished=None)
-            bundle._write_run()
+            for name in (MANIFEST, *DERIVED):
+                (root / name).unlink(missing_ok=True)
+            session = Session(run.command, run.bed, run.started)
+            number = len(bundle.sessions) + 1
+            write(root / f"resumed-{number}.json", _document(session, FORMAT))
+            bundle.sessions = (*bundle.sessions, session)
+            bundle._set_aside(number)
         return bundle
 
     @classmethod
@@ -118,11 +163,16 @@ class Bundle:
         root = Path(directory)
         if not root.is_dir():
             raise BundleError(f"{root} is not a directory, so it is not a bundle.")
-        document = _read_json(root / "run.json")
-        with _decoded(root / "run.json"):
-            if not isinstance(document, dict) or document.pop("format", None) != FORMAT:
-                raise serialization.RecordError(f"its format is not {FORMAT}")
-            return cls(root, serialization.decode(RunRecord, document))
+        octets = read(root / "run.json")
+        run = _record(root / "run.json", octets, RunRecord)
+        numbers = sorted(
+            int(match[1]) for name in _names(root) if (match := _SESSION.fullmatch(name))
+        )
+        if numbers != list(range(1, len(numbers) + 1)):
+            raise BundleError(f"{root} lacks the record of a session (resumed-*.json).")
+        files = [root / f"resumed-{number}.json" for number in numbers]
+        sessions = [_record(path, read(path), Session) for path in files]
+        return cls(root, run, digest(octets), sessions)
 
     def close(self) -> None:
         """Release the lock; the files stay as they are."""
@@ -135,22 +185,36 @@ class Bundle:
         """Whether the run ended, so that the bundle has a manifest."""
         return (self.directory / MANIFEST).is_file()
 
+    def bed(self, session: int) -> Bed:
+        """The bed of a session.
+
+        Raises:
+            BundleError: there was none of that number.
+        """
+        beds = [self.run.bed, *(later.bed for later in self.sessions)]
+        if not 0 <= session < len(beds):
+            raise BundleError(f"{self.directory} has no session {session}.")
+        return beds[session]
+
     def add_case(self, case: CaseRecord, captured: Sequence[Captured]) -> None:
         """Store a case and its captures; processes may add different cases concurrently.
 
         Raises:
-            BundleError: the ID is impossible or the disk refuses.
+            BundleError: the ID is impossible, the case has its verdict, or the disk refuses.
         """
         folder = self._case_folder(case.id)
-        with _explained(folder):
+        with explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
+            if (folder / "case.json").exists():
+                raise BundleError(f"{folder} has its verdict already, which is never replaced.")
             digests = {}
             for point in POINTS:
                 octets = dump_captured(captured, point, case.id, case.started)
-                _write(folder / f"{point}.pcapng", octets)
-                digests[f"{point}.pcapng"] = _digest(octets)
-            document = {**serialization.encode(case), "sha256": digests}
-            _write(folder / "case.json", serialization.dumps(document).encode())
+                write(folder / f"{point}.pcapng", octets)
+                digests[f"{point}.pcapng"] = digest(octets)
+            envelope = Envelope(self.identity, len(self.sessions), digests)
+            document = {**serialization.encode(case), **serialization.encode(envelope)}
+            write(folder / "case.json", serialization.dumps(document).encode())
 
     def completed(self) -> tuple[str, ...]:
         """The IDs of all stored cases, sorted.
@@ -166,9 +230,8 @@ class Bundle:
         Raises:
             BundleError: a ``case.json`` is damaged.
         """
-        with _explained(self.directory):
-            folders = [path.parent for path in self.directory.glob("cases/*/case.json")]
-        return sorted((self._load(folder)[0] for folder in folders), key=lambda case: case.id)
+        found = (self._load(folder)[0] for folder in self._case_folders())
+        return sorted(found, key=lambda case: case.id)
 
     def case(self, case_id: str) -> CaseRecord:
         """One stored case.
@@ -178,41 +241,40 @@ class Bundle:
         """
         return self._load(self._case_folder(case_id))[0]
 
+    def envelope(self, case_id: str) -> Envelope:
+        """What ties a stored case to its run.
+
+        Raises:
+            BundleError: it is missing or damaged.
+        """
+        return self._load(self._case_folder(case_id))[1]
+
     def captured(self, case_id: str) -> list[Captured]:
         """What a stored case captured at both points, as `captures.as_recorded` orders it.
 
         Raises:
             BundleError: a capture is missing, damaged or not the one that was stored.
         """
-        folder = self._case_folder(case_id)
-        _, digests = self._load(folder)
-        octets = {}
-        for point in POINTS:
-            path = folder / f"{point}.pcapng"
-            octets[point] = _read(path)
-            if digests.get(path.name) != _digest(octets[point]):
-                raise BundleError(f"{path} has been changed since the case ran (SHA-256 differs).")
-        try:
-            return load_captured(octets, str(folder))
-        except CaptureError as error:
-            raise BundleError(str(error)) from error
+        return self._captured(self._case_folder(case_id))
 
-    def seal(self, files: Mapping[str, str], finished: float) -> None:
-        """Finish the run: write ``files`` (name -> text), ``run.json`` and the manifest.
+    def seal(self, files: Mapping[str, str]) -> None:
+        """Finish the run: write ``files`` (name -> text) and the manifest, and sync everything.
 
         Raises:
             BundleError: the disk refuses.
         """
-        with _explained(self.directory):
+        with explained(self.directory):
             for path in self.directory.rglob(".*.tmp"):
                 path.unlink()
             for name, text in files.items():
-                _write(self.directory / name, text.encode("utf-8", "replace"))
-            self.run = dataclasses.replace(self.run, finished=finished)
-            self._write_run()
-            files_now = sorted(self._files().items())
-            lines = (f"{_digest(_read(path))}  {name}\n" for name, path in files_now)
-            _write(self.directory / MANIFEST, "".join(lines).encode())
+                write(self.directory / name, text.encode("utf-8", "replace"))
+            files_now = sorted(self.files().items())
+            lines = [f"{digest(read(path))}  {name}\n" for name, path in files_now]
+            for place in {path.parent for _, path in files_now} | {p for _, p in files_now}:
+                sync(place)
+            write(self.directory / MANIFEST, "".join(lines).encode())
+            sync(self.directory / MANIFEST)
+            sync(self.directory)
 
     def check(self) -> None:
         """Compare every file with the manifest of a finished bundle.
@@ -220,60 +282,135 @@ class Bundle:
         Raises:
             BundleError: a file is missing, changed or added, or the run was not finished.
         """
+        present = self.files()
         if not self.finished:
             raise BundleError(
                 f"{self.directory} holds a run that was not finished; finish it with --resume."
             )
         manifest = self.directory / MANIFEST
-        present = self._files()
         listed = {}
-        for line in _read(manifest).decode("utf-8", "replace").splitlines():
-            digest, _, name = line.partition("  ")
-            if not re.fullmatch("[0-9a-f]{64}", digest) or not name:
+        for line in read(manifest).decode("utf-8", "replace").splitlines():
+            expected, _, name = line.partition("  ")
+            if not re.fullmatch("[0-9a-f]{64}", expected) or not name:
                 raise BundleError(f"{manifest} is damaged: {line[:80]!r} is not a line of it.")
-            listed[name] = digest
+            listed[name] = expected
         for name in sorted(listed.keys() | present.keys()):
             path = self.directory / name
             if name not in present:
                 raise BundleError(f"{path} is missing, although the manifest lists it.")
             if name not in listed:
                 raise BundleError(f"{path} was added after the run; the manifest lacks it.")
-            if _digest(_read(path)) != listed[name]:
+            if digest(read(path)) != listed[name]:
                 raise BundleError(f"{path} was changed after the run (SHA-256 differs).")
+
+    def files(self) -> dict[str, Path]:
+        """All files that the manifest covers, by their name relative to the bundle.
+
+        Raises:
+            BundleError: there is something that a bundle does not have.
+        """
+        found = dict(self._known(self.directory, "", ("run.json", *DERIVED), _SESSION))
+        for name in (f"resumed-{number}.json" for number in range(1, len(self.sessions) + 1)):
+            found[name] = self.directory / name
+        groups = [("cases", self.directory / "cases")]
+        if (self.directory / "attempts").exists():
+            attempts = self.directory / "attempts"
+            self._only_folders(attempts)
+            groups += [(f"attempts/{name}", attempts / name) for name in sorted(_names(attempts))]
+        for label, group in groups:
+            self._only_folders(group)
+            for folder in sorted(_names(group)):
+                found.update(self._known(group / folder, f"{label}/{folder}/", CASE_FILES))
+        return found
+
+    def _known(
+        self, folder: Path, label: str, known: Sequence[str], also: re.Pattern[str] | None = None
+    ) -> Iterator[tuple[str, Path]]:
+        """The files of a directory, all of which have to be known."""
+        top = folder == self.directory
+        for name in sorted(_names(folder)):
+            path = folder / name
+            if top and name in ("cases", "attempts", ".lock", MANIFEST):
+                if path.is_symlink():
+                    raise BundleError(f"{path} is a symbolic link; a bundle has none.")
+                continue
+            if _TEMPORARY.fullmatch(name) and not self.finished:
+                continue
+            if path.is_symlink():
+                raise BundleError(f"{path} is a symbolic link; a bundle has none.")
+            if name not in known and not (also and also.fullmatch(name)):
+                raise BundleError(f"{path} is no part of a bundle.")
+            if not path.is_file():
+                raise BundleError(f"{path} is not a regular file; a bundle has no others.")
+            yield f"{label}{name}", path
+
+    def _only_folders(self, group: Path) -> None:
+        for name in sorted(_names(group)):
+            path = group / name
+            if path.is_symlink():
+                raise BundleError(f"{path} is a symbolic link; a bundle has none.")
+            if not path.is_dir():
+                raise BundleError(f"{path} is no part of a bundle.")
 
     def _case_folder(self, case_id: str) -> Path:
         return self.directory / "cases" / case_directory(case_id)
 
-    def _load(self, folder: Path) -> tuple[CaseRecord, dict[str, str]]:
+    def _case_folders(self) -> list[Path]:
+        cases = self.directory / "cases"
+        return [cases / name for name in _names(cases) if (cases / name / "case.json").exists()]
+
+    def _load(self, folder: Path) -> tuple[CaseRecord, Envelope]:
         path = folder / "case.json"
-        document = _read_json(path)
-        with _decoded(path):
-            if not isinstance(document, dict) or not isinstance(document.get("sha256"), dict):
-                raise serialization.RecordError("it lacks the digests of its captures")
-            digests = document.pop("sha256")
+        document = read_json(path)
+        with decoded(path):
+            if not isinstance(document, dict):
+                raise serialization.RecordError("it is no object")
+            tied = {
+                item.name: document.pop(item.name, None) for item in dataclasses.fields(Envelope)
+            }
+            envelope = serialization.decode(Envelope, tied)
             case = serialization.decode(CaseRecord, document)
             if case_directory(case.id) != folder.name:
                 raise serialization.RecordError(f"it belongs to {case.id}, not to this directory")
-        return case, digests
+            if envelope.run != self.identity:
+                raise serialization.RecordError("it belongs to another run than run.json tells of")
+        return case, envelope
 
-    def _files(self) -> dict[str, Path]:
-        """All files the manifest covers, by their name relative to the bundle."""
-        found = {}
-        with _explained(self.directory):
-            for path in self.directory.rglob("*"):
-                name = path.relative_to(self.directory).as_posix()
-                if path.is_symlink():
-                    raise BundleError(f"{path} is a symbolic link; a bundle has none.")
-                if path.is_file() and name not in (MANIFEST, ".lock"):
-                    found[name] = path
-        return found
+    def _captured(self, folder: Path) -> list[Captured]:
+        _, envelope = self._load(folder)
+        octets = {}
+        for point in POINTS:
+            path = folder / f"{point}.pcapng"
+            octets[point] = read(path)
+            if envelope.sha256.get(path.name) != digest(octets[point]):
+                raise BundleError(f"{path} has been changed since the case ran (SHA-256 differs).")
+        try:
+            return load_captured(octets, str(folder))
+        except CaptureError as error:
+            raise BundleError(str(error)) from error
 
-    def _write_run(self) -> None:
-        document = {"format": FORMAT, **serialization.encode(self.run)}
-        _write(self.directory / "run.json", serialization.dumps(document).encode())
+    def _set_aside(self, session: int) -> None:
+        """Move the cases that are to be tried again out of the way."""
+        for name in _names(self.directory / "cases"):
+            folder = self.directory / "cases" / name
+            if not self._stands(folder):
+                aside = self.directory / "attempts" / str(session)
+                aside.mkdir(parents=True, exist_ok=True)
+                folder.rename(aside / name)
+
+    def _stands(self, folder: Path) -> bool:
+        """Whether a case has a verdict on the implementation."""
+        try:
+            record, _ = self._load(folder)
+            self._captured(folder)
+        except BundleError:
+            return False
+        violated = any(finding.verdict is Verdict.FAIL for finding in record.findings)
+        return record.verdict is not Verdict.ERROR or violated
 
     def _take_lock(self) -> None:
-        self._lock = os.open(self.directory / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        self._lock = os.open(self.directory / ".lock", flags, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -284,51 +421,27 @@ class Bundle:
             ) from error
 
 
-def _digest(octets: bytes) -> str:
-    return hashlib.sha256(octets).hexdigest()
+def _names(folder: Path) -> list[str]:
+    with explained(folder):
+        return os.listdir(folder)
 
 
-def _write(path: Path, octets: bytes) -> None:
-    # The process ID separates the temporary files of two writers; the rename is atomic.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with _explained(path):
-        try:
-            temporary.write_bytes(octets)
-            temporary.replace(path)
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+def _document(record: Any, form: str) -> bytes:
+    document = {"format": form, **serialization.encode(record)}
+    document.pop("finished", None)
+    return serialization.dumps(document).encode()
 
 
-def _read(path: Path) -> bytes:
-    with _explained(path), path.open("rb") as file:
-        octets = file.read(_MAX_TEXT + 1)
-    if len(octets) > _MAX_TEXT:
-        raise BundleError(f"{path} is larger than a bundle's files can be.")
-    return octets
-
-
-def _read_json(path: Path) -> serialization.Json:
-    octets = _read(path)
-    with _decoded(path):
-        return serialization.loads(octets.decode("utf-8"))
-
-
-@contextlib.contextmanager
-def _decoded(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (serialization.RecordError, UnicodeDecodeError) as error:
-        raise BundleError(f"{path} is damaged: {error}.") from error
-
-
-@contextlib.contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        remedy = "; make room and go on with --resume" if full else ""
-        raise BundleError(f"{path}: {error.strerror or error}{remedy}.") from error
-    except (CaptureError, ValueError, TypeError, OverflowError) as error:
-        raise BundleError(f"{path} cannot be written: {str(error).rstrip('.')}.") from error
+def _record(path: Path, octets: bytes, kind: type[Any]) -> Any:
+    with decoded(path):
+        document = serialization.loads(octets.decode("utf-8"))
+        form = document.pop("format", None) if isinstance(document, dict) else None
+        if isinstance(form, str) and form in _FORMER:
+            raise BundleError(
+                f"{path.parent} was made by bentpipe {str(document.get('bentpipe', ''))[:20]} "
+                "before a run's plan was recorded; verify it with the release that made it, or "
+                "certify again."
+            )
+        if form != FORMAT:
+            raise serialization.RecordError(f"its format is not {FORMAT}")
+        return serialization.decode(kind, document)

@@ -2,7 +2,8 @@
 
 Verdicts map as pass -> passed, fail -> failure, unsupported -> skipped, inconclusive and
 error -> error. A case that fails on requirements below MUST level only is passed with a remark,
-as the overall verdict has it.
+as the overall verdict has it. A partial run has a test of its own that is an error, so that it is
+never green.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def junit_xml(run: RunRecord, result: Mapping[str, Any], cases: Sequence[CaseRec
         "kernel": run.bed.kernel,
         "seed": run.seed,
         "bentpipe": run.bentpipe,
+        "partial": str(bool(result.get("partial"))).lower(),
     }
     root = Element("testsuites", name=_clean(f"bentpipe {run.suite} {run.iut.id}"))
     groups: dict[str, list[CaseRecord]] = {}
@@ -44,6 +46,12 @@ def junit_xml(run: RunRecord, result: Mapping[str, Any], cases: Sequence[CaseRec
         for case in members:
             _add_case(suite, name, case, levels)
         _add_counts(suite, members)
+    if because := result.get("partial_because"):
+        suite = SubElement(root, "testsuite", name=_clean(f"{run.suite}.run"))
+        test = SubElement(suite, "testcase", classname=_clean(f"{run.suite}.run"), name="whole")
+        sentence = _clean(f"the run is partial: {'; '.join(because)}")
+        SubElement(test, "error", message=sentence, type="partial")
+        _add_counts(suite, ())
     _add_counts(root, cases)
     indent(root)
     text = tostring(root, encoding="unicode")
@@ -91,7 +99,7 @@ def _add_counts(element: Element, cases: Sequence[CaseRecord]) -> None:
     children = list(element.iter("testcase"))
     for kind, name in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         element.set(name, str(sum(child.find(kind) is not None for child in children)))
-    element.set("tests", str(len(cases)))
+    element.set("tests", str(len(children)))
     element.set("time", f"{sum(case.wall_seconds for case in cases):.3f}")
 
 

@@ -55,12 +55,18 @@ class Implementation:
 
     Attributes:
         ics: the implementation conformance statement, as declared.
+        bundled: whether the description is one of this tool's own.
+        attached: how it meets the bed, as its description says.
+        files: SHA-256 of its description and of every file that its commands name, by path.
     """
 
     id: str
     name: str
     description: str = ""
     ics: dict[str, Any] = field(default_factory=dict)
+    bundled: bool = False
+    attached: dict[str, Any] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,7 @@ class Bed:
         kernel: version of the kernel under the link, empty in simulation.
         timing_error: seconds by which a time taken in the bed may be wrong.
         check: figures of the bed check (delay, rate, loss), name -> value.
+        sha256: of the kernel under the link, empty where it is not a file of ours.
     """
 
     place: str
@@ -80,19 +87,38 @@ class Bed:
     kernel: str = ""
     timing_error: float = 0.0
     check: dict[str, Any] = field(default_factory=dict)
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A later session of a run that was interrupted; the first one is the run's own.
+
+    Attributes:
+        bed: where it took place, as it was measured then.
+        started: seconds since 1970.
+    """
+
+    command: tuple[str, ...]
+    bed: Bed
+    started: float
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """Everything about a run that is not a verdict.
+    """The plan of a run, complete before its first case; it is never changed.
 
     Attributes:
         bentpipe: version of this tool.
+        source: SHA-256 of this tool's source.
+        requirements: SHA-256 of the suite's requirements.
+        cases: the identifiers of the planned cases.
+        environment: what the run was made on.
         link: the link profile, as data; ``link["id"]`` names it.
         profile: a profile of the suite.
         suite: short name of the suite, for example ``snr``.
         started: seconds since 1970.
-        finished: seconds since 1970, None while the run is unfinished.
+        finished: seconds since 1970, None while the run is unfinished; ``result.json`` holds it.
     """
 
     bentpipe: str
@@ -107,6 +133,10 @@ class RunRecord:
     scapy: str = ""
     started: float = 0.0
     finished: float | None = None
+    source: str = ""
+    requirements: str = ""
+    cases: tuple[str, ...] = ()
+    environment: dict[str, Any] = field(default_factory=dict)
 
     def differences(self, other: RunRecord) -> list[str]:
         """What makes the two runs different experiments, in words; empty when resumable."""
@@ -116,9 +146,24 @@ class RunRecord:
             ("profile", self.profile, other.profile),
             ("suite", self.suite, other.suite),
             ("place", self.bed.place, other.bed.place),
+            ("kernel", self.bed.sha256[:12], other.bed.sha256[:12]),
+            ("seed", self.seed, other.seed),
             ("bentpipe version", self.bentpipe, other.bentpipe),
+            ("source", self.source[:12], other.source[:12]),
         ]
         found = [f"{what} {mine} not {theirs}" for what, mine, theirs in pairs if mine != theirs]
         if self.iut.ics != other.iut.ics:
             found.append("another conformance statement (ICS)")
+        if self.iut.id == other.iut.id and self.iut != other.iut:
+            changed = sorted(dict(self.iut.files.items() ^ other.iut.files.items()))
+            found.append(f"another build of it ({', '.join(changed[:3]) or 'its description'})")
+        if self.link != other.link and self.link.get("id") == other.link.get("id"):
+            found.append("a link of the same name with other contents")
+        if self.cases != other.cases:
+            found.append(
+                f"{len(self.cases)} planned cases, of which {self._shared(other)} are asked"
+            )
         return found
+
+    def _shared(self, other: RunRecord) -> int:
+        return len(set(self.cases) & set(other.cases))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import types
 import typing
 from collections.abc import Mapping
@@ -48,7 +47,7 @@ def decode(record: type[_Record], value: Json, where: str = "") -> _Record:
     fields = {f.name: f for f in dataclasses.fields(record)}  # type: ignore[arg-type]
     unknown = sorted(set(value) - set(fields))
     if unknown:
-        raise RecordError(f"{label} has an unknown member {unknown[0]!r}")
+        raise RecordError(f"{label} has an unknown member {unknown[0][:40]!r}")
     arguments = {}
     for name, field in fields.items():
         if name in value:
@@ -90,13 +89,16 @@ def _scalar(hint: Any, value: Json, where: str) -> Any:
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         if value in [member.value for member in hint]:
             return hint(value)
-        raise RecordError(f"{where} must be one of {', '.join(hint)}, not {value!r}")
-    if hint is float and type(value) in (int, float) and math.isfinite(value):
+        raise RecordError(f"{where} must be one of {', '.join(hint)}, not {str(value)[:40]!r}")
+    if hint is float and type(value) in (int, float) and abs(value) < LARGEST:
         return float(value)
     if type(value) is not hint:
         raise RecordError(f"{where} must be {_NAMES[hint]}, not {_name(value)}")
     return value
 
+
+LARGEST = 1e15
+"""Beyond this no time or size of a record can be."""
 
 _NAMES = {str: "a string", int: "an integer", float: "a number", bool: "true or false"}
 
@@ -133,8 +135,43 @@ def loads(text: str) -> Json:
         raise RecordError(f"{name} is not a JSON number")
 
     try:
-        return json.loads(text, object_pairs_hook=unique, parse_constant=constant)
+        found = json.loads(text, object_pairs_hook=unique, parse_constant=constant)
+        _check_depth(found)
     except json.JSONDecodeError as error:
         raise RecordError(f"line {error.lineno} is not JSON ({error.msg})") from error
     except RecursionError as error:
         raise RecordError("it is nested too deeply") from error
+    except RecordError:
+        raise
+    except ValueError as error:  # an integer of thousands of digits
+        raise RecordError("a number in it is too long") from error
+    return found
+
+
+MOST_DEEP = 40
+"""Levels of nesting that a document may have; ours have at most eight."""
+
+
+def _check_depth(value: Json) -> None:
+    level = [value]
+    for _ in range(MOST_DEEP):
+        below: list[Json] = []
+        for one in level:
+            if isinstance(one, dict):
+                below += one.keys()
+                below += one.values()
+            elif isinstance(one, list):
+                below += one
+            elif isinstance(one, str) and not one.isascii():
+                _check_text(one)
+        if not below:
+            return
+        level = below
+    raise RecordError("it is nested too deeply")
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RecordError("half a character stands in one of its strings") from error

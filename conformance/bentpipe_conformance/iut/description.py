@@ -144,6 +144,11 @@ def _known() -> dict[str, Path]:
     return {path.stem: path for path in sorted(_IUTS.glob("*.toml"))}
 
 
+def is_bundled(description: IutDescription) -> bool:
+    """Whether it is one of the distribution's own."""
+    return _known().get(description.path.stem) == description.path
+
+
 def load_iut(id_or_path: str) -> IutDescription:
     """The description with this identifier, or in the TOML file of this name.
 

@@ -154,6 +154,7 @@ def render_page(
         counting=suite.reporter.counting,
         verdict=verdict,
         headline=_headline(verdict, requirements),
+        partial=result.get("partial_because", ()),
         summary=summary,
         deviations=sum(item.deviation for item in requirements),
         requirements=sorted(requirements, key=lambda item: item.id),

@@ -174,7 +174,9 @@ class _Certification:
     def _give_up(self, name: str, sentence: str) -> None:
         """Store an error in place of a result."""
         item = self._wanted[name]
-        record = case_record(item, Outcome.of_broken_bed(item, sentence), time.time())
+        run = self._plan.run
+        broken = Outcome.of_broken_bed(item, sentence, run.profile, run.iut.ics)
+        record = case_record(item, broken, time.time())
         self._bundle.add_case(record, ())
         self._done.add(name)
         self._watcher.finished(record, ())

@@ -13,10 +13,13 @@ from pathlib import Path
 
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S
-from bentpipe_conformance.evidence.records import Bed, Implementation, RunRecord
+from bentpipe_conformance.evidence.bundle import Bundle
+from bentpipe_conformance.evidence.records import Bed, RunRecord
 from bentpipe_conformance.evidence.serialization import encode
+from bentpipe_conformance.evidence.tool import environment, source_digest
 from bentpipe_conformance.iut.build import build
 from bentpipe_conformance.iut.description import load_iut
+from bentpipe_conformance.run.identity import implementation, requirements_digest
 from bentpipe_conformance.run.opening import load_link
 from bentpipe_conformance.run.workplace import Workplace, choose_workplace
 
@@ -105,7 +108,7 @@ def make_plan(
     run = RunRecord(
         bentpipe=version("bentpipe"),
         command=command,
-        iut=Implementation(id=description.id, name=description.name, ics=dict(description.ics)),
+        iut=implementation(description),
         link=encode(link_profile),
         profile=profile,
         suite=suite.name,
@@ -113,11 +116,27 @@ def make_plan(
             place.name, place.reason, place.kernel,
             report.timing_error if report else SIMULATION_ERROR_S,
             encode(report) if report else {},
+            place.image.sha256 if place.image else "",
         ),
-        seed=random.SystemRandom().getrandbits(31) if seed is None else seed,
+        seed=_seed(directory, resume) if seed is None else seed,
         python=platform.python_version(),
         scapy=version("scapy"),
         started=time.time(),
+        source=source_digest(),
+        requirements=requirements_digest(suite),
+        cases=tuple(item.id for item in chosen),
+        environment=environment(),
     )  # fmt: skip
     timeout = CASE_TIMEOUT_S[place.name] if case_timeout is None else case_timeout
     return Plan(run, place, iut, link, chosen, directory, jobs, resume, timeout)
+
+
+def _seed(directory: Path, resume: bool) -> int:
+    """A new seed, or that of the run which is continued.
+
+    Raises:
+        BundleError: what is to be continued is no bundle.
+    """
+    if resume and (directory / "run.json").exists():
+        return Bundle.open(directory).run.seed
+    return random.SystemRandom().getrandbits(31)

@@ -1,67 +1,71 @@
-"""Judging a stored bundle again."""
+"""A stored case judged again from its packets."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from bentpipe_conformance.engine.case import load_cases
+from bentpipe_reference.common.link.profile import LinkProfile
+
+from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.execution import Recording, judge_case
-from bentpipe_conformance.engine.suite import load_suites
-from bentpipe_conformance.evidence.bundle import Bundle, BundleError
+from bentpipe_conformance.engine.statement import unclaimed
+from bentpipe_conformance.engine.timing import lateness
+from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.evidence.bundle import POINTS, Bundle, BundleError
+from bentpipe_conformance.evidence.captures import dump_captured
+from bentpipe_conformance.evidence.files import digest
 from bentpipe_conformance.evidence.records import CaseRecord
 
 
-def judge_again(bundle: Bundle, record: CaseRecord) -> CaseRecord:
-    """The record of a stored case judged anew from its captures, by the same function as live.
+def judge_again(bundle: Bundle, record: CaseRecord, item: Case, link: LinkProfile) -> CaseRecord:
+    """The record of a stored case as plan and captures give it, by the same functions as live.
+
+    What the tester alone knows is taken from the record: that the script did not reach its
+    situation, that the implementation ended, that the bed broke.
 
     Raises:
-        BundleError: a capture is missing or damaged.
+        BundleError: a capture is missing, damaged, or not as this case would have stored it.
     """
-    if record.verdict == "unsupported" and not record.findings:
-        return record
-    item = load_cases(bundle.run.suite).get(record.id)
-    if item is None:
-        return record
-    run, lane = bundle.run, record.lane
-    recording = Recording(
-        item, bundle.captured(record.id), run.profile, run.iut.ics,
-        timing_error=float(lane.get("timing_error", 0.0)),
-        not_reached=str(lane.get("not_reached", "")), broken=record.error,
-        died=str(lane.get("died", "")),
-    )  # fmt: skip
-    verdict, reason, findings = judge_case(recording)
-    return replace(record, verdict=verdict, reason=reason, findings=findings)
-
-
-def verify(bundle: Bundle) -> tuple[list[CaseRecord], list[dict[str, str]]]:
-    """Check a finished bundle's hashes, judge every case again, and list what differs.
-
-    Returns:
-        The records as judged now, and ``case``, ``stored`` and ``judged`` (the verdicts) of each
-        case whose packets do not give what is stored.
-
-    Raises:
-        BundleError: a file is missing, changed or damaged, or the bundle was judged by rules that
-            this release does not have.
-    """
-    bundle.check()
     run = bundle.run
-    if (suite := load_suites().get(run.suite)) and run.profile not in suite.profiles:
-        raise BundleError(
-            f"{bundle.directory} was judged by the profile {run.profile!r}, which this release "
-            f"does not have (it has {', '.join(suite.profiles)}); verify it with the release that "
-            "made it."
+    captured = bundle.captured(record.id)
+    envelope = bundle.envelope(record.id)
+    for point in POINTS:
+        if (
+            digest(dump_captured(captured, point, record.id, record.started))
+            != (envelope.sha256[f"{point}.pcapng"])
+        ):
+            raise BundleError(
+                f"{bundle.directory}/cases: {point}.pcapng of {record.id} is not what this case "
+                "has stored: its packets are another case's, or come with something else."
+            )
+    same = replace(record, title=item.title, purpose=item.purpose, requirements=item.requirements)
+    if reason := unclaimed(run.iut.ics, *item.needs):
+        if captured:
+            raise BundleError(
+                f"{record.id} has packets, although {reason}, so that it cannot have been run."
+            )
+        return replace(
+            same, verdict=Verdict.UNSUPPORTED, reason=reason, findings=(),
+            lane={**record.lane, "timing_error": 0.0},
+        )  # fmt: skip
+    error = 0.0
+    if captured or not record.error:
+        measured = lateness(read_trace(captured, suite=item.suite), link)
+        error = max(bundle.bed(envelope.session).timing_error, measured)
+    verdict, reason, findings = judge_case(
+        Recording(
+            item, captured, run.profile, run.iut.ics, error,
+            not_reached=_text(record, "not_reached"), broken=record.error,
+            died=_text(record, "died"),
         )
-    records, differences = [], []
-    for record in bundle.cases():
-        again = judge_again(bundle, record)
-        records.append(again)
-        if _gist(again) != _gist(record):
-            before, now = record.verdict.value, again.verdict.value
-            differences.append({"case": record.id, "stored": before, "judged": now})
-    return records, differences
+    )  # fmt: skip
+    lane = {**record.lane, "timing_error": error}
+    return replace(same, verdict=verdict, reason=reason, findings=findings, lane=lane)
 
 
-def _gist(record: CaseRecord) -> tuple[Any, ...]:
-    return record.verdict, sorted((f.requirement, f.verdict, f.packets) for f in record.findings)
+def _text(record: CaseRecord, name: str) -> str:
+    value = record.lane.get(name, "")
+    if not isinstance(value, str):
+        raise BundleError(f"{record.id}: what its lane says of {name} is no text.")
+    return value

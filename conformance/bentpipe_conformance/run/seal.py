@@ -14,15 +14,20 @@ from bentpipe_conformance.engine.attribution import CaseFindings, attribute
 from bentpipe_conformance.engine.statement import unclaimed
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict, across_cases
-from bentpipe_conformance.evidence.bundle import Bundle, BundleError
+from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.evidence.serialization import encode
+from bentpipe_conformance.run.completeness import lacking
 
-RESULT_FORMAT = "bentpipe-result/1"
+RESULT_FORMAT = "bentpipe-result/2"
 
 
-def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
-    """The content of ``result.json``.
+def result_of(
+    bundle: Bundle, records: Sequence[CaseRecord], finished: float = 0.0
+) -> dict[str, Any]:
+    """The content of ``result.json`` of a run that ended at ``finished`` (seconds since 1970).
+
+    A run that lacks cases is partial, and its overall verdict is no pass.
 
     A requirement's verdict merges every finding on it, whichever case it came from, with the
     verdicts of the cases that target it. Requirements that no executed case targeted and no
@@ -37,6 +42,7 @@ def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
     run = bundle.run
     probe = run.bed.check.get("probe", {})
     disagreements = [str(sentence) for sentence in probe.get("disagreements", [])]
+    partial = lacking(run, [record.id for record in records])
     entries = []
     suite = suite_named(run.suite)
     for requirement in suite.requirements().values():
@@ -48,7 +54,11 @@ def result_of(bundle: Bundle, records: Sequence[CaseRecord]) -> dict[str, Any]:
     summary = Counter(entry["verdict"] for entry in entries)
     return {
         "format": RESULT_FORMAT,
-        "verdict": _overall(entries, records, disagreements).value,
+        "run": bundle.identity,
+        "finished": finished,
+        "verdict": _overall(entries, records, disagreements, partial).value,
+        "partial": bool(partial),
+        "partial_because": partial,
         "ics_disagreements": disagreements,
         "profile": run.profile,
         "summary": {verdict.value: summary.get(verdict.value, 0) for verdict in Verdict},
@@ -79,6 +89,7 @@ def _overall(
     entries: Iterable[Mapping[str, Any]],
     records: Sequence[CaseRecord],
     disagreements: Sequence[str],
+    partial: Sequence[str],
 ) -> Verdict:
     counted = [
         Verdict(entry["verdict"])
@@ -87,7 +98,7 @@ def _overall(
     ]
     if any(record.lane.get("died") for record in records):
         counted.append(Verdict.FAIL)
-    if disagreements:
+    if disagreements or partial:
         counted.append(Verdict.INCONCLUSIVE)
     return across_cases(counted) or Verdict.INCONCLUSIVE
 
@@ -128,44 +139,36 @@ def _requirement(
     }
 
 
-def stored_result(bundle: Bundle) -> dict[str, Any]:
-    """The stored result.json.
-
-    Raises:
-        BundleError: it is missing or damaged.
-    """
-    path = bundle.directory / "result.json"
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if not all(isinstance(row, dict) and "id" in row for row in document["requirements"]):
-            raise ValueError("a requirement lacks its id")
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        raise BundleError(f"{path} is missing or damaged ({error}).") from error
-    stored: dict[str, Any] = document
-    return stored
-
-
 def seal_bundle(bundle: Bundle) -> dict[str, Any]:
     """Write everything derived from the cases and the manifest; return the result.
 
     Raises:
         BundleError: a file cannot be written, or a stored case is damaged.
     """
+    records = bundle.cases()
+    outcome = result_of(bundle, records, time.time())
+    bundle.seal(rendered(bundle, outcome, records))
+    return outcome
+
+
+def rendered(
+    bundle: Bundle, outcome: Mapping[str, Any], records: Sequence[CaseRecord]
+) -> dict[str, str]:
+    """The files that are made of a result and the cases, by name.
+
+    Raises:
+        BundleError: a capture is missing or damaged.
+    """
     from bentpipe_conformance.evidence.junit import junit_xml
     from bentpipe_conformance.report.page import RequirementText, render_report
 
-    now = time.time()
-    records = bundle.cases()
-    outcome = result_of(bundle, records)
     requirements: dict[str, RequirementText] = {
         item.id: {"level": item.level, "title": item.title, "text": item.text,
                   "source": "; ".join(item.source), "note": item.difference}
         for item in suite_named(bundle.run.suite).requirements().values()
     }  # fmt: skip
-    files = {
+    return {
         "result.json": json.dumps(outcome, indent=1, ensure_ascii=False) + "\n",
         "junit.xml": junit_xml(bundle.run, outcome, records),
-        "report.html": render_report(bundle, outcome, requirements, finished=now),
+        "report.html": render_report(bundle, outcome, requirements, finished=outcome["finished"]),
     }
-    bundle.seal(files, now)
-    return outcome

@@ -82,7 +82,8 @@ class Worker:
                 item, lane, self._settings, lambda trace: lateness(trace, self._link)
             )
         except LaneError as error:
-            outcome = Outcome.of_broken_bed(item, str(error))
+            asked = self._settings
+            outcome = Outcome.of_broken_bed(item, str(error), asked.profile, asked.ics)
         bundle.add_case(case_record(item, outcome, started, self.number), outcome.captured)
         if outcome.died or outcome.broken:
             self._drop_lane()

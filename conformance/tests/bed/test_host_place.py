@@ -30,7 +30,9 @@ WITHOUT_RACK = [
 
 def test_box_behind_an_interface_is_certified(happened: dict[str, Any]) -> None:
     found = happened["address"]
-    assert (found["status"], found["verdict"]) == (0, "pass"), found["told"]
+    # Of chosen cases: partial, so that it cannot pass as a whole.
+    assert (found["status"], found["verdict"]) == (3, "inconclusive"), found["told"]
+    assert "verdict: partial " in found["told"]
     assert len(found["cases"]) > 5
     left = {name: verdict for name, verdict in found["cases"].items() if verdict != "pass"}
     assert left == dict.fromkeys(WITHOUT_RACK, "unsupported")
@@ -47,7 +49,9 @@ def test_certified_the_interface_is_as_it_was(happened: dict[str, Any]) -> None:
 
 def test_kernel_of_the_host_is_certified_on_the_host(happened: dict[str, Any]) -> None:
     found = happened["namespace"]
-    assert (found["status"], found["verdict"]) == (0, "pass"), found["told"]
+    # Of chosen cases: partial, so that it cannot pass as a whole.
+    assert (found["status"], found["verdict"]) == (3, "inconclusive"), found["told"]
+    assert "verdict: partial " in found["told"]
     assert len(found["cases"]) > 1
     assert set(found["cases"].values()) == {"pass"}
 

@@ -28,7 +28,8 @@ def happened(virtual_kernel: Kernel, play: Play) -> dict[str, Any]:
 @pytest.mark.parametrize("box", ["go-ip", "go-udp-two-ports"])
 def test_stp_in_a_box_is_certified_and_calls_when_told(happened: dict[str, Any], box: str) -> None:
     found = happened[box]
-    assert found["status"] == 0, found["told"]
+    assert found["status"] == 3, found["told"]
+    assert "verdict: partial " in found["told"]  # of chosen cases; none of them failed
     assert len(found["cases"]) > 3
     assert any(case.startswith("stp/calling/") for case in found["cases"])
     assert set(found["cases"].values()) == {"pass"}

@@ -14,8 +14,7 @@ from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.plan import make_plan
-from bentpipe_conformance.run.rejudge import verify
-from bentpipe_conformance.run.seal import result_of
+from bentpipe_conformance.run.verification import verify
 from bentpipe_conformance.run.worker import Worker
 from bentpipe_spec.registry import load_requirements
 from click.testing import CliRunner
@@ -124,10 +123,11 @@ def test_stp_case_is_run_stored_and_judged_again_by_the_same_engine(tmp_path: Pa
 
     bundle = certified(tmp_path / "bundle")
     outcome = seal_bundle(bundle)
-    records, differences = verify(bundle)
-    assert differences == []
-    assert [record.verdict.value for record in records] == ["pass"]
-    assert result_of(bundle, records)["verdict"] == outcome["verdict"]
+    done = verify(bundle.directory)
+    assert done.differences == []
+    assert [row["verdict"] for row in done.result["cases"]] == ["pass"]
+    assert done.result == outcome
+    assert "cases were chosen" in done.doubts[0]
     assert all(row["id"].startswith("STP-") for row in outcome["requirements"])
     page = render_report(bundle, outcome, {})
     for text in ("SD number", "reported missing by STAT or USTAT", "USTAT · N(R) 2", "number 7"):

@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -43,7 +43,10 @@ class Binding:
     """A protocol as a campaign sees it.
 
     Attributes:
-        player: the tester's side of one conversation, given the suite's scripted peer.
+        player: the tester's side of one conversation, given the suite's scripted peer. With its
+            attribute ``expressive`` every packet that a verb makes on purpose is one of Scapy;
+            ``longest`` limits what it waits, in seconds; every other conversation ends with
+            ``rest()``, the others at once.
         verbs: what a player can do: functions of the player with keyword arguments, each with a
             usual value.
         modes: what a tester can be like, and the steps that it may take.
@@ -51,6 +54,11 @@ class Binding:
         follow: the state of the implementation's connections after a packet, given the state
             before (empty at first), the packet, and whether it is outgoing.
         pieces: the data of a trace, packet by packet.
+        refuse: the packet by which a host that knows no such connection answers one of the
+            implementation's; None for none.
+        lines: of each verb, given its arguments, the lines of a case; empty when nobody has
+            written them.
+        imports: what these lines need.
     """
 
     player: Callable[[Any], Any]
@@ -59,6 +67,9 @@ class Binding:
     label: Callable[[Any], str]
     follow: Callable[[str, Any, bool], str]
     pieces: Callable[[Trace[Any]], Iterable[Piece]]
+    refuse: Callable[[Any], bytes | None]
+    lines: Mapping[str, Callable[..., list[str]]] = field(default_factory=dict)
+    imports: str = ""
 
     def check(self, script: Script) -> None:
         """Refuse a script that this protocol cannot play.

@@ -10,16 +10,24 @@ from typing import Any
 
 import click
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.cli.options import bed_option, examples, json_option, link_option
+from bentpipe_conformance.cli.options import (
+    bed_option,
+    examples,
+    json_option,
+    link_option,
+    profile_option,
+)
 from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import output, print_json
 from bentpipe_conformance.engine.lane import LaneError
+from bentpipe_conformance.engine.suite import UnknownSuite, suite_named
 from bentpipe_conformance.iut.build import IutUnavailable, build
 from bentpipe_conformance.iut.description import IutDescription, load_iut
 from bentpipe_conformance.run.opening import load_link
 from bentpipe_conformance.run.workplace import Workplace, choose_workplace
 
 from bentpipe_fuzz.campaign import shards
+from bentpipe_fuzz.campaign.as_case import as_case
 from bentpipe_fuzz.campaign.binding import binding_of
 from bentpipe_fuzz.campaign.replay import Replay, ReplayError, load
 from bentpipe_fuzz.campaign.script import ScriptError
@@ -63,7 +71,7 @@ def _plan(
 )
 @click.option("--seed", type=int, help="Seed of everything random  [default: a new one].")
 @link_option
-@click.option("--profile", help="Requirements to judge  [default: the suite's first profile].")
+@profile_option()
 @click.option("--only", "modes", multiple=True, metavar="MODE", help="Only testers of this mode.")
 @bed_option("bed", "Where to run.")
 @click.option(
@@ -109,6 +117,7 @@ def fuzz(
     order = Order(
         iut, link, chosen, first, limit, modes,
         place.report.timing_error if place.report else 0.0, shrink_runs, str(folder),
+        shards.patience(place),
     )  # fmt: skip
     console = output(stderr=True)
     began = time.monotonic()
@@ -201,28 +210,33 @@ def _print(result: dict[str, Any], figures: Figures, seconds: float) -> None:
 @click.command(
     epilog=examples(
         "replay bentpipe-runs/fuzz-linux-geo/findings/SNR-RCV-009-1/replay.json",
-        "replay found.json --iut lwip --link leo-40",
+        "replay found.json --iut lwip --over leo-40",
+        "replay found.json --as-case",
         more="\nExit status: 0 nothing is violated, 1 it is, 2 wrong usage, 3 error.",
     )
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--iut", help="Another implementation than the one in the file.")
-@click.option("--link", help="Another link.")
-@click.option("--profile", help="Another profile of the suite.")
+@click.option("--over", "link", metavar="LINK", help="Another link than the one in the file.")
+@profile_option()
 @bed_option("bed", "Where to run.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     help="Store the packets in this folder.",
 )
+@click.option("--as-case", "written", is_flag=True, help="Print a case for the suite instead.")
 @json_option("Print the findings as JSON.")
 def replay(
     file: Path, iut: str | None, link: str | None, profile: str | None, bed: str,
-    out: Path | None, as_json: bool,
+    out: Path | None, written: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Play a replay file again and judge what happens."""
-    with explained(ReplayError, exit_code=USAGE):
+    with explained(ReplayError, ScriptError, UnknownSuite, exit_code=USAGE):
         told = load(file)
+        if written:
+            click.echo(as_case(told, binding_of(suite_named(told.script.suite))), nl=False)
+            raise click.exceptions.Exit(PASSED)
     again = Replay(
         told.script, iut or told.iut, link or told.link, profile or told.profile,
         told.requirement, told.sentence, told.signature, told.story, told.packets, told.seed,

@@ -102,6 +102,8 @@ class Campaign:
         modes: which modes, or all.
         lateness: see :func:`~bentpipe_conformance.engine.execution.run_case`.
         shrink_runs: how many runs making a finding small may take; 0 for none.
+        patience: the end of every so many conversations is waited for; of none if 0.
+        before: is told every script before it is played.
 
     Attributes:
         tally: the results so far.
@@ -110,6 +112,7 @@ class Campaign:
     def __init__(
         self, suite: Suite, open_lane: Callable[[], Lane], settings: RunSettings, seed: int, *,
         modes: Sequence[str] = (), lateness: Lateness | None = None, shrink_runs: int = MOST_RUNS,
+        patience: int = 1, before: Callable[[Script], None] = lambda _: None,
     ) -> None:  # fmt: skip
         self.tally = Tally()
         known = binding_of(suite).modes
@@ -118,6 +121,8 @@ class Campaign:
         self._open_lane = open_lane
         self._settings = settings
         self._lateness = lateness
+        self._patience = patience
+        self._before = before
         self._shrink_runs = shrink_runs
         self._lane: Lane | None = None
 
@@ -161,12 +166,12 @@ class Campaign:
             self._lane.close()
             self._lane = None
 
-    def _played(self, script: Script) -> Conversation | None:
+    def _played(self, script: Script, *, expressive: bool = False) -> Conversation | None:
         """A conversation on a lane that works; None when there is none."""
         why = ""
         for _ in range(MOST_FAILED_STARTS):
             try:
-                found = self._on_lane(script)
+                found = self._on_lane(script, expressive)
             except LaneError as error:
                 why = str(error)
                 self.close()
@@ -178,10 +183,14 @@ class Campaign:
         self.tally.problem = f"the bed failed {MOST_FAILED_STARTS} times: {why}"
         return None
 
-    def _on_lane(self, script: Script) -> Conversation:
+    def _on_lane(self, script: Script, expressive: bool) -> Conversation:
+        self._before(script)
         if self._lane is None:
             self._lane = self._open_lane()
-        found = play(script, self._lane, self._settings, lateness=self._lateness)
+        found = play(
+            script, self._lane, self._settings, lateness=self._lateness, expressive=expressive,
+            patient=bool(self._patience) and script.seed % self._patience == 0,
+        )  # fmt: skip
         if found.outcome.died:
             self.tally.restarts += 1
             self.close()
@@ -215,19 +224,19 @@ class Campaign:
             again = self._played(script)
             return again is not None and again.breaks(requirement)
 
-        script, last = conversation.script, conversation
+        script = conversation.script
         if self._shrink_runs:
             script = shrunk_script(script, still_fails, self._shrink_runs)
-        if script != conversation.script:
-            last = self._played(script) or conversation
-        finding = next(
-            (item for item in last.findings.values() if item.requirement == requirement),
-            conversation.findings[signature],
-        )
+        # Once more, for the expressions of the packets.
+        last = self._played(script, expressive=True)
+        repeats = last is not None and last.breaks(requirement)
+        if last is None or not repeats:
+            last, script = conversation, conversation.script
+        finding = next(item for item in last.findings.values() if item.requirement == requirement)
         found = Discovery(
             signature, finding.sentence, finding.packets, conversation.script, script,
             last.outcome.captured, tuple(item.expression for item in last.outcome.crafted),
-            self.tally.conversations, runs, time.perf_counter() - began, last.breaks(requirement),
+            self.tally.conversations, runs, time.perf_counter() - began, repeats,
         )  # fmt: skip
         self.tally.found[signature] = found
         return found

@@ -79,8 +79,8 @@ class ImpairedPort:
         for number, item in enumerate(self._link):
             if item.way != way or not item.covers(self._offered[way], now):
                 continue
-            if item.kind == "lose":
-                return []
+            if item.kind == "lose" or (item.kind == "flip" and way == "to-tester"):
+                return []  # the tester discards what is damaged
             if item.kind == "delay":
                 late += item.value
             elif item.kind == "copy":

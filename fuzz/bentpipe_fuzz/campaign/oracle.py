@@ -5,6 +5,7 @@ FUZZ-ALIVE         the implementation neither ends nor hangs
 FUZZ-SERVES        after the conversation, on a good link, a new connection is served
 FUZZ-STREAM        an octet of a stream never changes; what is echoed had been sent
 FUZZ-BOUNDED       it does not send without end
+FUZZ-QUIET         once the tester has forgotten a conversation and said so, it falls silent
 =================  ==========================================================================
 """
 
@@ -19,7 +20,8 @@ from bentpipe_conformance.engine.verdict import Verdict
 
 from bentpipe_fuzz.campaign.binding import Binding, Piece
 
-ALIVE, SERVES, STREAM, BOUNDED = "FUZZ-ALIVE", "FUZZ-SERVES", "FUZZ-STREAM", "FUZZ-BOUNDED"
+ALIVE, SERVES, STREAM = "FUZZ-ALIVE", "FUZZ-SERVES", "FUZZ-STREAM"
+BOUNDED, QUIET = "FUZZ-BOUNDED", "FUZZ-QUIET"
 
 MOST_AT_ONCE = 3000
 """Packets of the implementation between two arrivals; no window of a conversation holds as many."""

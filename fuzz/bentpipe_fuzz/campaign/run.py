@@ -14,19 +14,27 @@ from bentpipe_conformance.engine.execution import Judgment, Lateness, Outcome, R
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.engine.probe import ECHO_TEXT
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 
 from bentpipe_fuzz.campaign.binding import Binding, binding_of
+from bentpipe_fuzz.campaign.ending import not_quiet, not_served
 from bentpipe_fuzz.campaign.link import ImpairedLane
-from bentpipe_fuzz.campaign.oracle import SERVES, Signature, covered, signature, universal, violated
+from bentpipe_fuzz.campaign.oracle import (
+    QUIET,
+    SERVES,
+    Signature,
+    covered,
+    signature,
+    universal,
+    violated,
+)
 from bentpipe_fuzz.campaign.script import Script
 
-_TRIES = 3
-"""How often a new connection is tried before the implementation is held not to serve."""
+LONGEST_S = 1000.0
+"""Seconds that a step waits at most where that costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,7 @@ class Conversation:
 
 def play(
     script: Script, lane: Lane, settings: RunSettings, *, lateness: Lateness | None = None,
+    expressive: bool = False, patient: bool = True,
 ) -> Conversation:  # fmt: skip
     """Play a script and judge it.
 
@@ -64,6 +73,10 @@ def play(
         lane: a lane of any bed; its implementation may have been talked to before.
         settings: of the run.
         lateness: see :func:`run_case`.
+        expressive: whether every packet that a verb makes on purpose is one of Scapy, so that its
+            expression is kept (slow).
+        patient: whether a step may wait for :data:`LONGEST_S`, and the end of the conversation is
+            waited for, which takes 2,000 seconds of the lane's clock.
 
     Raises:
         ScriptError: the protocol cannot play it.
@@ -73,15 +86,22 @@ def play(
     binding = binding_of(suite)
     binding.check(script)
     impaired = ImpairedLane(lane, script.link)
-    unserved: list[str] = []
+    ending: list[tuple[str, str]] = []
 
     def drive(peer: Any) -> None:
         peer.random.seed(script.seed)
-        _take_steps(script, binding, peer)
+        player = binding.player(peer)
+        player.expressive = expressive
+        if patient:
+            player.longest = LONGEST_S
+        _take_steps(script, binding, player)
         peer.finish()
         impaired.port.heal()
+        if patient:
+            why = not_quiet(impaired.port, suite.interpreter.dissect, binding.refuse)
+            ending.append((QUIET, why))
         if lane.iut_alive() is None:
-            unserved.append(_not_served(suite.driver.interview(peer)))
+            ending.append((SERVES, not_served(suite.driver.interview(peer))))
 
     item = Case(f"{script.suite}/found/{script.mode}", "", "", (), (), suite.profiles, drive)
     traces: list[Trace[Any]] = []
@@ -98,7 +118,7 @@ def play(
     arrivals = covered(trace, binding)
     found = [finding for finding in outcome.findings if finding.verdict in _BAD]
     found += universal(trace, binding, outcome.died)
-    found += [violated(SERVES, why, trace.at("iut")[-1].number) for why in unserved if why]
+    found += [violated(oracle, why) for oracle, why in ending if why]
     findings: dict[Signature, Finding] = {}
     for finding in found:
         findings.setdefault(signature(finding, arrivals), finding)
@@ -113,22 +133,11 @@ def play(
 _BAD = (Verdict.FAIL, Verdict.ERROR)
 
 
-def _take_steps(script: Script, binding: Binding, peer: Any) -> None:
-    player = binding.player(peer)
+def _take_steps(script: Script, binding: Binding, player: Any) -> None:
     for step in script.steps:
         # What does not come about is not done; the conversation goes on.
         with suppress(NotReached):
             binding.verbs[step.verb](player, **step.given)
-
-
-def _not_served(interview: Any) -> str:
-    """Why a new connection is not served, empty when it is."""
-    why = ""
-    for _ in range(_TRIES):
-        try:
-            returned = interview.echo(interview.open("echo"))
-        except NotReached as error:
-            why = f"afterwards the echo service does not serve: {error}"
-            continue
-        return "" if returned == ECHO_TEXT else "afterwards the echo service sends other octets"
-    return why
+    if script.seed % 2:
+        with suppress(NotReached):
+            player.rest()

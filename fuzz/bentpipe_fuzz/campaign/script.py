@@ -38,7 +38,8 @@ class Impairment:
         kind: ``lose`` them (over seconds: an outage); ``delay`` each by ``value`` seconds, so that
             later ones overtake it (over seconds: a step of the round-trip time); ``copy``: deliver
             each again ``value`` seconds later; ``flip`` bit number ``value`` of each, counted from
-            the end of the packet; let them share a ``rate`` of ``value`` bit/s.
+            the end of the packet (which the tester then discards); let them share a ``rate`` of
+            ``value`` bit/s.
         unit: what ``first`` and ``span`` count.
         first: of packets offered in that direction the first is 1.
         span: how many packets, or seconds.

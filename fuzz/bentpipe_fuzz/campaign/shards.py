@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,11 +25,14 @@ from bentpipe_conformance.run.workplace import Workplace
 from bentpipe_fuzz.campaign import worker
 from bentpipe_fuzz.campaign.engine import Discovery, Tally
 from bentpipe_fuzz.campaign.replay import Replay, load
-from bentpipe_fuzz.campaign.storage import Figures, Order, stored
+from bentpipe_fuzz.campaign.storage import PLAYING, Figures, Order, store_ending, stored
 
 POLL_S = 0.2
-HUNG_S = 300.0
-"""Seconds of the wall clock without a new figure after which a shard counts as hung."""
+HUNG_S = 180.0
+"""Seconds of the wall clock that one conversation may take; then the shard counts as hung."""
+MOST_RESTARTS = 5
+AGAIN = 7919
+"""What is added to the seed of a shard that is started again, or it would end as before."""
 TIMEOUT_S = 86_400.0
 
 Watch = Callable[[Figures, list[str]], None]
@@ -39,6 +42,15 @@ Watch = Callable[[Figures, list[str]], None]
 class _Member(Protocol):
     def running(self) -> bool: ...
     def close(self) -> None: ...
+
+
+def patience(place: Workplace) -> int:
+    """Of how many conversations in that place the end of one is waited for.
+
+    Waiting costs nothing in the simulation. A guest carries out every tick of its timers, which
+    takes some seconds, and on the wall clock nobody wants to wait.
+    """
+    return 0 if not place.virtual else 1 if place.name == "simulation" else 16
 
 
 def folders_of(order: Order, jobs: int) -> list[Path]:
@@ -83,14 +95,20 @@ def run(
         shards = [_Shard(item, place, Path(scratch) / f"{n}.json")
                   for n, item in enumerate(orders)]  # fmt: skip
         try:
-            _follow(shards, folders, seconds, watch)
+            _follow(shards, seconds, watch)
         finally:
             for shard in shards:
                 shard.close()
-    figures = total(folders)
+    every = _folders(shards)
+    figures = total(every)
     for shard in shards:
         figures.problem = figures.problem or shard.problem
-    return figures, folders
+        figures.restarts += shard.restarts
+    return figures, every
+
+
+def _folders(shards: Sequence[_Shard]) -> list[Path]:
+    return [folder for shard in shards for folder in shard.folders]
 
 
 def _here(order: Order, seconds: float | None, watch: Watch) -> Figures:
@@ -115,9 +133,7 @@ def _sentence(found: Discovery) -> str:
     return f"found {found.signature[0]}: {found.sentence} ({length})"
 
 
-def _follow(
-    shards: Sequence[_Shard], folders: Sequence[Path], seconds: float | None, watch: Watch
-) -> None:
+def _follow(shards: Sequence[_Shard], seconds: float | None, watch: Watch) -> None:
     """Watch shards until all have ended or the time is up."""
     deadline = time.monotonic() + seconds if seconds else None
     told: set[Path] = set()
@@ -127,20 +143,20 @@ def _follow(
             return
         if deadline is not None and time.monotonic() > deadline:
             return
-        fresh = [path for path in stored(folders) if path not in told]
+        fresh = [path for path in stored(_folders(shards)) if path not in told]
         told.update(fresh)
         lines = []
         for path in fresh:
             found = load(path / "replay.json")
             small = f"{found.script.length} steps when small"
             lines.append(f"found {found.requirement}: {found.sentence} ({small})")
-        watch(total(folders), lines)
+        watch(total(_folders(shards)), lines)
         time.sleep(POLL_S)
 
 
 @dataclass
 class _Shard:
-    """The process or guest of a shard."""
+    """The process or guest of a shard; it is started again, with what is left, if it ends early."""
 
     order: Order
     place: Workplace
@@ -148,31 +164,43 @@ class _Shard:
 
     def __post_init__(self) -> None:
         self.problem = ""
-        self._figures = Figures()
-        self._changed = time.monotonic()
+        self.folders = [Path(self.order.folder)]
+        self.restarts = 0
+        self._began = time.time()
         self._member: _Member | None = self._start(self.order)
 
     def goes_on(self) -> bool:
         """Whether it still works."""
         if self._member is None:
             return False
-        now = Figures.load(Path(self.order.folder))
-        if now.conversations != self._figures.conversations:
-            self._changed = time.monotonic()
-        self._figures = now
-        hung = time.monotonic() - self._changed > HUNG_S
+        hung = time.time() - self._active() > HUNG_S
         if self._member.running() and not hung:
             return True
         self.close()
-        if self._finished(now):
-            return False
-        self.problem = f"a shard {'hung' if hung else 'ended'} after {now.conversations} of its "
-        self.problem += "conversations"
-        return False
-
-    def _finished(self, now: Figures) -> bool:
+        now = Figures.load(self.folders[-1])
         wanted = self.order.examples
-        return bool(now.problem) or bool(wanted and now.conversations >= wanted)
+        if now.problem or (wanted and now.conversations >= wanted):
+            return False
+        why = f"its guest or process {'hung' if hung else 'ended'} during this conversation"
+        found = store_ending(self.order, why)
+        if not found or self.restarts == MOST_RESTARTS:
+            self.problem = f"{why}; {self.restarts} restarts"
+            return False
+        self.restarts += 1
+        folder = self.folders[0] / f"again-{self.restarts}"
+        self.folders.append(folder)
+        left = wanted - now.conversations if wanted else 0
+        self.order = replace(
+            self.order, seed=self.order.seed + AGAIN, examples=left, folder=str(folder)
+        )
+        self._member = self._start(self.order)
+        return True
+
+    def _active(self) -> float:
+        """When it last began to play something, seconds since 1970."""
+        with suppress(OSError):
+            return max(self._began, (self.folders[-1] / PLAYING).stat().st_mtime)
+        return self._began
 
     def close(self) -> None:
         """End its process or guest."""
@@ -181,6 +209,7 @@ class _Shard:
             self._member = None
 
     def _start(self, order: Order) -> _Member:
+        self._began = time.time()
         worker.dump(order, self.file)
         Path(order.folder).mkdir(parents=True, exist_ok=True)
         command = (sys.executable, "-m", "bentpipe_fuzz.campaign.worker", str(self.file))
@@ -207,7 +236,7 @@ def play_again(told: Replay, profile: str, place: Workplace, out: Path | None) -
         order = Order(
             told.iut, told.link, profile, told.seed, 1, (),
             place.report.timing_error if place.report else 0.0, 0, str(folder.resolve()),
-            told.dumps(),
+            patience(place), told.dumps(),
         )  # fmt: skip
         if place.name == "simulation":
             worker.work_script(order)

@@ -15,7 +15,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,13 @@ from bentpipe_conformance.evidence.bundle import POINTS
 from bentpipe_conformance.evidence.captures import dump_captured
 
 from bentpipe_fuzz.campaign.engine import Discovery, Tally
-from bentpipe_fuzz.campaign.replay import Replay
+from bentpipe_fuzz.campaign.oracle import ALIVE
+from bentpipe_fuzz.campaign.replay import Replay, ReplayError, load
 
 FIGURES = "campaign.json"
 FINDINGS = "findings"
+PLAYING = "playing.json"
+"""The replay file of what a shard plays just now: what is left of it if its guest ends."""
 MOST_LADDER = 200
 """Packets that a ladder shows at most."""
 
@@ -46,6 +49,7 @@ class Order:
         timing_error: seconds, of the bed.
         shrink_runs: see :class:`~bentpipe_fuzz.campaign.engine.Campaign`.
         folder: of the shard's results.
+        patience: the end of every so many conversations is waited for; of none if 0.
         replay: a replay file's text, whose script alone is played; empty for a campaign.
     """
 
@@ -58,6 +62,7 @@ class Order:
     timing_error: float
     shrink_runs: int
     folder: str
+    patience: int
     replay: str = ""
 
 
@@ -179,6 +184,24 @@ def _ladder(found: Discovery, suite: Suite) -> list[str]:
     if len(packets) > MOST_LADDER:
         lines.append(f"  ... and {len(packets) - MOST_LADDER} more")
     return lines
+
+
+def store_ending(order: Order, why: str) -> bool:
+    """Write what a shard was playing when its process or guest ended, as a finding; if anything."""
+    folder = Path(order.folder)
+    try:
+        played = load(folder / PLAYING)
+    except ReplayError:
+        return False
+    name = f"{ALIVE}-{1 + sum(1 for _ in (folder / FINDINGS).glob(f'{ALIVE}-*'))}"
+    (folder / FINDINGS / name).mkdir(parents=True)
+    found = replace(
+        played, requirement=ALIVE, sentence=why, signature=(ALIVE, "", ""),
+        story=(why, *played.script.story()),
+    )  # fmt: skip
+    write(folder / FINDINGS / name / "story.txt", ("\n".join(found.story) + "\n").encode())
+    write(folder / FINDINGS / name / "replay.json", found.dumps().encode())
+    return True
 
 
 def stored(folders: Iterable[Path]) -> list[Path]:

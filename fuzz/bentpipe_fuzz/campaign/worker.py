@@ -15,15 +15,23 @@ from bentpipe_conformance.iut.description import load_iut
 from bentpipe_conformance.run.opening import load_link, open_lane, run_settings
 
 from bentpipe_fuzz.campaign.engine import Campaign, Discovery, Tally
-from bentpipe_fuzz.campaign.replay import loads
-from bentpipe_fuzz.campaign.storage import Figures, Order, store, store_figures
+from bentpipe_fuzz.campaign.replay import Replay, loads
+from bentpipe_fuzz.campaign.script import Script
+from bentpipe_fuzz.campaign.storage import (
+    PLAYING,
+    Figures,
+    Order,
+    store,
+    store_figures,
+    write,
+)
 
 STORED_EVERY_S = 0.5
 """Seconds between two times at which a shard stores its figures."""
 
 
-def campaign_of(order: Order) -> Campaign:
-    """The campaign of a shard."""
+def campaign_of(order: Order, before: Callable[[Script], None] = lambda _: None) -> Campaign:
+    """The campaign of a shard; ``before`` is told every script."""
     description, link = load_iut(order.iut), load_link(order.link)
     settings = run_settings(description, link, order.profile, order.seed)
 
@@ -33,15 +41,18 @@ def campaign_of(order: Order) -> Campaign:
     return Campaign(
         description.suite, opened, settings, order.seed, modes=order.modes,
         lateness=lambda trace: lateness(trace, link), shrink_runs=order.shrink_runs,
+        patience=order.patience, before=before,
     )  # fmt: skip
 
 
 def work(
-    order: Order, goes_on: Callable[[Tally], bool], told: Callable[[Tally, Discovery | None], None]
-) -> Tally:
+    order: Order, goes_on: Callable[[Tally], bool],
+    told: Callable[[Tally, Discovery | None], None],
+    before: Callable[[Script], None] = lambda _: None,
+) -> Tally:  # fmt: skip
     """Run a shard, storing each finding as it comes."""
     suite, folder = load_iut(order.iut).suite, Path(order.folder)
-    campaign = campaign_of(order)
+    campaign = campaign_of(order, before)
 
     def wanted(tally: Tally) -> bool:
         return (not order.examples or tally.conversations < order.examples) and goes_on(tally)
@@ -87,7 +98,11 @@ def main(arguments: Sequence[str]) -> int:
         if not count % STORED_EVERY:
             store_figures(Path(order.folder), Figures.of(tally).document())
 
-    work(order, lambda _: True, told)
+    def before(script: Script) -> None:
+        playing = Replay(script, order.iut, order.link, order.profile, seed=order.seed)
+        write(Path(order.folder) / PLAYING, playing.dumps().encode())
+
+    work(order, lambda _: True, told, before)
     return 0
 
 

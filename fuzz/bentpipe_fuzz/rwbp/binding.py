@@ -30,4 +30,6 @@ MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
     "off-path": conversation(opening, of_tcp.honest, of_tcp.off_path),
 }
 
-BINDING = replace(tcp.BINDING, modes=MODES)
+BINDING = replace(
+    tcp.BINDING, modes=MODES, imports=tcp.BINDING.imports.replace(".tcp.peer ", ".rwbp.peer ")
+)

@@ -8,6 +8,7 @@ from typing import Any
 from bentpipe_conformance.engine.trace import Trace
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.codec import NAMES, Stp
+from bentpipe_conformance.protocols.stp.numbers import tag_of
 
 from bentpipe_fuzz.campaign.binding import Binding, Piece
 from bentpipe_fuzz.stp.conversations import MODES
@@ -56,6 +57,28 @@ def pieces(trace: Trace[Any]) -> Iterator[Piece]:
             yield Piece(key, True, 0, found.data, packet.number, False)
 
 
+_NO_CONNECTION = 2
+
+
+def refuse(packet: Stp) -> bytes | None:
+    """The END by which an endpoint without that connection answers (section 5.5)."""
+    if not packet.wellformed or packet.type not in _WITH_CSN:
+        return None
+    own = packet.peer_csn if packet.type == codec.BGAK else 0
+    return codec.build(
+        Stp(
+            src=packet.dst, dst=packet.src, sport=packet.dport, dport=packet.sport,
+            type=codec.END, flags=codec.A | codec.R, tag=tag_of(own or 0),
+            csn=own, peer_csn=packet.csn, reason=_NO_CONNECTION, protocol=packet.protocol,
+            udp_sport=packet.udp_dport, udp_dport=packet.udp_sport,
+        )
+    )  # fmt: skip
+
+
+_WITH_CSN = (codec.BEGIN, codec.BGAK, codec.SDP, codec.POLL)
+
+
 BINDING = Binding(
-    player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces
-)
+    player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
+    refuse=refuse,
+)  # fmt: skip

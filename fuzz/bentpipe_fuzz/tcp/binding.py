@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from bentpipe_conformance.engine.trace import Trace
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp, nearest
+from bentpipe_conformance.protocols.tcp.codec import (
+    ACK,
+    FIN,
+    MODULUS,
+    RST,
+    SYN,
+    Tcp,
+    build,
+    nearest,
+)
 
 from bentpipe_fuzz.campaign.binding import Binding, Piece
 from bentpipe_fuzz.tcp.conversations import MODES
 from bentpipe_fuzz.tcp.player import VERBS, Player
+from bentpipe_fuzz.tcp.writing import IMPORTS, LINES
 
 ECHO = 7
 
@@ -63,12 +74,28 @@ def pieces(trace: Trace[Any]) -> Iterator[Piece]:
             first.setdefault(key, segment.seq)
         elif segment.payload and key in first:
             start = nearest(segment.seq - first[key] - 1, 0)
-            if start >= 0:
+            # What lies below the stream is none of it.
+            data = segment.payload[max(0, -start) :]
+            if data:
                 yield Piece(
-                    ends, packet.outgoing, start, segment.payload, packet.number, ends[0] == ECHO
+                    ends, packet.outgoing, max(0, start), data, packet.number, ends[0] == ECHO
                 )
 
 
+def refuse(segment: Tcp) -> bytes | None:
+    """The RST by which a host without that connection answers (RFC 9293 section 3.10.7.1)."""
+    if segment.flags & RST:
+        return None
+    draft = Tcp(
+        segment.dst, segment.src, segment.dport, segment.sport, segment.ack, 0, RST, 0, b""
+    )  # fmt: skip
+    if not segment.flags & ACK:
+        end = (segment.seq + segment.length) % MODULUS
+        draft = replace(draft, seq=0, ack=end, flags=RST | ACK)
+    return build(draft)
+
+
 BINDING = Binding(
-    player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces
-)
+    player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
+    refuse=refuse, lines=LINES, imports=IMPORTS,
+)  # fmt: skip

@@ -51,7 +51,7 @@ honest: st.SearchStrategy[Step] = st.one_of(
 )  # fmt: skip
 lazy = st.one_of(
     step("offer", window=window),
-    step("wait", seconds=st.sampled_from([1.0, 5.0, 30.0, 60.0])),
+    step("wait", seconds=st.sampled_from([1.0, 5.0, 30.0, 60.0, 400.0, 1000.0])),
     step("receive", seconds=seconds, every=st.sampled_from([2, 3, 8, 100])),
     step("segment", ack=st.tuples(st.just("delivered"), st.sampled_from([-1460, -536, -1, 1]))),
     step("abort"),
@@ -65,6 +65,10 @@ odd = st.fixed_dictionaries(
         "dataofs": st.integers(0, 15), "raw": raw, "checksum": st.just(True),
     },
 )  # fmt: skip
+odd_of_syn = st.fixed_dictionaries(
+    {}, optional={"reserved": st.integers(1, 7), "urgptr": st.just(1), "raw": raw}
+)
+odd_opening = step("open", service=service, odd=odd_of_syn, **offer)
 flags = st.sampled_from(["A", "A", "PA", "FA", "S", "SA", "R", "RA", "", "FPU", "SF", "UA", "EC"])
 size = st.sampled_from([0, 0, 1, 100, 1460])
 blocks = st.lists(st.tuples(theirs, theirs), max_size=3)
@@ -87,13 +91,13 @@ off_path = st.one_of(
          ack=theirs, octets=size),
     step("stray", flags=flags, seq=st.integers(0, (1 << 32) - 1),
          ack=st.integers(0, (1 << 32) - 1), octets=size, port=st.sampled_from([7, 9, 19, 47])),
-    step("syn", service=st.sampled_from(["chargen", "echo", 47]), mss=st.sampled_from([0, 1, 1460]),
-         window_scale=st.sampled_from([None, 14, 15, 255])),
+    step("syn", odd=odd_of_syn, service=st.sampled_from(["chargen", "echo", 47]),
+         mss=st.sampled_from([0, 1, 1460]), window_scale=st.sampled_from([None, 14, 15, 255])),
 )  # fmt: skip
 
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
     "honest": conversation(opening | calling, honest),
     "lazy": conversation(opening, honest, lazy),
-    "on-path": conversation(opening | calling, honest, almost_valid, garbage),
+    "on-path": conversation(opening | calling | odd_opening, honest, almost_valid, garbage),
     "off-path": conversation(opening, honest, off_path),
 }

@@ -20,6 +20,9 @@ from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options, wr
 LONGEST_S = 60.0
 """Seconds that one step lasts at most."""
 
+SYN_TIMES_S = (2.0, 3.0)
+"""Seconds after which the tester sends its SYN again, and the usual one where that was odd."""
+
 MOST_SEGMENTS = 60
 """Segments that one step writes at most."""
 
@@ -39,14 +42,28 @@ class Player:
     def __init__(self, peer: BasePeer[Any, Any]) -> None:
         self.peer = peer
         self.connection: Connection | None = None
+        self.expressive = False
+        self.longest = LONGEST_S
         self.fin: int | None = None
 
     # -- users
 
-    def open(self, service: str = "chargen", **offer: Any) -> None:
-        """Open a connection to a service; ``offer`` is what the tester offers."""
+    def open(
+        self, service: str = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
+    ) -> None:  # fmt: skip
+        """Open a connection to a service; ``offer`` is what the tester offers.
+
+        ``odd`` are fields of Scapy's ``TCP`` for the SYN, and ``raw``, see :meth:`segment`.
+        """
         self.fin = None
-        self.connection = self.peer.connect(service, **offer)
+        self.connection = None
+        opened = self._syn(service, odd, offer)
+        for patience in SYN_TIMES_S:
+            if self.peer.pump_until(lambda: opened.answered or bool(opened.closed), patience):
+                break
+            opened.send_syn()
+        opened.establish()
+        self.connection = opened
 
     def call(self, role: str = "send", **offer: Any) -> None:
         """Have the implementation's user call the tester, in order to send or to receive."""
@@ -91,7 +108,7 @@ class Player:
 
     def wait(self, seconds: float = 1.0) -> None:
         """Look at nothing for a while."""
-        self.peer.wait(min(seconds, LONGEST_S))
+        self.peer.wait(min(seconds, self.longest))
 
     def receive(self, seconds: float = 1.0, every: int = 1, segments: int = 1 << 20) -> None:
         """Be a receiver that acknowledges ``every`` n-th segment, for a while or so many."""
@@ -115,6 +132,12 @@ class Player:
             if connection.closed or connection.acked >= connection.next_offset:
                 return
             self._again(connection)
+
+    def rest(self) -> None:
+        """What an honest tester does at the end: wait for what is still to come, and repair."""
+        if self.connection is not None and not self.connection.closed:
+            self.settle(2)
+            self.receive(3.0, segments=20)
 
     def offer(self, window: int = 0) -> None:
         """Offer a window of ``window`` octets from now on."""
@@ -165,12 +188,24 @@ class Player:
         if list(seq) == ["next", 0] and not (spoilt or drafted.flags & (RST | SYN)):
             connection.next_offset += drafted.length
 
-    expressive = False
-    """Whether every odd segment is made by Scapy, so that its expression is kept (slow)."""
+    def syn(
+        self, service: str | int = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
+    ) -> None:  # fmt: skip
+        """Send a SYN of another connection and look at no answer; see :meth:`open`."""
+        self._syn(service, odd, offer)
 
-    def syn(self, service: str | int = "chargen", **offer: Any) -> None:
-        """Send a SYN of another connection and look at no answer."""
-        self.peer.begin(service, **offer)  # type: ignore[attr-defined]
+    def _syn(
+        self, service: str | int, odd: Mapping[str, Any] | None, offer: Mapping[str, Any]
+    ) -> Connection:
+        drafted: Connection = self.peer.draft(service, **offer)  # type: ignore[attr-defined]
+        if not odd:
+            drafted.send_syn()
+            return drafted
+        fields = dict(odd)
+        raw = drafted.appended + bytes.fromhex(fields.pop("raw", ""))[:12]
+        with suppress(ValueError):
+            self.peer.send(craft(drafted.syn, usual_options(drafted.syn), raw, **fields))
+        return drafted
 
     def stray(
         self, flags: str = "A", seq: int = 0, ack: int = 0, octets: int = 0, port: int = 19

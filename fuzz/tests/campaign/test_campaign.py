@@ -12,12 +12,15 @@ import pytest
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.engine.lane import Lane, LaneError
 from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.run.workplace import Workplace
 from bentpipe_conformance.selftest.stage import stage
 from bentpipe_fuzz.campaign.engine import Campaign, Discovery, Tally
 from bentpipe_fuzz.campaign.replay import FORMAT, Replay, ReplayError, load
 from bentpipe_fuzz.campaign.run import play
 from bentpipe_fuzz.campaign.script import Impairment, Script, Step
+from bentpipe_fuzz.campaign.shards import run as run_shards
 from bentpipe_fuzz.campaign.shrinking import shrunk_script
+from bentpipe_fuzz.campaign.storage import Figures, Order, store_figures, stored
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import subject_of
 from click.testing import CliRunner, Result
@@ -115,19 +118,56 @@ def test_conversation_over_a_bad_link_is_judged_and_served() -> None:
     assert ("established", "A+data") in conversation.reached
 
 
+class Ended:
+    """A guest that has played something and is gone."""
+
+    def __init__(self, order: Order, conversations: int) -> None:
+        playing = replace(REPLAY, requirement="", sentence="")
+        folder = Path(order.folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        store_figures(folder, Figures(conversations).document())
+        (folder / "playing.json").write_text(playing.dumps(), encoding="utf-8")
+
+    def running(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+def test_guest_that_dies_leaves_what_it_played_and_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Order] = []
+
+    def start(_shard: Any, order: Order) -> Ended:
+        started.append(order)
+        return Ended(order, 4)
+
+    monkeypatch.setattr("bentpipe_fuzz.campaign.shards._Shard._start", start)
+    order = Order("reference", "geo", "rfc", 1, 10, (), 0.0, 0, str(tmp_path), patience=1)
+    figures, folders = run_shards(order, Workplace("simulation", ""), 2, None, lambda *_: None)
+    # Of two shards with five conversations each both are started twice.
+    assert [item.examples for item in started] == [5, 5, 1, 1]
+    assert len({item.seed for item in started}) == 4
+    assert (figures.conversations, figures.restarts, figures.problem) == (16, 2, "")
+    ends = [load(path / "replay.json") for path in stored(folders)]
+    assert [item.requirement for item in ends] == ["FUZZ-ALIVE"] * 2
+    assert ends[0].script == ends[1].script == REPLAY.script
+    assert ends[0].sentence == "its guest or process ended during this conversation"
+
+
 # Making small
 
 LONG = Script(
     "snr", "honest",
-    tuple(Step("write", {"octets": 100 + n, "gap": n / 10}) for n in range(200)),
+    tuple(Step("write", {"octets": 100 + n, "gap": n / 10}) for n in range(60)),
     tuple(Impairment("to-iut", "delay", first=n + 1, span=4, value=8.0) for n in range(10)),
 )  # fmt: skip
 
 
-@given(
-    st.sets(st.integers(0, 199), min_size=1, max_size=4), st.sets(st.integers(1, 10), max_size=2)
-)
-@settings(derandomize=True, max_examples=25, deadline=None)
+@given(st.sets(st.integers(0, 59), min_size=1, max_size=4), st.sets(st.integers(1, 10), max_size=2))
+@settings(derandomize=True, max_examples=10, deadline=None)
 def test_shrunk_script_keeps_only_what_is_needed(steps: set[int], places: set[int]) -> None:
     def fails(script: Script) -> bool:
         # Whatever its other arguments are, a step is told by its octets.
@@ -151,6 +191,12 @@ def test_shrinking_never_exceeds_its_runs() -> None:
 
     shrunk_script(LONG, fails, 30)
     assert runs <= 30
+
+
+def test_finding_of_200_steps_becomes_one() -> None:
+    steps = tuple(Step("write", {"octets": n}) for n in range(200))
+    long = Script("snr", "honest", steps)
+    assert shrunk_script(long, lambda script: steps[77] in script.steps).steps == (steps[77],)
 
 
 # Replay files
@@ -218,6 +264,26 @@ def test_replay_says_whether_the_requirement_is_still_violated(tmp_path: Path) -
     assert json.loads(result.stdout) == {"expected": "SNR-CON-001", "findings": [], "problem": ""}
     other = invoke("replay", str(file), "--iut", "stp-reference-simulated", "--profile", "stp1e2")
     assert other.exit_code == 2 and "speaks" in other.output
+
+
+def test_replay_file_becomes_a_case_that_python_reads(tmp_path: Path) -> None:
+    odd = {"raw": "01", "checksum": True, "reserved": 3}
+    steps = (
+        Step("open", {"mss": 536}), Step("write", {"octets": 3000, "gap": 0.1}), Step("settle"),
+        Step("segment", {"seq": ["edge", 1], "flags": "PA", "odd": odd}), Step("receive"),
+        Step("call"), Step("offer"), Step("close"), Step("abort"), Step("wait"),
+        Step("syn"), Step("syn", {"odd": {"reserved": 1}}), Step("open", {"odd": {"raw": "00"}}),
+        Step("stray"), Step("segment", {"sack": [[["highest", -1], ["zero", 5]]], "tsval": 3}),
+    )  # fmt: skip
+    script = Script("snr", "on-path", steps, (Impairment("to-iut", "lose"),))
+    file = tmp_path / "replay.json"
+    file.write_text(replace(REPLAY, script=script).dumps())
+    result = invoke("replay", str(file), "--as-case")
+    assert result.exit_code == 0, result.output
+    compile(result.stdout, "case", "exec")
+    assert '@case("SNR-CON-001")' in result.stdout
+    assert "# The link: packet 1 to the implementation: lost." in result.stdout
+    assert "at=connection.acked + connection.iut_window + 1" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_impairment_does_what_it_says(item: Impairment, expected: list[tuple[flo
 def test_impaired_arrivals_are_late_lost_and_doubled() -> None:
     wire = Wire(coming=deque((float(n), packet(n)) for n in range(1, 5)))
     link = [
-        Impairment("to-tester", "lose", first=1),
+        Impairment("to-tester", "flip", first=1, value=9),
         Impairment("to-tester", "delay", first=2, value=1.5),
         Impairment("to-tester", "copy", first=4, value=1.0),
     ]

@@ -99,6 +99,9 @@ class RwbpSender(Sender):
             return None
         start, end = self.snd_nxt, self.data_end
         if end is None or end - start >= self.smss:
+            held = self.segments.octets
+            if held and held + self.smss > self.config.send_buffer:
+                return None  # an endless source waits for room, as a user does
             return start + self.segment_octets()
         if end > start:
             return end

@@ -370,3 +370,15 @@ def test_gateway_that_stays_silent_leaves_a_bounded_queue() -> None:
         ):
             gate.host.receive(emit_packet(packet), gate.wire.simulation.now)
     assert len(gate.host.uplink.queue) <= gate.host.config.ip_queue + 2
+
+
+def test_endless_source_stays_within_the_send_buffer_whatever_the_window() -> None:
+    """RWBP-SEC-002: a peer may permit 2^30 octets."""
+    wire = Wire(server(), RwbpHost(CLIENT, RwbpConfig(receive_buffer=1 << 30), seed=2))
+    wire.client.connect(SERVER, 19, Reader(), 0.0)
+    wire.settle()
+    for _ in range(20):
+        wire.simulation.run_until(wire.simulation.now + 0.2)
+        for connection in wire.server.connections.values():
+            assert connection.sender.segments.octets <= connection.config.send_buffer  # type: ignore[attr-defined]
+    assert len(wire.data()) > 300

@@ -49,6 +49,7 @@ class Reader:
 
 def packets(setup: Setup) -> list[tuple[float, bytes]]:
     """What a server sends to three clients of unequal segments, one of which stops reading."""
+    setup = setup.configured(gateway=None)
     simulation = Simulation()
     server = RwbpHost(SERVER, setup.config, 1, parts=setup.parts)
     client = RwbpHost(CLIENT, RwbpConfig(), 2)

@@ -146,7 +146,7 @@ func (c *connection) opened(now instant) {
 
 func (c *connection) put(s *segment) {
 	s.source, s.destination = c.flow.localPort, c.flow.remotePort
-	c.endpoint.output(s.marshal(c.endpoint.address, c.flow.remote))
+	c.endpoint.send(c.flow, s)
 }
 
 // asking notes that the peer has to answer what is sent now.

@@ -27,7 +27,7 @@ type endpoint struct {
 	receiveBuffer uint32
 	sendBuffer    int
 	listeners     map[uint16]func() user
-	output        func(packet []byte)
+	uplink        uplink
 
 	connections map[flow]*connection
 	ring        []*connection // in the order of opening
@@ -35,6 +35,7 @@ type endpoint struct {
 	waiting     []*connection // those in TIME-WAIT, the one that ends first first
 	secret      [32]byte
 	port        uint16 // the last one a call was made from
+	now         instant
 	scratch     []byte // for users
 }
 
@@ -42,7 +43,7 @@ func newEndpoint(own address, mtu int, output func([]byte)) *endpoint {
 	e := &endpoint{
 		address: own, mtu: mtu, rwbp: true, interval: 8,
 		receiveBuffer: 1 << 19, sendBuffer: 1 << 20,
-		listeners: services(), output: output,
+		listeners: services(), uplink: uplink{leave: output},
 		connections: make(map[flow]*connection),
 		scratch:     make([]byte, 1<<16),
 	}
@@ -70,6 +71,11 @@ func (e *endpoint) firstNumber(f flow, now instant) number {
 
 // receive takes a packet from the link.
 func (e *endpoint) receive(packet []byte, now instant) {
+	e.now = now
+	if e.uplink.hear(packet, e.address, now) {
+		e.schedule(now)
+		return
+	}
 	source, destination, bytes, ok := parsePacket(packet)
 	if !ok || destination != e.address || source == e.address {
 		return
@@ -104,7 +110,16 @@ func (e *endpoint) arriveUnknown(f flow, s *segment, now instant) {
 
 func (e *endpoint) refuse(f flow, reset *segment) {
 	reset.source, reset.destination = f.localPort, f.remotePort
-	e.output(reset.marshal(e.address, f.remote))
+	if e.uplink.hasRoom() {
+		e.send(f, reset)
+	}
+}
+
+// send puts a segment into the IP queue.
+func (e *endpoint) send(f flow, s *segment) {
+	bare := len(s.data) == 0 && !s.has(flagSYN|flagFIN|flagRST)
+	e.uplink.put(waitingPacket{s.marshal(e.address, f.remote), f, bare})
+	e.uplink.drain(e.now)
 }
 
 // admits makes room for a new connection, if there is none, and tells whether there is.
@@ -140,6 +155,7 @@ func (e *endpoint) add(f flow, owner user, now instant) *connection {
 
 // call opens a connection to a port of a peer.
 func (e *endpoint) call(peer address, port uint16, owner user, now instant) (*connection, error) {
+	e.now = now
 	if port == 0 || !peer.unicast() || peer == e.address {
 		return nil, errors.New("there is no such peer")
 	}
@@ -207,10 +223,11 @@ func (e *endpoint) follow(c *connection, now instant) {
 	c.settle(now)
 }
 
-// schedule serves the connections that can send, one segment each in turn (section 9.2). There is
-// neither a link rate nor a gateway here, so the IP queue is never full.
+// schedule serves the connections that can send, one segment each in turn, while the IP queue has
+// room (section 9.2).
 func (e *endpoint) schedule(now instant) {
-	for idle := 0; idle < len(e.ring); {
+	e.uplink.drain(now)
+	for idle := 0; idle < len(e.ring) && e.uplink.hasRoom(); {
 		if e.turn >= len(e.ring) {
 			e.turn = 0
 		}
@@ -227,7 +244,7 @@ func (e *endpoint) schedule(now instant) {
 
 // deadline is when the endpoint wants to be told the time, at the latest.
 func (e *endpoint) deadline() instant {
-	earliest := never
+	earliest := e.uplink.deadline(e.now)
 	for _, c := range e.ring {
 		earliest = min(earliest, c.deadline())
 	}
@@ -239,6 +256,7 @@ func (e *endpoint) deadline() instant {
 
 // advance tells the endpoint the time.
 func (e *endpoint) advance(now instant) {
+	e.now = now
 	for len(e.waiting) > 0 && e.waiting[0].waitTimer.due(now) {
 		e.waiting[0].end(nil)
 	}
@@ -248,4 +266,5 @@ func (e *endpoint) advance(now instant) {
 			e.follow(c, now)
 		}
 	}
+	e.schedule(now)
 }

@@ -29,6 +29,9 @@ type settings struct {
 	rwbp     bool
 	interval uint
 	buffer   uint
+	// Of the link with a rate and a gateway, if there is one.
+	linkAddress, gateway netip.Addr
+	linkRate             float64
 }
 
 func parseFlags() (settings, error) {
@@ -39,10 +42,17 @@ func parseFlags() (settings, error) {
 	flag.BoolVar(&chosen.rwbp, "rwbp", false, "offer and accept RWBP on this link")
 	flag.UintVar(&chosen.interval, "interval", 8, "how many segments the peer acknowledges at once")
 	flag.UintVar(&chosen.buffer, "buffer", 1<<19, "octets of the receive buffer of a connection")
+	flag.TextVar(&chosen.linkAddress, "link-address", netip.Addr{}, "own IPv4 address on the link with a rate or a gateway")
+	flag.Float64Var(&chosen.linkRate, "link-rate", 0, "rate of that link in bit/s, 0 for none")
+	flag.TextVar(&chosen.gateway, "gateway", netip.Addr{}, "IPv4 address of its gateway")
 	flag.Parse()
 	switch {
 	case chosen.fd < 0 || !chosen.address.Is4():
 		return chosen, errors.New("--fd N and --address A.B.C.D are required")
+	case (chosen.linkRate != 0 || chosen.gateway.IsValid()) && !chosen.linkAddress.Is4():
+		return chosen, errors.New("--link-rate and --gateway need a --link-address")
+	case chosen.linkRate < 0 || chosen.gateway.IsValid() && !chosen.gateway.Is4():
+		return chosen, errors.New("--link-rate must not be negative, --gateway be A.B.C.D")
 	case chosen.mtu < headers+smallestUnit || chosen.mtu > largestPacket:
 		return chosen, errors.New("--mtu must be 88 to 65535")
 	case chosen.interval < 1 || chosen.interval > 255:
@@ -74,6 +84,7 @@ func (o *operator) obey(line string, now instant) error {
 	case len(words) == 0:
 		return nil
 	case words[0] == "abort":
+		o.endpoint.now = now
 		for _, c := range o.calls {
 			c.abort(nil)
 		}
@@ -170,12 +181,22 @@ func run() error {
 	}
 	file := os.NewFile(uintptr(chosen.fd), "tun")
 	// A packet the kernel refuses is a lost packet.
-	endpoint := newEndpoint(chosen.address.As4(), chosen.mtu, func(packet []byte) {
-		_, _ = file.Write(packet)
-	})
-	endpoint.rwbp = chosen.rwbp
-	endpoint.interval = uint8(chosen.interval)
-	endpoint.receiveBuffer = uint32(chosen.buffer)
+	leave := func(packet []byte) { _, _ = file.Write(packet) }
+	endpoints := []*endpoint{newEndpoint(chosen.address.As4(), chosen.mtu, leave)}
+	if chosen.linkAddress.IsValid() {
+		behind := newEndpoint(chosen.linkAddress.As4(), chosen.mtu, leave)
+		behind.uplink.rate = chosen.linkRate
+		if chosen.gateway.IsValid() {
+			gateway := address(chosen.gateway.As4())
+			behind.uplink.gateway = &gateway
+		}
+		endpoints = append(endpoints, behind)
+	}
+	for _, each := range endpoints {
+		each.rwbp = chosen.rwbp
+		each.interval = uint8(chosen.interval)
+		each.receiveBuffer = uint32(chosen.buffer)
+	}
 
 	packets, lines, over := make(chan []byte), make(chan string), make(chan error, 2)
 	go readPackets(file, packets, over)
@@ -183,23 +204,29 @@ func run() error {
 		go readCommands(lines, over)
 	}
 	fmt.Println("ready")
-	return loop(endpoint, packets, lines, over)
+	return loop(endpoints, packets, lines, over)
 }
 
 // loop is where everything happens, one event after the other.
-func loop(endpoint *endpoint, packets <-chan []byte, lines <-chan string, over <-chan error) error {
+func loop(endpoints []*endpoint, packets <-chan []byte, lines <-chan string, over <-chan error) error {
 	began := time.Now()
-	operator := &operator{endpoint: endpoint}
+	operator := &operator{endpoint: endpoints[0]}
 	alarm := time.NewTimer(0)
 	for {
-		if deadline := endpoint.deadline(); deadline == never {
+		deadline := never
+		for _, each := range endpoints {
+			deadline = min(deadline, each.deadline())
+		}
+		if deadline == never {
 			alarm.Stop()
 		} else {
 			alarm.Reset(deadline - time.Since(began))
 		}
 		select {
 		case packet := <-packets:
-			endpoint.receive(packet, time.Since(began))
+			for _, each := range endpoints {
+				each.receive(packet, time.Since(began))
+			}
 		case line := <-lines:
 			if err := operator.obey(line, time.Since(began)); err != nil {
 				fmt.Fprintf(os.Stderr, "%s: %s\n", name, err)
@@ -207,7 +234,9 @@ func loop(endpoint *endpoint, packets <-chan []byte, lines <-chan string, over <
 		case err := <-over:
 			return err
 		case <-alarm.C:
-			endpoint.advance(time.Since(began))
+			for _, each := range endpoints {
+				each.advance(time.Since(began))
+			}
 		}
 	}
 }

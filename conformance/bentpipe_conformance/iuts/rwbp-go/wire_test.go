@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"os"
@@ -86,6 +87,34 @@ func TestVectorsOfTheSpecification(t *testing.T) {
 	}
 	if read < 40 {
 		t.Errorf("only %d vectors", read)
+	}
+}
+
+func TestCreditFramesOfTheSpecification(t *testing.T) {
+	gateway, own := address{192, 0, 2, 254}, address{192, 0, 2, 1}
+	read := 0
+	for _, each := range vectors(t) {
+		if !strings.HasPrefix(each.Name, "credit") {
+			continue
+		}
+		read++
+		source := gateway
+		if each.Over.Source != "192.0.2.254" {
+			source = address{192, 0, 2, 9}
+		}
+		up := uplink{gateway: &gateway}
+		datagram := octets(t, each.Octets)
+		packet := append(make([]byte, ipHeader, 64), datagram...)
+		packet[0], packet[3], packet[9] = 0x45, byte(len(packet)), protocolUDP
+		copy(packet[12:], source[:])
+		copy(packet[16:], own[:])
+		binary.BigEndian.PutUint16(packet[10:], checksum(packet[:ipHeader]))
+		if heard := up.hear(packet, own, 0); heard != (each.Malformed == "") {
+			t.Errorf("%s: heard: %v", each.Name, heard)
+		}
+	}
+	if read < 15 {
+		t.Errorf("only %d frames", read)
 	}
 }
 

@@ -156,7 +156,7 @@ def dissect(packet: bytes) -> Rwbp:
     if tcp.offset_ok:
         octets = packet[start + 20 : start + (packet[start + 12] >> 4) * 4]
     options, walkable = _walk(octets)
-    own = options, walkable, packet[start + 12] & 15, packet[1] & 3
+    own: Any = (options, walkable, packet[start + 12] & 15, packet[1] & 3)
     inherited = _inherited(tcp)
     if not options:
         return Rwbp(*inherited, *own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.engine.suite import Reporter
+from bentpipe_conformance.protocols.rwbp.credit import read_frame
 from bentpipe_conformance.protocols.rwbp.replay import Packet, Trace
 from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Arrival, Reply, Sent, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow, read_flows
@@ -35,6 +36,11 @@ def _kept(text: str) -> str:
 
 
 def _plain(packet: Packet) -> _Row:
+    frame = None if packet.content is not None else read_frame(packet.data)
+    if frame is not None:
+        counts = f"{thousands(frame.arrived)} arrived · limit {thousands(frame.limit)}"
+        flaws = (f"not valid: {frame.flaw}",) if frame.flaw else ()
+        return f"credit · epoch {frame.epoch} · {counts}", flaws
     text, notes = tcp_report.REPORTER.plain(packet)
     tcp = packet.content
     if tcp is not None and tcp.rwbp:

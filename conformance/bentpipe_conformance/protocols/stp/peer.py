@@ -224,6 +224,7 @@ class Peer(BasePeer[Stp, Connection]):
                 for place, (_, packet) in enumerate(self.strays)
                 if isinstance(packet, Stp)
                 and packet.type == BEGIN
+                and packet.wellformed
                 and (packet.dport, packet.udp_dport) == (port, below)
             ]
 
@@ -245,7 +246,8 @@ class Peer(BasePeer[Stp, Connection]):
             NotReached: it does not.
         """
         begin = earlier.expect(
-            BEGIN, lambda at: at.packet.csn != earlier.peer_csn, within=within,
+            BEGIN, lambda at: at.packet.wellformed and at.packet.csn != earlier.peer_csn,
+            within=within,
             what="a BEGIN with a new CSN",
         )  # fmt: skip
         later = [(at.time, at.packet) for at in earlier.inbox]

@@ -342,3 +342,12 @@ class PilingUp(IpQueue):
 
     def _supersede(self, packet: Segment) -> None:
         """See :class:`IpQueue`."""
+
+
+@mutant("rwbp-no-frame-is-heard", breaks="RWBP-LC-008")
+class Deaf(Credit):
+    """Credit is counted, but is stale from the start."""
+
+    def may_pass(self, now: float) -> bool:
+        """See :class:`Credit`."""
+        return False

@@ -51,6 +51,18 @@ class EdgeRetreats(RwbpSender):
         return True
 
 
+@mutant("rwbp-window-is-signed", breaks="RWBP-WN-002")
+class SignedWindow(RwbpConnection):
+    """The window in octets is kept in 32 bits, one of which is a sign."""
+
+    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
+        ack = super()._ack_part(segment, number, seq, now)
+        peer = self.handshake.peer
+        if peer is not None and segment.window * peer.unit >> 31 & 1:
+            ack.window = 0
+        return ack
+
+
 @mutant("rwbp-advertises-more", breaks="RWBP-WN-003")
 class AdvertisesMore(RwbpReceiver):
     """The window is rounded up to whole units."""

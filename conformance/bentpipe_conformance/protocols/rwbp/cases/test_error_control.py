@@ -137,6 +137,27 @@ def test_untrue_blocks(connection: Connection) -> None:
         connection.receive_more(16)
 
 
+@connected("RWBP-EC-002", "RWBP-EC-010", "RWBP-EC-013")
+def test_blocks_in_any_order_and_overlapping(connection: Connection) -> None:
+    """Blocks are listed from below, overlap, lie in one another, touch, or cut segments in two."""
+    connection.receive(16)
+    for spans in (
+        ((2, 3), (5, 6), (8, 9)), ((2, 5), (3, 7)), ((2, 8), (4, 5)), ((2, 3), (3, 4), (2, 3)),
+        ((2.5, 4.5), (6, 6.5)), ((6, 7), (0, 1), (2, 3)),
+    ):  # fmt: skip
+        connection.await_round()
+        segments = [segment for segment in connection.inbox if segment.has_data]
+        base, size = connection.delivered, connection.segment
+        connection.inbox.clear()
+        blocks = [(base + int(a * size), base + int(b * size)) for a, b in spans]
+        for segment in segments:
+            if any(a <= segment.start and segment.end <= b for a, b in blocks):
+                connection.hold(segment)
+        connection.ack(ack=base, sack=blocks)
+        connection.wait(PAUSE_S)
+        connection.receive_more(16)
+
+
 @connected("RWBP-EC-015", "RWBP-SEC-004", to="chargen")
 def test_acknowledgment_numbers_out_of_range(connection: Connection) -> None:
     """Acknowledgments of unsent data, and of numbers more than 2^30 old."""

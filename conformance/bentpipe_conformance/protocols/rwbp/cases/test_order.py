@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 
+SHORTEST_S = 0.03
+"""In half of a shorter round trip what has arrived need not have been processed."""
+
 
 def _overtaken(connection: Connection, times: int) -> None:
-    """A segment is reported missing, its repair leaves, and it arrives a moment later."""
+    """A segment is reported missing, its repair leaves, and it arrives a moment later.
+
+    That is less than half of the shortest round trip after the repair (section 8.5).
+    """
+    if connection.rtt < SHORTEST_S:
+        raise NotReached(f"half of a round trip of {1000 * connection.rtt:.1f} ms is no time")
     for _ in range(times):
         connection.await_round()
         segments = list(connection.inbox)
         connection.inbox.clear()
         connection.hold(segments[1])
         connection.ack()
-        connection.wait(0.05)
+        connection.wait(min(0.05, connection.rtt / 8))
         connection.hold(segments[0])
         for segment in segments[2:]:
             connection.hold(segment)

@@ -173,6 +173,12 @@ def test_small_segments_take_parts_of_units(connection: Connection) -> None:
     await_silence(connection)
 
 
+@connected("RWBP-WN-002", unit=65535, mss=65535, syn_window=SEGMENT, window=65535 * 65535)
+def test_product_above_the_largest_window(connection: Connection) -> None:
+    """The field and the unit are 65,535 each: more than a 32-bit number with a sign can hold."""
+    connection.receive(60)
+
+
 @connected("RWBP-WN-004", "RWBP-AK-003", to="discard")
 def test_data_beyond_the_edge(connection: Connection) -> None:
     """Data comes that lies beyond the edge, in part, and as a whole."""
@@ -184,6 +190,15 @@ def test_data_beyond_the_edge(connection: Connection) -> None:
         connection.send_data(100, at=start)
         connection.wait(0.02)
     await_silence(connection)
+
+
+def _await_taken(connection: Connection, sent: int) -> None:
+    """Wait until all has arrived, for a slow way there has a queue that may overflow."""
+    for _ in range(8):
+        connection.wait(connection.rtt + PAUSE_S)
+        connection.collect(0)
+        if connection.acked >= sent:
+            return
 
 
 @connected("RWBP-WN-004", "RWBP-WN-003", to="echo", window=0)
@@ -200,7 +215,7 @@ def test_slow_reader(connection: Connection) -> None:
         connection.send(pattern(sent, size), flags=ACK | PSH)
         sent += size
         if sent % 7000 == 0 or size < 700:
-            connection.wait(connection.rtt + PAUSE_S)
+            _await_taken(connection, sent)
         if sent > 2 * LARGEST_FILLED:
             raise NotReached("the echo reads without end although it cannot send")
     connection.ack(window=16 * SEGMENT)

@@ -37,10 +37,12 @@ def _tried(ledger: Ledger, context: Context, rule: str) -> Findings:
     """Where a rule has been followed though a wrong account would have done otherwise."""
     for entry in ledger.waited:
         if rule in entry.rules:
-            yield context.holds(f"nothing left for {entry.seconds:.2f} s", _At(entry.packet))
+            yield context.holds(
+                f"what waited for credit stayed for {entry.seconds:.2f} s", _At(entry.packet)
+            )
     for entry in ledger.used:
         if rule in entry.rules:
-            yield context.holds("a packet left by the credit that there was", _At(entry.packet))
+            yield context.holds("a packet left, there being credit for it", _At(entry.packet))
 
 
 def _kept(flow: Flow, context: Context, rule: str) -> Findings:

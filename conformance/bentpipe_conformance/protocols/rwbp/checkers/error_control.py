@@ -316,8 +316,8 @@ def acknowledgments_out_of_range(flow: Flow, context: Context) -> Findings:
             if reply.pure and 0 <= reply.time - ack.time <= AT_ONCE_S + flow.slack
             and reply.packet.number > ack.packet.number
         ]  # fmt: skip
-        spared = not answers and ack.packet.number in flow.receiver.spared
-        if spared or flow.horizon < ack.time + AT_ONCE_S:
+        spared = ack.packet.number in flow.receiver.spared
+        if not answers and (spared or flow.horizon < ack.time + AT_ONCE_S):
             continue
         yield judged(
             context, bool(answers), f"acknowledgment {ack.ack} was answered and discarded", ack,

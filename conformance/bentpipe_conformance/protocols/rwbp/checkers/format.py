@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from bentpipe_conformance.engine.checking import checker
@@ -265,6 +266,8 @@ def _cut(flow: Flow, context: Context) -> Iterator[Finding]:
     for sent in flow.sent:
         if sent.why is not Why.NEW or sent.available is None or not sent.payload:
             continue
+        if sent.end - sent.una > flow.sender.buffer and sent.available == math.inf:
+            continue  # its send buffer may be full, so that its user writes by pieces
         wanted = sorted({int(min(smss, waits)) for waits in _waited(flow, sent)})
         # A segment cut to fit the window violates RWBP-WN-006.
         if not wanted or sent.end == sent.edge or sent.payload > wanted[-1]:
@@ -405,8 +408,9 @@ def echoed(flow: Flow, context: Context) -> Iterator[Finding]:
     for event in flow.events:
         if isinstance(event, Arrival) and event.acceptable and event.payload:
             room = max(0, event.edge - event.start)
-            if event.tcp.flags & ACK and event.start >= 0:
-                stream.add(event.start, event.tcp.payload[:room])
+            below = max(0, -event.start)
+            if event.tcp.flags & ACK:
+                stream.add(event.start + below, event.tcp.payload[below:room])
         elif isinstance(event, Sent) and event.payload:
             if stream.disputed(event.start, event.start + event.payload):
                 continue

@@ -176,6 +176,8 @@ def _refused(flow: Flow, context: Context, first: Segment) -> Iterator[Finding]:
     """Whether the opening after the peer's first SYN or SYN-ACK was refused or delayed."""
     number = first.packet.number
     after = [item for item in flow.leaving if item.packet.number > number]
+    if not flow.service and not flow.opening.iut_calls:
+        return  # perhaps nobody serves that port
     if after and after[0].tcp.flags & RST:
         yield context.violated(
             "the connection was refused", after[0], first,

@@ -91,12 +91,17 @@ def _own_units(flow: Flow, context: Context) -> Iterator[Finding]:
 @where_nothing_waits
 def edge_never_retreats(flow: Flow, context: Context) -> Findings:
     """A field that names a lower edge leaves the edge where it is (section 6.1)."""
-    # Exercised by such a field, and something to send below the edge.
-    named, lower = 0, None
+    # Exercised by such a field, or by one whose product exceeds 2^30, and something to send below
+    # the edge.
+    named, lower, large = 0, None, None
     for event in flow.events:
         if isinstance(event, Ack) and event.counts:
-            named = event.ack + event.tcp.window * flow.sender.unit
+            product = event.tcp.window * flow.sender.unit
+            named = event.ack + product
             lower = event if named < event.edge_after else None
+            large = event if product > LARGEST_WINDOW else None
+        elif isinstance(event, Sent) and large is not None and event.why is Why.NEW:
+            yield context.holds(f"{event.span} was sent, 2^30 octets being permitted", event, large)
         elif isinstance(event, Sent) and lower is not None and event.why is Why.NEW:
             if not named < event.end <= event.edge:
                 continue
@@ -105,8 +110,15 @@ def edge_never_retreats(flow: Flow, context: Context) -> Findings:
         last = next((a for a in reversed(flow.acks) if a.time <= stall.until and a.counts), None)
         if last is None:
             continue
-        edge = last.ack + last.tcp.window * flow.sender.unit
-        if edge < stall.nxt + stall.octets <= stall.edge:
+        product = last.tcp.window * flow.sender.unit
+        edge = last.ack + product
+        if product > LARGEST_WINDOW:
+            yield context.violated(
+                f"nothing was sent beyond {stall.nxt}", stall.since, last,
+                expected="a product above 2^30 to be taken for 2^30",
+                actual=f"nothing for {stall.until - stall.since.time:.2f} s",
+            )  # fmt: skip
+        elif edge < stall.nxt + stall.octets <= stall.edge:
             yield context.violated(
                 f"nothing was sent beyond {stall.nxt}", stall.since, last,
                 expected=f"segments up to {stall.edge}, which had been permitted",

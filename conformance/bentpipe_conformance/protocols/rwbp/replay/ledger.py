@@ -171,6 +171,8 @@ class _Reader:
         opening = flow.opening
         if opening.own and opening.theirs and not opening.iut_calls:
             yield opening.theirs[0].time, opening.own[0].time
+        elif opening.theirs and flow.service and not self.link.passed:
+            yield opening.theirs[0].time, self.link.ended  # it is as if there were no IUT
         yield from _spans(flow.sender.ready, self.link.ended)
 
     def _attributed(self) -> Ledger:

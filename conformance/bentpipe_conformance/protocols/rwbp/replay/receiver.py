@@ -249,8 +249,9 @@ class Receiver:
 
     def _answered(self, reply: Reply) -> None:
         """A complete acknowledgment left (section 7.1)."""
-        if self._owed or self._spare:
-            owed = (self._owed or self._spare).popleft()
+        queue = self._owed or self._spare
+        if queue and not self._crossed(reply, queue[0]):
+            owed = queue.popleft()
             if owed.reminder:
                 self._reminded = reply.time
             reply.calls, reply.arrival = owed.call, owed.arrival
@@ -266,6 +267,17 @@ class Receiver:
             if self._slack and item.time >= late and not _tells(reply, item)
         ]  # fmt: skip
         self._timer = self._counted[0] if self._counted else None
+
+    def _crossed(self, reply: Reply, owed: _Owed) -> bool:
+        """Whether a reply left before the arrival was processed that was captured before it."""
+        arrival = owed.arrival
+        told = owed.call in (Call.COUNT, Call.DISORDER, Call.FIN)
+        if not told or not self._slack or reply.time - arrival.time > self._slack:
+            return False
+        if arrival.expected_after > arrival.expected:
+            return reply.ack < arrival.expected_after
+        news = arrival.runs_after != arrival.runs
+        return news and not any(a <= arrival.start < b for a, b in reply.blocks)
 
 
 def _tells(reply: Reply, arrival: Arrival) -> bool:

@@ -59,12 +59,19 @@ class _Claims:
         for index in range(1, len(acks)):
             self._unas[index] = max(self._unas[index], self._unas[index - 1])
         self._times = [ack.time for ack in acks]
-        self.surely = [self._surely(item) for item in flow.sent]
+        self.surely = [self._surely(item, index) for index, item in enumerate(flow.sent)]
 
-    def _surely(self, item: Sent) -> float | None:
-        """From when on a packet surely could be sent; None where that is not known."""
+    def _surely(self, item: Sent, index: int) -> float | None:
+        """From when on a packet surely could be sent; None where that is not known.
+
+        One of two copies one behind the other may have been made by a timeout before it was taken
+        for lost.
+        """
         flow = self._flow
         if item.why is Why.LOST:
+            beside = (*flow.sent[max(0, index - 1) : index], *flow.sent[index + 1 : index + 2])
+            if any(other.start == item.start for other in beside):
+                return None
             return max((ack.time for ack in _causes(flow, item)), default=None)
         whole = item.payload == flow.sender.smss and not item.fin
         if item.why is not Why.NEW or flow.service != "chargen" or not whole:

@@ -79,6 +79,8 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
             continue  # the sender's buffer may be full
         if not _window_limited_before(m, flow, context):
             continue
+        if flow.handshake.sack and any(sent.retransmission for sent in ack.responses):
+            continue  # what is held above may suffice to begin recovery (RFC 6675 section 5)
         late = next((s for s in flow.after(ack.packet, ack.time + SLUGGISH_S) if s.new), None)
         if new:
             yield context.holds("the first two duplicates sent new data", ack, *new)

@@ -76,7 +76,11 @@ def _effect(flow: Flow, item: Segment) -> Segment | None:
     offer = flow.handshake.offer
     if offer is None or (tcp.flags & SYN and flow.handshake.tester is not None):
         known = any(s.tcp.flags & SYN and s.packet.number < number for s in flow.arriving)
-        fresh = (s for s in flow.leaving if s.packet.number > number and not is_reset(s))
+        # A SYN is repeated in any case.
+        fresh = (
+            s for s in flow.leaving
+            if s.packet.number > number and not is_reset(s) and s.tcp.flags & (SYN | ACK) != SYN
+        )  # fmt: skip
         first = next(fresh, None)
         whole = next((s for s in flow.arriving if s.packet.number > number), None)
         early = whole is None or first is None or first.packet.number < whole.packet.number
@@ -86,6 +90,9 @@ def _effect(flow: Flow, item: Segment) -> Segment | None:
         reset = flow.own_reset
         later = [s for s in flow.arriving if s.packet.number > number]
         if reset is None or not later or reset.packet.number < later[0].packet.number:
+            return None
+        between = range(number, reset.packet.number)
+        if any(s.packet.number in between and not is_reset(s) for s in flow.leaving):
             return None
         return reset if later[0].tcp.flags & (RST | SYN) == 0 else None
     base = offer.seq + 1

@@ -245,7 +245,7 @@ def blocks_report_only_arrived_data(flow: Flow, context: Context) -> Findings:
     yield from until_violated(
         judged(
             context,
-            _arrived(reply, left, right),
+            _arrived(reply, left, right) or _arrived_below(flow, reply, left, right),
             f"the block {left}-{right} was reported",
             reply,
             expected=f"blocks within {_blocks(((0, reply.limit), *reply.arrived))}",
@@ -260,6 +260,15 @@ def _arrived(reply: Reply, left: int, right: int) -> bool:
     """Whether all of a block had reached the IUT; the SYN, which may be repeated, is at -1."""
     rest = (max(left, reply.limit), right)
     return -1 <= left < right and (right <= reply.limit or _inside(rest, reply.arrived))
+
+
+def _arrived_below(flow: Flow, reply: Reply, left: int, right: int) -> bool:
+    """Whether a segment with numbers below the stream, an old duplicate, had all of a block."""
+    return left < 0 and any(
+        arrival.start <= left < right <= arrival.end
+        for arrival in flow.arrivals
+        if arrival.time <= reply.time
+    )
 
 
 @checker("SNR-RCV-010")

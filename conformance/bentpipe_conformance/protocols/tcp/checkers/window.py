@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, starmap
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import (
@@ -16,7 +16,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     until_violated,
 )
 from bentpipe_conformance.protocols.tcp.checkers.limited_transmit import early_duplicates
-from bentpipe_conformance.protocols.tcp.codec import PSH
+from bentpipe_conformance.protocols.tcp.codec import FIN, PSH
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
@@ -84,8 +84,8 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
                 sentence = f"data up to {event.end} exceeds {unscaled}, the unscaled window"
                 yield context.holds(sentence, event, last)
                 return
-            # What is pushed may be the last of all data, and end there by chance.
-            waits = always_sends(flow) or not event.tcp.flags & PSH
+            # What is pushed may be the last of all data, and end there by chance. A FIN is.
+            waits = always_sends(flow) or not event.tcp.flags & (PSH | FIN)
             if event.end == unscaled and event.payload < flow.segment // 2 and waits:
                 filled = event
                 if event.start == 0 and always_sends(flow):
@@ -219,7 +219,13 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
             for at, (before, after) in enumerate(pairwise(intervals))
             for probe in probes[at + 2 : at + 3]
             if not _restarted(closure, probes[at], probes[at + 1])
+            and not any(starmap(_taken, pairwise(probes[at : at + 3])))
         )
+
+
+def _taken(first: Reply, second: Reply) -> bool:
+    """Whether the octet of a probe was taken, so that the next is the first of another series."""
+    return first.payload > 0 and second.payload > 0 and first.tcp.seq != second.tcp.seq
 
 
 def _wait(closure: Closure, first: Reply, second: Reply) -> float:

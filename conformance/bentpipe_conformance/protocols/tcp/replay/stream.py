@@ -73,7 +73,8 @@ def read_stream(flow: Flow) -> Stream:
     """The tester's octets on a connection; data outside the window is never part of them."""
     stream = Stream()
     for arrival in flow.arrivals:
-        if 0 <= arrival.start <= arrival.window_edge:
-            stream.add(arrival.start, arrival.tcp.payload)
+        if arrival.start <= arrival.window_edge and arrival.end > 0:
+            # What lies below the first octet is none of them.
+            stream.add(max(0, arrival.start), arrival.tcp.payload[max(0, -arrival.start) :])
             stream.dispute(arrival.end - arrival.tcp.missing, arrival.end)
     return stream

@@ -119,6 +119,11 @@ def test_acknowledgment_out_of_range(number: int) -> None:
     assert story.ack(0, after=0.2).verdicts("RWBP-EC-015") == PASS
 
 
+def test_acknowledgment_out_of_range_answered_just_before_the_end() -> None:
+    story = Story().send(*range(8)).ack(20, after=RTT).reply(0, seq=8500, after=0.001)
+    assert story.ack(8, after=0.001).verdicts("RWBP-EC-015") == PASS
+
+
 def test_old_acknowledgment() -> None:
     def story() -> Story:
         return Story().send(*range(8)).ack(3, after=RTT).send(8, 9, 10).ack(2, (6, 7), after=0.1)

@@ -134,6 +134,11 @@ def test_void_option_is_refused() -> None:
     assert story.verdicts("RWBP-NG-006") == FAIL
 
 
+def test_void_option_at_a_port_that_nothing_serves() -> None:
+    story = Story(offer=VOID, answer=b"", own={"flags": RST | ACK}, open=False, service=47)
+    assert story.verdicts("RWBP-NG-006") == NOTHING
+
+
 def test_void_option_is_not_answered() -> None:
     story = Story(offer=VOID, open=False)
     del story.packets[1:]

@@ -24,6 +24,15 @@ def test_first_two_duplicates_send_something_or_nothing() -> None:
     assert nothing.verdicts("SNR-LT-001") == FAIL
 
 
+def test_second_duplicate_reports_enough_for_a_recovery() -> None:
+    story = window_limited_flight(sack=True).ack(2, (3, 4), after=0.01)
+    story.ack(2, (5, 7), (3, 4), after=0.01)
+    assert story.send(16).verdicts("SNR-LT-001") == PASS
+    story = window_limited_flight(sack=True).ack(2, (3, 4), after=0.01)
+    story.ack(2, (5, 7), (3, 4), after=0.01).send(2)
+    assert story.ack(16, after=RTT).send(16).verdicts("SNR-LT-001") == NOTHING
+
+
 def test_first_two_duplicates_while_less_than_a_segment_waits() -> None:
     story = duplicates(window_limited_flight(), 2).send(2).ack(16, after=RTT)
     assert story.send_octets(16 * SIZE, SIZE // 2).verdicts("SNR-LT-001") == NOTHING

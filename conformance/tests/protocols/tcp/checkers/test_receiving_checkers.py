@@ -145,6 +145,13 @@ def test_echo_with_other_octets() -> None:
     assert receipt.verdicts("SNR-RCV-018") == FAIL
 
 
+def test_echo_of_a_segment_that_begins_below_the_stream() -> None:
+    receipt = Receipt(service=7).data(-10, 40, payload=bytes(10) + pattern(0, 40))
+    assert receipt.reply(40, payload=pattern(0, 40)).verdicts("SNR-RCV-018").isdisjoint(FAIL)
+    receipt = Receipt(service=7).data(-10, 40, payload=bytes(10) + pattern(0, 40))
+    assert receipt.reply(40, payload=pattern(1, 40)).verdicts("SNR-RCV-018") == FAIL
+
+
 def test_echo_of_octets_that_were_sent_in_two_versions_is_left_alone() -> None:
     receipt = Receipt(service=7).data(100, 200).reply(0, (100, 200))
     receipt.data(0, 200, after=0.1, payload=b"?" * 200).reply(200, payload=b"?" * 200)

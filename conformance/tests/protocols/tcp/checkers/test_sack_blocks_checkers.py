@@ -97,6 +97,12 @@ def test_block_with_octets_that_did_not_arrive() -> None:
     assert _holes(200).verdicts("SNR-RCV-009") == PASS
 
 
+def test_block_with_octets_that_arrived_below_the_stream() -> None:
+    receipt = Receipt().data(-10, -5)
+    assert receipt.reply(0, (-10, -5)).verdicts("SNR-RCV-009") == PASS
+    assert Receipt().data(-10, -5).reply(0, (-10, -4)).verdicts("SNR-RCV-009") == FAIL
+
+
 def test_blocks_that_touch_stop_short_or_lie_too_low() -> None:
     for blocks in [((300, 400), (200, 300)), ((300, 400),), ((100, 400),)]:
         receipt = _holes(200).data(300, 400, after=0.1).reply(100, *blocks)

@@ -6,6 +6,7 @@ import pytest
 from bentpipe_conformance.engine.checking import Readings, load_checkers
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
 from bentpipe_conformance.protocols.tcp.interpreter import INTERPRETER
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, SIZE, Story
@@ -92,6 +93,18 @@ def test_first_probe_after_timeouts_that_met_an_arrival() -> None:
 )
 def test_intervals_between_probes(intervals: tuple[float, ...], expected: set[Verdict]) -> None:
     assert _probed(*intervals).verdicts("SNR-WIN-005") == expected
+
+
+def test_probe_whose_octet_is_taken_begins_a_new_series() -> None:
+    story = _closed()
+    for taken in range(4):
+        story.send_octets(4 * SIZE + taken, 1, after=2.0)
+        story.ack((4 * SIZE + taken + 1) / SIZE, after=RTT, window=0)
+    assert FAIL.isdisjoint(story.verdicts("SNR-WIN-005"))
+    story = _closed().send_octets(4 * SIZE, 1, after=1.0).send_octets(4 * SIZE, 1, after=2.0)
+    story.ack(4.001, after=RTT, window=0).send_octets(4 * SIZE + 1, 1, after=3.4)
+    story.send_octets(4 * SIZE + 1, 1, after=2.0).ack(4.001, after=RTT, window=0)
+    assert FAIL.isdisjoint(story.verdicts("SNR-WIN-005"))
 
 
 def test_probe_timed_from_what_arrived_after_the_last() -> None:
@@ -207,6 +220,12 @@ def test_half_the_largest_window_is_not_small() -> None:
 def test_window_scale_not_offered() -> None:
     claims = {**CLAIMS, "window_scale": True}
     assert Story().send(0).verdicts("SNR-WIN-002", claims=claims) == NOTHING
+
+
+def test_fin_that_ends_at_the_unscaled_edge_fills_no_window() -> None:
+    receipt = Receipt(shift=14, window=1 << 14).data(0, 1)
+    receipt.reply(1, flags=ACK | FIN)
+    assert FAIL.isdisjoint(receipt.verdicts("SNR-WIN-002"))
 
 
 def _by_habit(story: Story, requirement: str, *habits: str) -> set[Verdict]:

@@ -1,0 +1,279 @@
+"""``verify``: every statement of a bundle made again from its plan and its packets, and compared.
+
+Nothing stored is believed but the plan (``run.json``), the packets, and what the tester alone could
+know. What cannot be made again is named: as a *difference* where the packets contradict what is
+stored, as a *doubt* where the bundle cannot be judged whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
+
+from bentpipe_conformance.engine.case import load_cases
+from bentpipe_conformance.engine.suite import load_suites
+from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_directory
+from bentpipe_conformance.evidence.files import read, read_json
+from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.evidence.serialization import LARGEST, RecordError, decode, encode
+from bentpipe_conformance.evidence.tool import source_digest, tool_name
+from bentpipe_conformance.iut.description import list_iuts
+from bentpipe_conformance.run.completeness import lacking
+from bentpipe_conformance.run.identity import requirements_digest
+from bentpipe_conformance.run.rejudge import judge_again
+from bentpipe_conformance.run.seal import rendered, result_of
+
+Told = Callable[[str, int, int], None]
+"""Told which case is being judged, how many are done, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A stored statement that the packets do not give.
+
+    Attributes:
+        place: file and member.
+        stored: what stands there.
+        found: what plan and packets give.
+    """
+
+    place: str
+    stored: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: stored {self.stored}, plan and packets give {self.found}"
+
+
+@dataclass(slots=True)
+class Verification:
+    """What came of verifying a bundle.
+
+    Attributes:
+        differences: what the packets contradict.
+        doubts: why the bundle cannot be judged whole, a sentence each.
+        result: ``result.json`` as it is made now; empty when it could not be made.
+        cases: how many cases were judged again.
+    """
+
+    differences: list[Difference] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    result: dict[str, Any] = field(default_factory=dict)
+    cases: int = 0
+
+
+def verify(directory: Path, told: Told = lambda *_: None) -> Verification:
+    """Make everything in a bundle again, and compare.
+
+    Raises:
+        BundleError: it is no bundle, is damaged, or was made by another release.
+    """
+    bundle = Bundle.open(directory)
+    done = Verification()
+    _check_tool(bundle, done)
+    link = _check_plan(bundle, done)
+    present = bundle.files()
+    stored = _stored(bundle, done)
+    if bundle.finished:
+        bundle.check()
+    again = []
+    for number, record in enumerate(stored):
+        told(record.id, number, len(stored))
+        again.append(_judge(bundle, record, link, done))
+    done.cases = len(again)
+    if not bundle.finished:
+        done.doubts.append("the run was not finished: there is no manifest; go on with --resume")
+    _check_attempts(bundle, present)
+    if "result.json" in present:
+        _check_result(bundle, again, done)
+    for name in ("result.json", "junit.xml", "report.html"):
+        if bundle.finished and name not in present:
+            done.doubts.append(f"{name} is missing")
+    done.doubts += [
+        f"the run is partial: {why}" for why in lacking(bundle.run, [r.id for r in stored])
+    ]
+    return done
+
+
+def _check_tool(bundle: Bundle, done: Verification) -> None:
+    run, release, source = bundle.run, version("bentpipe"), source_digest()
+    made = tool_name(run.bentpipe[:20], run.source)
+    if run.bentpipe != release:
+        raise BundleError(
+            f"{bundle.directory} was made by {made}; this is {tool_name(release, source)}. Verify "
+            f"it with bentpipe {run.bentpipe[:20]}."
+        )
+    if run.source != source:
+        done.doubts.append(
+            f"it was made by {made}, and this is {tool_name(release, source)}, which may judge "
+            "otherwise; use the one that made it"
+        )
+    if run.suite not in load_suites():
+        raise BundleError(
+            f"{bundle.directory} is of the suite {run.suite[:40]!r}, which is unknown."
+        )
+    suite = load_suites()[run.suite]
+    if run.profile not in suite.profiles:
+        asked, known = run.profile[:40], ", ".join(suite.profiles)
+        raise BundleError(
+            f"{bundle.directory} was judged by the profile {asked!r}, which this release does not "
+            f"have (it has {known}); verify it with the release that made it."
+        )
+    if run.requirements != requirements_digest(suite):
+        done.doubts.append("it was judged by requirements other than this release's")
+
+
+def _check_plan(bundle: Bundle, done: Verification) -> LinkProfile:
+    """Whether the plan is one that this release can have made; its link."""
+    run = bundle.run
+    try:
+        link = decode(LinkProfile, run.link)
+        if encode(link) != run.link:
+            raise RecordError("a member is missing")
+    except (RecordError, ValueError, TypeError) as error:
+        where = bundle.directory / "run.json"
+        raise BundleError(f"{where} is damaged: its link is none ({error}).") from error
+    bundled = load_profiles().get(link.id)
+    if bundled is not None and bundled != link:
+        done.differences += _compare("run.json: link", run.link, encode(bundled))
+    if run.iut.bundled:
+        own = {item.id: item for item in list_iuts()}.get(run.iut.id)
+        if own is None:
+            done.doubts.append(f"this release has no implementation {run.iut.id[:40]!r}")
+        else:
+            said = {"name": run.iut.name, "ics": dict(run.iut.ics)}
+            done.differences += _compare(
+                "run.json: iut", said, {"name": own.name, "ics": dict(own.ics)}
+            )
+    known = load_cases(run.suite)
+    unknown = [name for name in run.cases if name not in known]
+    if unknown or len(set(run.cases)) < len(run.cases) or not run.cases:
+        what = f"plans {unknown[0][:80]!r}, which is no case" if unknown else "plans no run"
+        raise BundleError(f"{bundle.directory / 'run.json'} {what}.")
+    return link
+
+
+def _stored(bundle: Bundle, done: Verification) -> list[CaseRecord]:
+    """The cases of the plan that are there; others are named."""
+    planned = {case_directory(name): name for name in bundle.run.cases}
+    for folder in sorted((bundle.directory / "cases").iterdir()):
+        if folder.name not in planned:
+            raise BundleError(f"{folder} is no case of the plan in run.json.")
+        if not (folder / "case.json").exists():
+            done.doubts.append(f"cases/{folder.name} has no case.json: it was never finished")
+    return bundle.cases()
+
+
+def _judge(bundle: Bundle, record: CaseRecord, link: LinkProfile, done: Verification) -> CaseRecord:
+    item = load_cases(bundle.run.suite)[record.id]
+    try:
+        again = judge_again(bundle, record, item, link)
+    except BundleError:
+        raise
+    except Exception as error:  # packets that nobody sent may break any checker
+        kind = type(error).__name__
+        raise BundleError(f"{record.id} cannot be judged: {kind}: {str(error)[:120]}.") from error
+    place = f"cases/{case_directory(record.id)}/case.json"
+    done.differences += _compare(place, encode(record), encode(again))
+    return again
+
+
+def _check_attempts(bundle: Bundle, present: Mapping[str, Path]) -> None:
+    """What was tried again has to be of the plan, from a session that there was."""
+    planned = {case_directory(name) for name in bundle.run.cases}
+    for name in present:
+        first, *rest = name.split("/")
+        if first != "attempts":
+            continue
+        session, folder = rest[0], rest[1]
+        known = session.isdecimal() and len(session) < 5 and int(session) <= len(bundle.sessions)
+        if not known or folder not in planned:
+            raise BundleError(f"{bundle.directory / name} is no attempt at a case of the plan.")
+
+
+def _check_result(bundle: Bundle, records: list[CaseRecord], done: Verification) -> None:
+    """Make the result, the JUnit file and the report again."""
+    path = bundle.directory / "result.json"
+    stored = read_json(path)
+    ended = stored.get("finished") if isinstance(stored, dict) else None
+    if not isinstance(ended, int | float) or not bundle.run.started <= ended < LARGEST:
+        raise BundleError(f"{path} is damaged: it does not say when the run finished.")
+    done.result = result_of(bundle, records, ended)
+    done.differences += _compare("result.json", stored, json.loads(json.dumps(done.result)))
+    for name, text in rendered(bundle, done.result, records).items():
+        if name == "result.json" or not (bundle.directory / name).exists():
+            continue
+        octets = read(bundle.directory / name)
+        if octets != text.encode("utf-8", "replace"):
+            done.differences.append(_first_line(name, octets.decode("utf-8", "replace"), text))
+
+
+def _first_line(name: str, stored: str, made: str) -> Difference:
+    lines = zip(stored.splitlines(), made.splitlines(), strict=False)
+    for number, (before, now) in enumerate(lines, 1):
+        if before != now:
+            return Difference(f"{name}, line {number}", _shown(before.strip()), _shown(now.strip()))
+    return Difference(name, f"{len(stored)} characters", f"{len(made)}")
+
+
+_ABSENT = object()
+
+MOST_SHOWN = 100
+"""Characters of a value that are shown."""
+
+
+def _compare(place: str, stored: Any, made: Any) -> Iterator[Difference]:
+    """Where two JSON documents differ."""
+    if isinstance(stored, dict) and isinstance(made, dict):
+        for name in sorted({**made, **stored}, key=lambda name: (name != "verdict", name)):
+            yield from _compare(
+                f"{place}.{name[:80]}" if "." in place or ":" in place else f"{place}: {name[:80]}",
+                stored.get(name, _ABSENT), made.get(name, _ABSENT),
+            )  # fmt: skip
+    elif isinstance(stored, list) and isinstance(made, list) and _named(stored) and _named(made):
+        before, now = ({row["id"]: row for row in rows} for rows in (stored, made))
+        if len(before) < len(stored):
+            yield Difference(place, "something twice", "each once")
+        if list(before) != list(now) and before.keys() == now.keys():
+            yield Difference(place, "another order", "the usual one")
+        for name in sorted({**now, **before}):
+            yield from _compare(
+                f"{place}[{name[:80]}]", before.get(name, _ABSENT), now.get(name, _ABSENT)
+            )
+    elif isinstance(stored, list) and isinstance(made, list) and len(stored) == len(made):
+        for number, (before, now) in enumerate(zip(stored, made, strict=True)):
+            yield from _compare(f"{place}[{number}]", before, now)
+    elif isinstance(stored, list) and isinstance(made, list):
+        yield Difference(place, _longer(stored, made), _longer(made, stored))
+    elif stored != made or isinstance(stored, bool) != isinstance(made, bool):
+        yield Difference(place, _shown(stored), _shown(made))
+
+
+def _named(rows: list[Any]) -> bool:
+    return bool(rows) and all(
+        isinstance(row, dict) and isinstance(row.get("id"), str) for row in rows
+    )
+
+
+def _longer(these: list[Any], those: list[Any]) -> str:
+    """A list, or how long it is and the first of its items that another one lacks."""
+    if len(whole := json.dumps(these)) <= MOST_SHOWN:
+        return whole
+    alone = next((item for item in these if item not in those), _ABSENT)
+    return f"{len(these)}" if alone is _ABSENT else f"{len(these)}, among them {_shown(alone)}"
+
+
+def _shown(value: Any) -> str:
+    if value is _ABSENT:
+        return "nothing"
+    if isinstance(value, dict) and "verdict" in value:
+        named = value.get("requirement", "") if "packets" in value else ""
+        return f"{named} {value['verdict']}".strip()[:60]
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."

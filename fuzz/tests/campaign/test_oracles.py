@@ -1,0 +1,173 @@
+"""The oracles that hold for every protocol: each sees what it is for, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.engine.trace import Packet
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.selftest.stage import stage
+from bentpipe_fuzz.campaign.binding import Piece, binding_of
+from bentpipe_fuzz.campaign.oracle import (
+    FARTHEST,
+    MOST_AT_ONCE,
+    is_bounded,
+    signature,
+    streams_hold,
+)
+from bentpipe_fuzz.campaign.run import Conversation, play
+from bentpipe_fuzz.campaign.script import Impairment, Script, Step
+from bentpipe_reference.common.mutation import load_mutants
+from bentpipe_reference.common.subject import subject_of
+
+
+def piece(
+    start: int, octets: bytes, *, outgoing: bool = True, echoes: bool = False, packet: int = 1
+) -> Piece:
+    return Piece("a", outgoing, start, octets, packet, echoes)
+
+
+IN = {"outgoing": False, "echoes": True}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "sentence"),
+    [
+        ([piece(0, b"abc"), piece(1, b"bc")], ""),
+        ([piece(0, b"abc"), piece(1, b"bd")], "sent again, the data was another"),
+        ([piece(0, b"a"), piece(5, b"f"), piece(0, b"abcdef")], ""),
+        ([piece(0, b"a"), piece(5, b"f"), piece(0, b"abcdex")], "sent again"),
+        ([piece(0, b"abc", **IN), piece(0, b"abc", echoes=True)], ""),
+        ([piece(0, b"abc", **IN), piece(0, b"abx", echoes=True)], "had not been sent"),
+        ([piece(0, b"abc", **IN), piece(0, b"abcd", echoes=True)], "had not been sent"),
+        ([piece(0, b"abc", outgoing=False), piece(0, b"xyz")], ""),
+        ([piece(FARTHEST, b"a"), piece(FARTHEST, b"b")], ""),
+    ],
+)
+def test_stream_never_changes_and_echoes_what_came(pieces: list[Piece], sentence: str) -> None:
+    found = list(streams_hold(pieces))
+    assert len(found) == bool(sentence)
+    assert not sentence or sentence in found[0].sentence
+
+
+@pytest.mark.parametrize(("packets", "found"), [(MOST_AT_ONCE, 0), (MOST_AT_ONCE + 1, 1)])
+def test_packets_without_an_arrival_are_bounded(packets: int, found: int) -> None:
+    sent = [Packet(n, 0.0, "iut", True, None, b"") for n in range(packets)]
+    came = [Packet(0, 0.0, "iut", False, None, b"")]
+    assert len(list(is_bounded([*sent[:100], *came, *sent]))) == found
+
+
+def test_signature_is_requirement_state_and_what_was_answered() -> None:
+    arrivals = [(1, "", "S"), (4, "established", "A+data"), (9, "close-wait", "A")]
+
+    def of(*packets: int) -> Any:
+        return signature(Finding("SNR-X", Verdict.FAIL, packets), arrivals)
+
+    assert of(5, 1) == ("SNR-X", "established", "A+data")
+    assert of() == ("SNR-X", "close-wait", "A")
+    assert of(0) == ("SNR-X", "", "")
+
+
+class Host:
+    """A host with a defect, around the true reference."""
+
+    def __init__(self, host: Any) -> None:
+        self._host = host
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+
+class Chatterbox(Host):
+    """Says the last thing again twenty-five minutes later."""
+
+    _last: bytes = b""
+    _again = 0.0
+
+    def transmit(self, now: float) -> list[bytes]:
+        packets = list(self._host.transmit(now))
+        if packets:
+            self._last, self._again = packets[-1], now + 1500.0
+        elif self._last and now >= self._again:
+            self._again = now + 1500.0
+            return [self._last]
+        return packets
+
+    def next_deadline(self) -> float | None:
+        deadline: float | None = self._host.next_deadline()
+        return self._again if deadline is None and self._last else deadline
+
+
+class Sulker(Host):
+    """Takes nothing more from anybody once somebody has closed."""
+
+    _sulks = False
+
+    def receive(self, packet: bytes, now: float) -> None:
+        self._sulks = self._sulks or bool(packet[33] & 1)
+        if not self._sulks:
+            self._host.receive(packet, now)
+
+
+def played(
+    script: Script, defect: Callable[[Any], Any] = lambda host: host, mutant: str = ""
+) -> Conversation:
+    subject = subject_of("tcp")
+    make: Any = lambda *how: defect(subject.make(*how))  # noqa: E731
+    configure = load_mutants()[mutant].configure if mutant else lambda setup: setup
+    lane, settings = stage(replace(subject, make=make), "rfc", "", 0, configure)
+    return play(script, lane, settings)
+
+
+ECHO = Script(
+    "snr", "honest",
+    (Step("open", {"service": "echo"}), Step("write", {"octets": 3000}), Step("settle"),
+     Step("close"), Step("settle")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("defect", "oracle", "sentence"),
+    [
+        (Chatterbox, "FUZZ-QUIET", "after the end of a conversation"),
+        (Sulker, "FUZZ-SERVES", "afterwards the echo service does not serve"),
+    ],
+)
+def test_defect_of_a_host_is_seen(defect: type[Host], oracle: str, sentence: str) -> None:
+    assert not played(ECHO).findings
+    found = [item for item in played(ECHO, defect).findings.values() if item.requirement == oracle]
+    assert len(found) == 1 and sentence in found[0].sentence
+
+
+def test_retransmission_of_other_octets_is_seen() -> None:
+    script = replace(ECHO, link=(Impairment("to-tester", "lose", first=3),))
+    assert not played(script).findings
+    assert played(script, mutant="snr-retransmission-of-other-octets").breaks("FUZZ-STREAM")
+
+
+@pytest.mark.parametrize("suite", ["snr", "stp", "rwbp"])
+@pytest.mark.parametrize("first", [1, 2])
+def test_call_that_the_link_damages_breaks_no_script(suite: str, first: int) -> None:
+    record = suite_named(suite)
+    lane, settings = stage(subject_of(record.folder), record.profiles[0], "", 0)
+    damage = Impairment("to-tester", "flip", first=first, value=3)
+    conversation = play(Script(suite, "honest", (Step("call"),), (damage,)), lane, settings)
+    assert not conversation.outcome.broken and not conversation.findings
+
+
+@pytest.mark.parametrize("suite", ["snr", "stp", "rwbp"])
+def test_refusal_is_a_packet_that_ends_the_conversation(suite: str) -> None:
+    """A tester that opens and forgets: what the refusals do not end would be heard later."""
+    record = suite_named(suite)
+    lane, settings = stage(subject_of(record.folder), record.profiles[0], "", 0)
+    script = Script(
+        suite, "honest", (Step("open"), Step("wait", {"seconds": 3.0})),
+        (Impairment("to-iut", "lose", "second", 2.0, 1e6),),
+    )  # fmt: skip
+    assert not play(script, lane, settings).findings
+    assert binding_of(record).refuse is not None

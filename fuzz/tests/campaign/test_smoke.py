@@ -1,0 +1,50 @@
+"""A short campaign against each reference with a fixed seed: nobody is accused, nothing breaks."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.selftest.stage import stage
+from bentpipe_fuzz.campaign.engine import Campaign
+from bentpipe_reference.common.subject import subject_of
+
+SEED = 3
+CONVERSATIONS = 50
+"""Of each mode; all of them together take less than half a minute."""
+
+OPEN = {
+    "snr": {
+        "SNR-ACK-003", "SNR-CON-002", "SNR-CON-003", "SNR-CON-010", "SNR-CON-011", "SNR-CON-012",
+        "SNR-CON-014", "SNR-CON-016", "SNR-CON-029", "SNR-RCV-006", "SNR-RCV-009",
+        "SNR-RCV-028", "SNR-RTO-016", "SNR-SEG-004", "SNR-SEG-006", "SNR-SS-003", "SNR-TS-004",
+    },
+    "stp": {"STP-CC-004", "STP-SEC-005"},
+    "rwbp": {
+        "RWBP-CX-006", "RWBP-EC-009", "RWBP-NG-003", "RWBP-NG-005", "RWBP-NG-008", "RWBP-SEC-003",
+        "RWBP-WF-005", "RWBP-WF-009", "RWBP-WF-010",
+    },
+}  # fmt: skip
+"""Of what campaigns accuse a reference, unsettled whether it or the checker is wrong; to be empty.
+
+``docs/reference/fuzzing.rst`` lists them."""
+
+SUITES = ["snr", "stp", "rwbp"]
+MODES = ["honest", "lazy", "on-path", "off-path"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("suite", SUITES)
+def test_reference_is_not_accused_by_a_smoke_campaign(suite: str, mode: str) -> None:
+    record = suite_named(suite)
+    lane, settings = stage(subject_of(record.folder), record.profiles[0], "", 0)
+    running = Campaign(record, lambda: lane, settings, SEED, modes=[mode], shrink_runs=0)
+    found = [
+        item
+        for item in running.run(lambda tally: tally.conversations < CONVERSATIONS)
+        if item is not None and item.signature[0] not in OPEN[suite]
+    ]
+    tally = running.tally
+    told = [(item.signature, item.sentence, item.script.story()) for item in found]
+    assert not told
+    assert (tally.conversations, tally.problem, tally.broken) == (CONVERSATIONS, "", "")
+    assert len(tally.reached) > 5 and len(tally.met) > 20, "a campaign that reaches nothing"
