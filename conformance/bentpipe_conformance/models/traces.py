@@ -17,13 +17,16 @@ from bentpipe_conformance.models.rejection import Setup, follow
 
 @cache
 def load_bindings() -> dict[str, Binding]:
-    """Every table by the name of its protocol: ``BINDINGS`` of each folder in ``models``."""
+    """Every table by the name of its protocol: ``BINDINGS`` of each folder in ``models``.
+
+    A folder without them is no protocol's.
+    """
     models = importlib.import_module("bentpipe_conformance.models")
     found: dict[str, Binding] = {}
     for folder in pkgutil.iter_modules(models.__path__):
         if folder.ispkg:
             module = importlib.import_module(f"{models.__name__}.{folder.name}")
-            found |= {binding.protocol: binding for binding in module.BINDINGS}
+            found |= {binding.protocol: binding for binding in getattr(module, "BINDINGS", ())}
     return dict(sorted(found.items(), key=lambda item: not item[1].default))
 
 

@@ -18,8 +18,11 @@ OPEN = {
         "SNR-CON-014", "SNR-CON-016", "SNR-CON-029", "SNR-RCV-006", "SNR-RCV-009",
         "SNR-RCV-028", "SNR-RTO-016", "SNR-SEG-004", "SNR-SEG-006", "SNR-SS-003", "SNR-TS-004",
     },
-    "stp": {"STP-SEC-005"},
-    "rwbp": {"RWBP-NG-008", "RWBP-SEC-003", "RWBP-WF-009"},
+    "stp": {"STP-CC-004", "STP-SEC-005"},
+    "rwbp": {
+        "RWBP-CX-006", "RWBP-EC-009", "RWBP-NG-003", "RWBP-NG-005", "RWBP-NG-008", "RWBP-SEC-003",
+        "RWBP-WF-005", "RWBP-WF-009", "RWBP-WF-010",
+    },
 }  # fmt: skip
 """Of what campaigns accuse a reference, unsettled whether it or the checker is wrong; to be empty.
 

@@ -95,7 +95,7 @@ def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Repl
         reset = Segment(packet)
         latest = latest_before(flow, packet.number)
         known = next((r for r in replies if latest and r.packet is latest.packet), None)
-        if known is None:
+        if known is None or not reset.tcp.options_ok:
             continue
         first, last = known.packet.number, packet.number
         if not any(first < a.packet.number < last for a in flow.arrivals):

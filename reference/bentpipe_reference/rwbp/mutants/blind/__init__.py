@@ -1,1 +1,1 @@
-"""Blind rounds of the RWBP reference: faults written from the text, before the exam was looked at."""
+"""Blind rounds of the RWBP reference: faults written from the text alone, without the exam."""
