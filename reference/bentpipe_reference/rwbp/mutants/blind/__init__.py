@@ -1,1 +1,1 @@
-"""Blind rounds of the RWBP reference: faults from the text, written before the exam was seen."""
+"""Blind rounds of the RWBP reference: faults written from the text alone, without the exam."""
