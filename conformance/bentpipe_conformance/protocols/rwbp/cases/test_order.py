@@ -36,7 +36,7 @@ def _overtaken(connection: Connection, times: int, missing: int = 0) -> None:
         connection.ack()
 
 
-@case("RWBP-FF-002", "RWBP-EC-002")
+@case("RWBP-FF-002")
 def test_two_segments_overtaken_and_a_loss(peer: Peer) -> None:
     """One loss, or two, turn out to be false; then a segment is lost indeed.
 
@@ -72,7 +72,7 @@ def _overtaken_by_three(connection: Connection) -> None:
             connection.wait(0.02)
 
 
-@connected("RWBP-FF-003", "RWBP-EC-012", "RWBP-EC-002")
+@connected("RWBP-FF-003")
 def test_three_segments_overtaken(connection: Connection) -> None:
     """Three losses turn out to be false: from then on it takes three later segments."""
     connection.receive(12)
@@ -83,7 +83,7 @@ def test_three_segments_overtaken(connection: Connection) -> None:
     connection.receive(base + 40, losing=[base + 4, base + 9])
 
 
-@connected("RWBP-FF-003", "RWBP-EC-007")
+@connected("RWBP-FF-003")
 def test_timeout_after_the_third_false_loss(connection: Connection) -> None:
     """Everything is lost for a while; the threshold stays what it was."""
     connection.receive(12)
@@ -99,7 +99,7 @@ def test_timeout_after_the_third_false_loss(connection: Connection) -> None:
     connection.receive_more(16)
 
 
-@connected("RWBP-EC-002", "RWBP-EC-012")
+@connected("RWBP-FF-003")
 def test_third_false_loss_and_a_hole(connection: Connection) -> None:
     """What is reported missing when the threshold rises is not taken for lost by that."""
     connection.receive(12)

@@ -201,9 +201,8 @@ def _await_taken(connection: Connection, sent: int) -> None:
             return
 
 
-@connected("RWBP-WN-004", "RWBP-WN-003", to="echo", window=0)
-def test_slow_reader(connection: Connection) -> None:
-    """The echo cannot send, and so it stops reading: the window fills up to what was promised."""
+def _fill(connection: Connection) -> int:
+    """Send to an echo that cannot send until its window is full; return the octets sent."""
     sent = edge = 0
     connection.wait(connection.rtt)
     while True:
@@ -218,6 +217,26 @@ def test_slow_reader(connection: Connection) -> None:
             _await_taken(connection, sent)
         if sent > 2 * LARGEST_FILLED:
             raise NotReached("the echo reads without end although it cannot send")
+    return sent
+
+
+@connected("RWBP-WN-004", "RWBP-WN-003", to="echo", window=0)
+def test_slow_reader(connection: Connection) -> None:
+    """The echo cannot send, and so it stops reading: the window fills up to what was promised."""
+    sent = _fill(connection)
+    connection.ack(window=16 * SEGMENT)
+    receive_octets(connection, min(sent, 100_000))
+
+
+@connected("RWBP-WN-007", to="echo", window=0)
+def test_closed_window_opened_by_a_few_units(connection: Connection) -> None:
+    """The echo's window is closed; it may read a few units, and must not send any of them yet."""
+    sent = _fill(connection)
+    connection.ack(window=4 * SEGMENT)
+    connection.collect(connection.rtt + PAUSE_S)
+    connection.reception.take(0, connection.highest)
+    connection.ack(window=0)
+    connection.wait(connection.rtt + PATIENCE_S / 10)
     connection.ack(window=16 * SEGMENT)
     receive_octets(connection, min(sent, 100_000))
 

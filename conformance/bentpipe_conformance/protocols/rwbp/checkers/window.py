@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import islice
 
@@ -235,8 +235,10 @@ def not_cut_to_fit(flow: Flow, context: Context) -> Findings:
 @checker("RWBP-WN-007")
 @where_nothing_waits
 def window_updates(flow: Flow, context: Context) -> Findings:
-    """An update is sent when the edge would rise by half of BUF (section 6.3)."""
-    # Exercised by an opening whose SYN could not name half of BUF, and by a large interval.
+    """An update is sent when the edge would rise by half of BUF, or leave a unit (section 6.3)."""
+    # Exercised by an opening whose SYN could not name half of BUF, by a large interval, and by a
+    # closed window behind which the user reads two units.
+    yield from until_violated(_opened_again(flow, context))
     octets = int(context.ics.get("receive_buffer", 0))
     if not octets or flow.established is None:
         return
@@ -262,6 +264,31 @@ def window_updates(flow: Flow, context: Context) -> Findings:
                 due = event
     if due is not None and flow.horizon - due.time > AT_ONCE_S + flow.slack:
         yield _no_update(context, due)
+
+
+def _opened_again(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Whether an update, and nothing later, tells that a closed window has opened."""
+    unit = flow.receiver.unit
+    news = {a.packet.number for a in flow.acks if a.arrived or a.edge_after > a.edge}
+    for reply in flow.replies if flow.service else ():
+        closed = reply.edge_before - reply.expected < unit
+        if not (reply.pure and closed and reply.edge - reply.edge_before >= 2 * unit):
+            continue
+        at = bisect_left(flow.arriving, reply.packet.number, key=lambda one: one.packet.number)
+        last = flow.arriving[at - 1] if at else None
+        if reply.calls is None and not reply.probe and is_update(flow, context, reply):
+            yield context.holds(f"an update opened a closed window up to {reply.edge}", reply)
+            continue
+        # What only asks for an answer gives the user nothing to do: it has read before.
+        before = last if reply.calls is None else flow.arriving[at - 2] if at > 1 else None
+        asks = last is not None and not last.tcp.length and last.packet.number not in news
+        if before is None or reply.time - before.time < SETTLED_S or not (asks or reply.probe):
+            continue
+        yield context.violated(
+            f"the edge had risen by {reply.edge - reply.edge_before}", reply, before,
+            expected="an update at once when two units of a closed window could be opened",
+            actual="another acknowledgment told it later",
+        )  # fmt: skip
 
 
 def _no_update(context: Context, due: Segment) -> Finding:

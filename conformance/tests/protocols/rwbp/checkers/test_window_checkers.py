@@ -6,6 +6,7 @@ import pytest
 from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.story import (
     BUFFER,
+    CLAIMS,
     FAIL,
     NOTHING,
     PASS,
@@ -192,3 +193,15 @@ def test_three_false_losses() -> None:
 
 def test_one_connection() -> None:
     assert Story().send(*range(8)).verdicts("RWBP-FC-007") == NOTHING
+
+
+@pytest.mark.parametrize(("after", "probe", "expected"), [(0.001, 0, PASS), (2.0, 1, FAIL)])
+def test_closed_window_of_which_two_units_are_read(
+    after: float, probe: int, expected: set[object]
+) -> None:
+    """What the acknowledgment of 4,000 octets makes room for is told at once, not by a probe."""
+    story = Story(service=7, window=4, own={"window": 4 * SIZE}).arrive(*range(4), window=4)
+    story.send(0, 1, 2, 3, ack=4100, window=0).ack(4, window=0, after=RTT, seq=4100)
+    story.put(True, flags=ACK, seq=4500 - probe, ack=4100, window=4, after=after)
+    claims = {**CLAIMS, "receive_buffer": 0}
+    assert story.verdicts("RWBP-WN-007", claims=claims) == expected
