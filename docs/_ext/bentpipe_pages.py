@@ -16,6 +16,8 @@
     the runs of a model that must hold, with these constants and their recorded figures;
 ``mutation-results FILE``
     what a run of ``bentpipe selftest SUITE --mutate --publish FILE`` has found;
+``kill-matrix FILE``
+    what a run of ``bentpipe model NAME --mutate --publish FOLDER`` has found;
 ``blind-rounds SUITE``
     the first runs of a suite's blind rounds;
 ``experiment-results FILE``
@@ -398,6 +400,49 @@ class MutationResults(Printed):
             yield from _table(("mutant", "change"), cells, "matrix", "40 60")
 
 
+class KillMatrix(Printed):
+    """What each property of a model notices of small changes, by configuration."""
+
+    required_arguments = 1
+
+    def lines(self) -> Iterable[str]:
+        """A sentence, the matrix, then survivors and explanations."""
+        result = self.stored()
+        tried = result["mutants"] + result["stillborn"]
+        drawn = "" if tried == result["all"] else f", a sample of {tried} of {result['all']}"
+        yield (
+            f"{result['mutants']} mutants{drawn}: {result['killed']} killed, "
+            f"{result['explained']} explained, {result['survived']} survived. Killed of what is "
+            f"not explained: **{result['score']:.1%}**."
+        )
+        yield ""
+        runs = list(dict.fromkeys(name for row in result["matrix"] for name in row["runs"]))
+        yield from _table(
+            ("noticed by", "mutants", *runs),
+            [
+                (f"``{row['property']}``" + ("" if row["how"] == "violated" else " (not reached)"),
+                 str(row["killed"]), *(str(row["runs"].get(name, "")) for name in runs))
+                for row in result["matrix"]
+            ],
+            "matrix",
+        )  # fmt: skip
+        rows: dict[str, list[tuple[str, ...]]] = {}
+        for row in result["survivors"]:
+            rows.setdefault(f"Survived: {row['kind']}", []).append((_place(row), _change(row)))
+        for row in result["explanations"]:
+            cell = f"{_change(row)}\n\n{_escaped(row['reason'])}"
+            rows.setdefault(f"Explained: {row['class']}", []).append((_place(row), cell))
+        for kind, cells in sorted(rows.items()):
+            yield f".. rubric:: {kind}"
+            yield ""
+            yield from _table(("mutant", "change"), cells, "matrix", "30 70")
+
+
+def _place(row: dict[str, Any]) -> str:
+    _, definition, operator, _ = row["id"].split(":")
+    return f"``{definition}``, {operator}"
+
+
 def _mutant(row: dict[str, Any]) -> str:
     module, function, operator, _ = row["id"].split(":")
     return f"``{module}``\n``{function}``, {operator}"
@@ -580,6 +625,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("specification", Specification)
     app.add_directive("command-help", CommandHelp)
     app.add_directive("mutation-results", MutationResults)
+    app.add_directive("kill-matrix", KillMatrix)
     app.add_directive("blind-rounds", BlindRounds)
     app.add_directive("experiment-results", ExperimentResults)
     app.add_directive("experiment-settings", ExperimentSettings)

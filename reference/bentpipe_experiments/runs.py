@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 
-from bentpipe_reference.common.processes import follow_parent
+from bentpipe_reference.common.processes import process_pool
 
 from bentpipe_experiments.model import Experiment, Measurement
 from bentpipe_experiments.registry import EXPERIMENTS
@@ -37,7 +37,7 @@ def run_missing(
 
     Raises:
         RuntimeError: a measurement failed, or a process died.
-        KeyboardInterrupt: as raised, once the running measurements have ended.
+        KeyboardInterrupt: as raised; the running measurements are abandoned.
     """
     for run, measurement in _measured(experiment.id, todo, seed, jobs):
         store.add(run, measurement)
@@ -56,19 +56,17 @@ def _measured(
         for run in todo:
             yield run, _measure(name, run, seed)
         return
-    pool = ProcessPoolExecutor(max_workers=jobs, initializer=follow_parent)
     try:
-        pending: dict[Future[Measurement], Run] = {
-            pool.submit(_measure, name, run, seed): run for run in todo
-        }
-        while pending:
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield pending.pop(future), future.result()
+        with process_pool(jobs) as pool:
+            pending: dict[Future[Measurement], Run] = {
+                pool.submit(_measure, name, run, seed): run for run in todo
+            }
+            while pending:
+                done, _ = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield pending.pop(future), future.result()
     except BrokenProcessPool as error:
         raise RuntimeError("a measuring process died; its runs are measured next time.") from error
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _measure(name: str, run: Run, seed: int) -> Measurement:

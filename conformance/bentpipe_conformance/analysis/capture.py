@@ -6,12 +6,13 @@ import tempfile
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from bentpipe_reference.common.processes import process_pool
 from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.analysis.judging import (
@@ -239,7 +240,7 @@ def _crew(jobs: int, files: Sequence[Path]) -> Iterator[_Crew[Any]]:
     if min(jobs, len(files)) < 2:
         yield _alone
         return
-    with ProcessPoolExecutor(min(jobs, len(files))) as pool:
+    with process_pool(min(jobs, len(files))) as pool:
 
         def together(
             work: Callable[..., Any], files: Mapping[Path, tuple[Any, ...]], what: str, told: Told

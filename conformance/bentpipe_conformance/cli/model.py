@@ -60,6 +60,11 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
     help="Use TLC's distributed mode, for one run: HOST is this machine's address; --workers are "
          "started here, more may join.",
 )  # fmt: skip
+@click.option(
+    "--coverage",
+    is_flag=True,
+    help="Count how often each action is taken; none that the manifest lists may be missed.",
+)
 @click.option("--update-manifest", is_flag=True, help="Record the figures found.")
 @click.option(
     "--scenarios", is_flag=True,
@@ -72,7 +77,7 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
 def model(
     name: str, tier: str, mutants: bool, only: str | None, workers: int, timeout: float | None,
     memory: int, out: Path | None, models: Path | None, as_json: bool,
-    host: str | None, update_manifest: bool, fetch: bool,
+    host: str | None, update_manifest: bool, fetch: bool, coverage: bool,
     scenarios: bool, check: bool, **mutation: Any,
 ) -> None:  # fmt: skip
     """Check a model, or all of them, and compare with the manifests.
@@ -84,7 +89,7 @@ def model(
     console = output(stderr=True)
     seconds = timeout or (300.0 if tier == "pr" else 3600.0)
     limits = Limits(seconds, memory, workers, out, host, lambda line: console.print(
-        f"a worker on another machine: {line}", soft_wrap=True))  # fmt: skip
+        f"a worker on another machine: {line}", soft_wrap=True), coverage=coverage)  # fmt: skip
     if check and not scenarios:
         raise Failure("--check goes with --scenarios", USAGE)
     try:
@@ -262,15 +267,34 @@ def _print(results: list[Result], updated: bool) -> None:
             *([shows] if console.width >= _WIDTH else []),
         )  # fmt: skip
     console.print(table)
-    for item in results:
+    broken = any(item.verdict in ("violation", "not caught") for item in results)
+    muted = 0
+    explained = _shortest(results)
+    for at, item in enumerate(results):
         if item.verdict == "as expected" or (updated and item.verdict == "drift"):
+            continue
+        if broken and item.verdict == "drift":
+            muted += 1
             continue
         name = f"{item.manifest.name} {item.run.name}"
         console.print(f"\n[bold]{name}[/]: {item.why}", soft_wrap=True)
-        if item.outcome is not None and item.outcome.trace and item.verdict != "drift":
+        if at in explained:
             _explain(item, console)
+    if muted:
+        console.print(f"\n{muted} other runs have other figures, as is natural now.")
     if all(item.verdict == "as expected" for item in results):
         console.print(f"[green]{len(results)} runs, all as the manifests say.[/]")
+
+
+def _shortest(results: list[Result]) -> set[int]:
+    """Of the counterexamples to each property the shortest, by position."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for at, item in enumerate(results):
+        if item.verdict in ("violation", "not caught") and item.outcome is not None:
+            key, length = (item.manifest.name, item.violated), len(item.outcome.trace)
+            if length:
+                found[key] = min(found.get(key, (length, at)), (length, at))
+    return {at for _, at in found.values()}
 
 
 def _explain(item: Result, console: Console) -> None:

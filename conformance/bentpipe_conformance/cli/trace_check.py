@@ -22,7 +22,10 @@ from bentpipe_conformance.models.tcp import foreign, transfers
 from bentpipe_conformance.models.tool import Tool, ToolProblem, find_tool
 
 _CONTEXT = 3
-_STATUS = {"consistent": PASSED, "violates": FAILED, "capture insufficient": OPEN}
+_STATUS = {
+    "consistent": PASSED, "violates": FAILED, "capture insufficient": OPEN, "unfit": USAGE,
+}  # fmt: skip
+_WORST_LAST = (PASSED, OPEN, USAGE, FAILED)
 
 
 @click.command(
@@ -57,34 +60,48 @@ def trace_check(
     bentpipe_reference.stp.recording and .sessions (STP) write it, or a capture (.pcapng, .pcap)
     of a TCP sender with SACK, taken at the sender's side. Exit status 0 when every one is
     consistent with its model, 1 when one is not, 2 for a file that is neither, 3 when a capture
-    lacks something or the tool could not do its work.
+    lacks something or the tool could not do its work. An unfit file does not keep the others from
+    being checked.
     """
     chosen: dict[Path, traces.Trace] = {}
     captured: dict[Path, transfers.Transfer] = {}
-    with explained(TraceProblem, transfers.CaptureProblem, exit_code=USAGE):
-        for path in files:
+    unfit: dict[Path, str] = {}
+    for path in files:
+        try:
             if path.suffix.lower() in transfers.SUFFIXES:
                 captured[path] = transfers.read_transfer(path, flow)
             else:
                 chosen[path] = traces.read_trace(path)
-    with explained(ToolProblem):
-        tool = find_tool(models or model_root())
-        judged = _judge(list(chosen.values()), tool, timeout, memory)
-        with _scratch() as folder:
+        except (TraceProblem, transfers.CaptureProblem) as problem:
+            unfit[path] = str(problem)
+    judged: dict[str, traces.Judgement] = {}
+    found: list[foreign.ForeignJudgement] = []
+    if chosen or captured:
+        with explained(ToolProblem):
+            tool = find_tool(models or model_root())
+            judged = _judge(list(chosen.values()), tool, timeout, memory)
+    if captured:
+        with explained(ToolProblem), _scratch() as folder:
             setup = Setup(tool, folder, timeout, memory)
             found = foreign.judge_transfers(list(captured.values()), setup)
     own = dict(zip(captured, found, strict=True))
-    rows = [_capture_row(own[path]) if path in own else _row(judged[str(path)]) for path in files]
+    rows = [
+        {"trace": str(path), "verdict": "unfit", "guard": unfit[path]} if path in unfit
+        else _capture_row(own[path]) if path in own else _row(judged[str(path)])
+        for path in files
+    ]  # fmt: skip
     if as_json:
         print_json(rows)
     else:
         for path in files:
-            if path in own:
+            if path in unfit:
+                click.echo(unfit[path], err=True)
+            elif path in own:
                 click.echo(_capture_line(own[path]))
             else:
                 _print(judged[str(path)])
     statuses = {_STATUS[row["verdict"]] for row in rows}
-    raise click.exceptions.Exit(max(statuses, key=(PASSED, OPEN, FAILED).index))
+    raise click.exceptions.Exit(max(statuses, key=_WORST_LAST.index))
 
 
 @contextmanager

@@ -59,12 +59,15 @@ def build(trace: Sequence[State], layout: Mapping[str, Any], loop: int | None = 
     Args:
         trace: the states.
         layout: ``left`` and ``right`` name the endpoints, ``forward`` and ``back`` list the
-            variables that hold messages in flight, ``hidden`` those not worth showing.
+            variables that hold messages in flight, ``hidden`` those not worth showing. Where the
+            network is a set from which nothing leaves, ``network`` names it, and ``from`` the
+            field of a message with the name of its sender; only sending is shown then.
         loop: index of the state the behaviour goes back to.
     """
     channels = dict.fromkeys(layout.get("forward", ()), True)
     channels.update(dict.fromkeys(layout.get("back", ()), False))
-    hidden = {*channels, *layout.get("hidden", ())}
+    network = layout.get("network", "")
+    hidden = {*channels, *layout.get("hidden", ()), network}
     messages: list[Message] = []
     under_way: dict[str, list[int]] = {name: [] for name in channels}
     steps: list[Step] = []
@@ -80,6 +83,11 @@ def build(trace: Sequence[State], layout: Mapping[str, Any], loop: int | None = 
             for value in added:
                 under_way[name].append(len(messages))
                 messages.append(Message(_shown(value), rightwards, number))
+        for value in _new_in_set(before.get(network, ""), state.variables.get(network, "")):
+            sender = value.get(layout.get("from", "from"), layout["left"])
+            messages.append(
+                Message(_shown_without(value, "from"), sender == layout["left"], number)
+            )
         changes = tuple(
             f"{name}: {before[name]} -> {value}"
             for name, value in state.variables.items()
@@ -197,6 +205,24 @@ def _sequence(text: str) -> tuple[Any, ...]:
     except NotAValue:
         return ()
     return value if isinstance(value, tuple) else ()
+
+
+def _new_in_set(old: str, new: str) -> list[dict[Any, Any]]:
+    """The messages that a step adds to a set, in a fixed order."""
+    before, after = _records(old), _records(new)
+    return [dict(item) for item in sorted(after - before, key=str)]
+
+
+def _records(text: str) -> frozenset[Any]:
+    try:
+        value = parse_value(text) if text else frozenset()
+    except NotAValue:
+        return frozenset()
+    return value if isinstance(value, frozenset) else frozenset()
+
+
+def _shown_without(value: dict[Any, Any], field: str) -> str:
+    return _shown({key: item for key, item in value.items() if key != field})
 
 
 def _difference(old: tuple[Any, ...], new: tuple[Any, ...]) -> tuple[set[int], tuple[Any, ...]]:

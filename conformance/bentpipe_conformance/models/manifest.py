@@ -39,6 +39,7 @@ class Run:
         total: generated states of a run that ends; None when not recorded.
         depth: depth of the search, or of the counterexample.
         seconds: wall clock when it was recorded.
+        actions: those that are taken in the run, as far as recorded; none may be missed.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Run:
     total: int | None = None
     depth: int | None = None
     seconds: float | None = None
+    actions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +182,7 @@ def _run(item: Mapping[str, Any], path: Path) -> Run:
         )
     data |= {key: value for key, value in item.items() if key not in ("replace", "breaks")}
     data["checks"] = tuple(item.get("checks", (violates,) if violates else ()))
+    data["actions"] = tuple(item.get("actions", ()))
     return Run(**data, replaced=item.get("replace", {}))
 
 
@@ -188,7 +191,8 @@ def record(manifest: Manifest, figures: Mapping[str, Mapping[str, Any]]) -> None
 
     Args:
         manifest: the manifest as loaded.
-        figures: by run name, values of ``distinct``, ``total``, ``depth`` and ``seconds``.
+        figures: by run name, values of ``distinct``, ``total``, ``depth``, ``seconds`` and
+            ``actions``.
     """
     path = manifest.folder / FILE
     data = json.loads(path.read_text(encoding="utf-8"))

@@ -35,6 +35,8 @@ _COUNT, _DEPTH, _PROGRESS, _TRACE, _STUTTERS, _BACK, _OUT_OF_MEMORY = (
     2199, 2194, 2200, 2217, 2218, 2122, 1001,
 )  # fmt: skip
 _SUCCESS = 2193
+_TAKEN = 2772
+_ACTION_TAKEN = re.compile(r"<(\w+) line .*>: \d+:(\d+)")
 _QUOTED = 5000
 EXIT_WHEN_FULL = "-XX:+ExitOnOutOfMemoryError"
 """Without it TLC may spend all its time on printing the large state that has filled its memory."""
@@ -67,6 +69,7 @@ class Job:
         timeout: limit in seconds of wall clock.
         short: whether the run is expected to end within seconds.
         dump: file for the labelled state graph; None for none.
+        coverage: whether to count how often each action is taken; it costs a quarter of the time.
     """
 
     module: Path
@@ -78,6 +81,7 @@ class Job:
     timeout: float = 600.0
     short: bool = False
     dump: Path | None = None
+    coverage: bool = False
 
     @property
     def log(self) -> Path:
@@ -143,6 +147,7 @@ class Outcome:
         depth: depth of the search.
         seconds: wall clock.
         log: the file with all that TLC printed.
+        actions: how often each action was taken, where that was counted.
     """
 
     log: Path
@@ -154,6 +159,7 @@ class Outcome:
     distinct: int = 0
     depth: int = 0
     seconds: float = 0.0
+    actions: dict[str, int] = field(default_factory=dict)
 
 
 def run(
@@ -271,6 +277,8 @@ def _command(tool: Tool, job: Job) -> list[str]:
     if job.short:  # it ends before the second compiler would pay
         tuning.append("-XX:TieredStopAtLevel=1")
     dump = ["-dump", "dot,actionlabels", str(job.dump.absolute())] if job.dump else []
+    if job.coverage:
+        dump += ["-coverage", "9999"]  # once, at the end
     # -lncheck final: liveness is not checked now and then as well, by the clock, so that the same
     # counterexample is found each time.
     return [
@@ -324,6 +332,8 @@ class _Reading:
             self._count(code, text)
         elif code == _DEPTH and (found := _NUMBER.search(text)):
             outcome.depth = int(found[1])
+        elif code == _TAKEN and (taken := _ACTION_TAKEN.match(text)):
+            outcome.actions[taken[1]] = outcome.actions.get(taken[1], 0) + int(taken[2])
         elif code == _SUCCESS:
             self.succeeded = True
         elif code == _OUT_OF_MEMORY or "OutOfMemoryError" in text:

@@ -25,7 +25,7 @@ _LARGE = 100_000
 _OF_REFINEMENTS = ("ReliableFifo", "violated by the initial state")
 _UNNAMED = "Temporal properties were violated"
 
-Verdict = Literal["as expected", "violation", "not caught", "drift", "problem"]
+Verdict = Literal["as expected", "violation", "not caught", "not covered", "drift", "problem"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Limits:
     """What runs may use: seconds and MiB per run, threads in all, a folder for files.
 
     With ``host``, the address of this machine, runs use TLC's distributed mode. Without ``logs``
-    the log of a run that came to nothing is not kept.
+    the log of a run that came to nothing is not kept. With ``coverage`` actions are counted.
     """
 
     timeout: float
@@ -43,6 +43,7 @@ class Limits:
     host: str | None = None
     announce: Callable[[str], None] = lambda _line: None
     logs: bool = True
+    coverage: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,8 @@ class Result:
         manifest: the model.
         run: the run.
         verdict: ``as expected``; ``violation`` of something that must hold; ``not caught`` where
-            a violation was expected and another or none came; ``drift`` of the recorded figures;
+            a violation was expected and another or none came; ``not covered`` where an action of
+            the manifest is no longer taken; ``drift`` of the recorded figures;
             ``problem`` when the tool could not do it.
         why: one sentence for every verdict but the first.
         outcome: what TLC found; None for a problem.
@@ -83,11 +85,15 @@ class Result:
         figures: dict[str, Any] = {"seconds": round(self.outcome.seconds, 1)}
         if self.outcome.violated:
             return figures | {"depth": len(self.outcome.trace) if self.outcome.name else None}
-        return figures | {
+        figures |= {
             "distinct": self.outcome.distinct,
             "total": self.outcome.generated,
             "depth": self.outcome.depth,
         }
+        if self.outcome.actions:  # what was taken once is asked for until somebody takes it out
+            taken = {name for name, times in self.outcome.actions.items() if times}
+            figures["actions"] = sorted({*taken, *self.run.actions})
+        return figures
 
 
 class Checker:
@@ -189,6 +195,7 @@ class Checker:
             workers=self._limits.workers if run.tier == "nightly" else 1,
             memory_mb=self._limits.memory_mb,
             timeout=self._limits.timeout,
+            coverage=self._limits.coverage and not run.violates,
             short=bool(run.violates) or (run.distinct or _LARGE) < _LARGE,
         )
 
@@ -256,6 +263,9 @@ def judged(manifest: Manifest, run: Run, config: Configuration, outcome: tlc.Out
         return result("as expected")
     if violated:
         return result("violation", f"{violated} is violated.")
+    lost = [name for name in run.actions if outcome.actions and not outcome.actions.get(name)]
+    if lost:
+        return result("not covered", f"{', '.join(lost)} no longer happens in this run.")
     wanted = {"distinct": run.distinct, "total": run.total}
     found_figures = {"distinct": outcome.distinct, "total": outcome.generated}
     if not outcome.depth:  # the distributed mode knows no depth, and generates states twice

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from typing import TypeVar
 
-from bentpipe_reference.common.processes import follow_parent
+from bentpipe_reference.common.processes import process_pool
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -26,8 +25,7 @@ def work_through(
         if jobs == 1:
             found: Iterable[Result] = map(function, items)
         else:
-            pool = ProcessPoolExecutor(max_workers=jobs, initializer=follow_parent)
-            found = stack.enter_context(pool).map(function, items)
+            found = stack.enter_context(process_pool(jobs)).map(function, items)
         for result in found:
             results.append(result)
             report(result)

@@ -13,6 +13,8 @@ from click.testing import CliRunner, Result
 
 from .conftest import install
 
+Toy = Callable[..., Path]
+
 OK = (
     "@!@!@STARTMSG 2193:0 @!@!@\nNo error.\n@!@!@ENDMSG 2193 @!@!@\n"
     "@!@!@STARTMSG 2194:0 @!@!@\nThe depth is 2.\n@!@!@ENDMSG 2194 @!@!@\n"
@@ -125,3 +127,24 @@ def test_missing_jar_explained(models: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TLA2TOOLS_JAR", "/nowhere.jar")
     result = call(models, "toy")
     assert result.exit_code == 3 and "TLA2TOOLS_JAR names /nowhere.jar" in result.output
+
+
+def test_same_property_broken_twice_is_drawn_once(tmp_path: Path, toy_model: Toy) -> None:
+    runs = [{"name": name, "kind": "check", "distinct": 3, "total": 4, "depth": 2}
+            for name in ("one", "two")]  # fmt: skip
+    root = toy_model("toy", "", "SPECIFICATION Spec\nINVARIANT Inv\n", runs, [])
+    answer(tmp_path, VIOLATED, 12)
+    result = call(root, "toy")
+    assert result.exit_code == 1
+    assert result.stdout.count("Inv is violated.") == 2 and result.stdout.count("x: 0 -> 1") == 1
+
+
+def test_other_figures_are_muted_once_something_broke(tmp_path: Path, toy_model: Toy) -> None:
+    runs = [{"name": "safety", "kind": "check", "distinct": 9, "total": 4, "depth": 2},
+            {"name": "broken", "kind": "mutant", "violates": "Inv", "depth": 2}]  # fmt: skip
+    root = toy_model("toy", "", "SPECIFICATION Spec\nINVARIANT Inv\n", runs, [])
+    answer(tmp_path, OK)
+    result = call(root, "toy", "--mutants")
+    assert result.exit_code == 1
+    assert "Inv should be violated" in result.stdout
+    assert "the manifest says 9" not in result.stdout and "1 other runs" in result.stdout

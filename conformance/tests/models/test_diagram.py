@@ -47,3 +47,16 @@ def test_svg_is_well_formed_and_escaped() -> None:
     root = ElementTree.fromstring(svg)
     texts = [item.text for item in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "a < b" in texts and "SD n=1" in texts and "x: 0 -> 1" in texts
+
+
+def test_messages_in_a_set_are_drawn_from_their_sender() -> None:
+    layout = {"left": "client", "right": "server", "network": "net"}
+    begin = '[type |-> "BEGIN", from |-> "client", csn |-> 1]'
+    answer = '[type |-> "BGAK", from |-> "server", csn |-> 1, peer |-> 1]'
+    rows = [("Init", "{}"), ("Call", f"{{{begin}}}"), ("Open", f"{{{answer}, {begin}}}")]
+    drawn = ladder.build([State(action, {"net": net}) for action, net in rows], layout)
+    assert [(item.text, item.rightwards, item.left_at) for item in drawn.messages] == [
+        ("BEGIN csn=1", True, 2), ("BGAK csn=1 peer=1", False, 3),
+    ]  # fmt: skip
+    text = ladder.as_text(drawn)
+    assert "BEGIN csn=1" in text and "net" not in text

@@ -45,7 +45,8 @@ class Binding:
     Attributes:
         player: the tester's side of one conversation, given the suite's scripted peer. With its
             attribute ``expressive`` every packet that a verb makes on purpose is one of Scapy;
-            ``longest`` limits what it waits, in seconds.
+            ``longest`` limits what it waits, in seconds; every other conversation ends with
+            ``rest()``, the others at once.
         verbs: what a player can do: functions of the player with keyword arguments, each with a
             usual value.
         modes: what a tester can be like, and the steps that it may take.

@@ -138,3 +138,6 @@ def _take_steps(script: Script, binding: Binding, player: Any) -> None:
         # What does not come about is not done; the conversation goes on.
         with suppress(NotReached):
             binding.verbs[step.verb](player, **step.given)
+    if script.seed % 2:
+        with suppress(NotReached):
+            player.rest()

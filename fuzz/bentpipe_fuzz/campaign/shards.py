@@ -47,8 +47,8 @@ class _Member(Protocol):
 def patience(place: Workplace) -> int:
     """Of how many conversations in that place the end of one is waited for.
 
-    Waiting costs nothing in the simulation. A guest has to carry out every tick of its timers,
-    which takes some seconds, and on the wall clock nobody wants to wait.
+    Waiting costs nothing in the simulation. A guest carries out every tick of its timers, which
+    takes some seconds, and on the wall clock nobody wants to wait.
     """
     return 0 if not place.virtual else 1 if place.name == "simulation" else 16
 

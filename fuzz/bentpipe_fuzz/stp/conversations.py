@@ -79,6 +79,9 @@ garbage = st.one_of(
     step("packet", kind=kinds, seq=own, tag=stray_bits, csn=csn, peer_csn=csn, fields=fields),
     step("packet", kind=reports, seq=theirs, elements=far_lists, n_mr=theirs, n_ps=distance),
     step("packet", kind=st.sampled_from(["SD", "SDP", "POLL"]), seq=own, octets=octets),
+    step("malformed", kind=kinds, cut=st.integers(0, 16)),
+    step("malformed", kind=kinds, right=st.just(False)),
+    step("malformed", kind=kinds, more=st.binary(min_size=1, max_size=8).map(bytes.hex)),
     step("octets", octets=st.binary(max_size=40).map(bytes.hex), right=st.booleans()),
 )
 wrong_bits = st.integers(1, 0xFFFF)
@@ -87,6 +90,9 @@ off_path = st.one_of(
     step("packet", kind=kinds, tag=wrong_bits, csn=wrong_csn, peer_csn=wrong_csn, seq=own),
     step("packet", kind=st.sampled_from(["END", "ENDAK", "BGREJ", "BGAK"]), csn=wrong_csn,
          peer_csn=wrong_csn, fields=fields),
+    step("malformed", kind=kinds, cut=st.integers(0, 16), here=st.just(False)),
+    step("malformed", kind=kinds, right=st.just(False), here=st.just(False)),
+    step("malformed", kind=kinds, here=st.just(False)),
     step("begin", service=st.sampled_from(["chargen", "echo", 47]),
          octets=st.sampled_from([0, 10, 512]), cookie=st.sampled_from([-1, 8, 16, 32])),
 )  # fmt: skip

@@ -14,6 +14,11 @@ from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.crafting import (
+    COMMON_HEADER,
+    craft_octets,
+    wrong_checksum,
+)
 from bentpipe_conformance.protocols.stp.peer import Peer, Role
 
 LONGEST_S = 60.0
@@ -50,7 +55,12 @@ class Player:
         """Call a service, with so many octets in the BEGIN; ``own`` is what the tester offers."""
         self.ended = False
         data = pattern(0, min(octets, 1000))
-        self.connection = self.peer.connect(service, data=data, **own)
+        self.connection = None
+        # The link may lose the first.
+        with suppress(NotReached):
+            self.connection = self.peer.connect(service, data=data, **own)
+        if self.connection is None:
+            self.connection = self.peer.connect(service, data=data, **own)
 
     def call(self, role: str = "send") -> None:
         """Have the implementation's user call the tester, in order to send or to receive."""
@@ -124,6 +134,11 @@ class Player:
         if self.connection is not None and not self.connection.closed:
             self.connection.deliver(within=2 * self.connection.rtt + 1.0)
 
+    def rest(self) -> None:
+        """What an honest tester does at the end: wait for what is still to come, and repair."""
+        self.settle()
+        self.receive(3.0)
+
     def ask(self) -> None:
         """Send a POLL."""
         if self.connection is not None:
@@ -195,12 +210,34 @@ class Player:
 
     def octets(self, octets: str = "", right: bool = True) -> None:
         """Any octets (hexadecimal) in the place of what follows the common header."""
-        connection = self.connection
-        if connection is not None:
-            from bentpipe_conformance.protocols.stp.crafting import craft_octets, wrong_checksum
+        if self.connection is not None:
+            self._put(self.connection.compose(codec.POLL), bytes.fromhex(octets)[:200], right)
 
-            packet = craft_octets(connection.compose(codec.POLL), bytes.fromhex(octets)[:200])
-            self.peer.send(packet if right else wrong_checksum(packet))
+    def malformed(
+        self, kind: str = "POLL", cut: int = -1, more: str = "", right: bool = True,
+        here: bool = True,
+    ) -> None:  # fmt: skip
+        """A packet that is too short or too long, or whose checksum is wrong.
+
+        Args:
+            kind: its type.
+            cut: octets behind the common header that are kept; below 0: all.
+            more: octets behind these (hexadecimal).
+            right: whether the checksum is.
+            here: on the connection; otherwise between ports that have none.
+        """
+        connection = self.connection if here else self.peer.prepare("echo")
+        if connection is None:
+            return
+        with suppress(ValueError, KeyError, TypeError):
+            packet = connection.compose(KINDS[kind])
+            whole = codec.octets_of(packet)[COMMON_HEADER:]
+            octets = whole if cut < 0 else whole[:cut]
+            self._put(packet, octets + bytes.fromhex(more)[:64], right)
+
+    def _put(self, packet: codec.Stp, octets: bytes, right: bool) -> None:
+        crafted = craft_octets(packet, octets)
+        self.peer.send(crafted if right else wrong_checksum(crafted))
 
     def count(self, place: Place) -> int:
         """The count of SDs that a place is now.
@@ -224,6 +261,6 @@ VERBS: Mapping[str, Callable[..., None]] = {
     for verb in (
         Player.open, Player.call, Player.write, Player.close, Player.release, Player.abort,
         Player.wait, Player.receive, Player.settle, Player.ask, Player.packet, Player.begin,
-        Player.octets,
+        Player.octets, Player.malformed,
     )
 }  # fmt: skip

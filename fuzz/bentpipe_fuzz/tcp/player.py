@@ -20,6 +20,9 @@ from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options, wr
 LONGEST_S = 60.0
 """Seconds that one step lasts at most."""
 
+SYN_TIMES_S = (2.0, 3.0)
+"""Seconds after which the tester sends its SYN again, and the usual one where that was odd."""
+
 MOST_SEGMENTS = 60
 """Segments that one step writes at most."""
 
@@ -55,6 +58,10 @@ class Player:
         self.fin = None
         self.connection = None
         opened = self._syn(service, odd, offer)
+        for patience in SYN_TIMES_S:
+            if self.peer.pump_until(lambda: opened.answered or bool(opened.closed), patience):
+                break
+            opened.send_syn()
         opened.establish()
         self.connection = opened
 
@@ -125,6 +132,12 @@ class Player:
             if connection.closed or connection.acked >= connection.next_offset:
                 return
             self._again(connection)
+
+    def rest(self) -> None:
+        """What an honest tester does at the end: wait for what is still to come, and repair."""
+        if self.connection is not None and not self.connection.closed:
+            self.settle(2)
+            self.receive(3.0, segments=20)
 
     def offer(self, window: int = 0) -> None:
         """Offer a window of ``window`` octets from now on."""

@@ -9,7 +9,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -44,11 +46,30 @@ def dying_with_parent(command: Sequence[str]) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *command]
 
 
-def follow_parent() -> None:
+@contextmanager
+def process_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    """A pool of ``jobs`` processes that end with this one, and at once on an exception here.
+
+    An executor waits for work that has begun, and may wait for ever when a second Ctrl-C cuts that
+    waiting short. What a process was at is lost.
+    """
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(max_workers=jobs, initializer=_follow_parent)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - others:
+            child.kill()
+        raise
+    finally:
+        pool.shutdown()
+
+
+def _follow_parent() -> None:
     """Leave Ctrl-C, which reaches the whole process group, to the parent; end when it ends.
 
-    For ``ProcessPoolExecutor(initializer=...)``: a pool's process would otherwise wait for work
-    for ever after the parent was killed.
+    A pool's process would otherwise wait for work for ever after the parent was killed.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()

@@ -158,3 +158,27 @@ def test_edit_that_no_longer_fits_is_told_in_one_sentence(toy_models: Path) -> N
     result = with_edit(toy_models, {"count": "counts"})
     assert result.exit_code == 3
     assert "instead of one; correct the edit in the manifest" in result.output
+
+
+def with_actions(models: Path, actions: list[str]) -> Result:
+    path = models / "toy" / "manifest.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["runs"][0] |= {"actions": actions, "distinct": 7, "total": 10, "depth": 5}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    given = ["model", "toy", "--only", "safety", "--coverage", "--update-manifest"]
+    return CliRunner().invoke(bentpipe, [*given, "--models", str(models)])
+
+
+def test_actions_of_a_run_are_recorded(toy_models: Path) -> None:
+    assert with_actions(toy_models, []).exit_code == 0
+    data = json.loads((toy_models / "toy" / "manifest.json").read_text(encoding="utf-8"))
+    assert data["runs"][0]["actions"] == ["Count", "Forget"]
+
+
+def test_action_that_no_longer_happens_fails_even_when_figures_are_recorded(
+    toy_models: Path,
+) -> None:
+    for _ in range(2):
+        result = with_actions(toy_models, ["Count", "Forget", "Vanish"])
+        assert result.exit_code == 1
+        assert "Vanish no longer happens in this run." in result.output

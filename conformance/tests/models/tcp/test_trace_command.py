@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,12 @@ def test_file_that_is_no_capture_is_wrong_use(trace: Path) -> None:
     path.write_text("nonsense", encoding="utf-8")
     result = call(path)
     assert result.exit_code == 2 and "neither a pcapng nor a pcap" in result.output
+
+
+def test_unfit_file_does_not_keep_the_others_from_being_checked(trace: Path) -> None:
+    answer(trace.parent, '<<"reached", 1, 2, 0, "nothing calls for it">>')
+    unfit = trace.parent / "unfit.ndjson"
+    unfit.write_text("nonsense", encoding="utf-8")
+    result = CliRunner().invoke(bentpipe, ["trace-check", str(unfit), str(trace), "--json"])
+    assert [row["verdict"] for row in json.loads(result.stdout)] == ["unfit", "violates"]
+    assert result.exit_code == 1

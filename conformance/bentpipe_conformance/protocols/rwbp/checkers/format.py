@@ -408,8 +408,9 @@ def echoed(flow: Flow, context: Context) -> Iterator[Finding]:
     for event in flow.events:
         if isinstance(event, Arrival) and event.acceptable and event.payload:
             room = max(0, event.edge - event.start)
-            if event.tcp.flags & ACK and event.start >= 0:
-                stream.add(event.start, event.tcp.payload[:room])
+            below = max(0, -event.start)
+            if event.tcp.flags & ACK:
+                stream.add(event.start + below, event.tcp.payload[below:room])
         elif isinstance(event, Sent) and event.payload:
             if stream.disputed(event.start, event.start + event.payload):
                 continue

@@ -144,7 +144,10 @@ def _as_any_other(flow: Flow, context: Context, odd: list[Segment], what: str) -
         answer = next((i for i in flow.replies if i.packet.number > number), None)
         if answer is None or not arrival.payload or not arrival.acceptable:
             continue
+        fin = flow.receiver.fin
         end = min(arrival.start + arrival.payload, arrival.edge)
+        if fin is not None and fin < end:
+            continue  # not taken behind a FIN (section 5.4)
         told = answer.ack >= end or any(a < end <= b for a, b in answer.blocks)
         told = told or len(answer.runs) > len(answer.blocks)
         if flow.slack and not told and answer.time - arrival.time <= flow.slack:

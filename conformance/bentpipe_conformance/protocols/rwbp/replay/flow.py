@@ -31,7 +31,7 @@ from bentpipe_conformance.protocols.rwbp.replay.link import Link, read_links
 from bentpipe_conformance.protocols.rwbp.replay.opening import Opening
 from bentpipe_conformance.protocols.rwbp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.rwbp.replay.sender import Sender
-from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay import flow as tcp_flow
 
 DEFAULT_MSS = 536
@@ -138,6 +138,9 @@ class _Replay:
         (flow.leaving if packet.outgoing else flow.arriving).append(segment)
         if tcp.flags & SYN and not self._opened(segment):
             return
+        refuses = packet.outgoing and flow.established is None and not tcp.flags & ACK
+        if tcp.flags & RST and refuses:
+            return  # an answer to a number that was never sent ends nothing (RFC 9293)
         if tcp.flags & RST and (packet.outgoing or self._resets(tcp)):
             if flow.agreed and not packet.outgoing and not self.closed:
                 flow.tried.append(self._reset(packet, tcp, None))
@@ -158,8 +161,13 @@ class _Replay:
     def _opened(self, segment: Segment) -> bool:
         """Take a SYN; whether it is a segment of an open connection instead."""
         flow, opening = self.flow, self.flow.opening
+        if self.closed:
+            return False  # another connection of the same ends
         if flow.established is not None and not segment.packet.outgoing:
             return True
+        answers = opening.iut_calls and not segment.packet.outgoing and segment.tcp.flags & ACK
+        if answers and segment.tcp.ack != (opening.own[0].tcp.seq + 1) % MODULUS:
+            return False  # RFC 9293 section 3.10.7.3, first check
         (opening.own if segment.packet.outgoing else opening.theirs).append(segment)
         if opening.agreed and not flow.agreed:
             self._agree()

@@ -95,7 +95,7 @@ def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Repl
         reset = Segment(packet)
         latest = latest_before(flow, packet.number)
         known = next((r for r in replies if latest and r.packet is latest.packet), None)
-        if known is None:
+        if known is None or not reset.tcp.options_ok:
             continue
         first, last = known.packet.number, packet.number
         if not any(first < a.packet.number < last for a in flow.arrivals):
@@ -121,7 +121,8 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
                 yield context.violated(sentence, item, odd, expected=expected, actual="a RST")
             return
         news = next((a for a in flow.arrivals if number < a.packet.number), None)
-        if news is not None and item.packet.number > news.packet.number:
+        repeated = item.tcp.length and item.time > odd.time + flow.reaction
+        if repeated or (news is not None and item.packet.number > news.packet.number):
             yield context.holds(f"the connection outlived {what}", item, odd)
             return
     waiting = [a for a in flow.arrivals if a.packet.number > number and a.acceptable]

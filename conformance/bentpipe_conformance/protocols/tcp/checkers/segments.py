@@ -75,11 +75,14 @@ def reserved_bits_are_ignored(flow: Flow, context: Context) -> Findings:
     # Exercised by a SYN to a port that listens, and by data in sequence inside the window.
     for item in flow.arriving:
         if item.tcp.flags & (SYN | ACK) == SYN and _odd_bits(item) and flow.listening:
-            yield from _answered(flow, context, item)
+            if item.tcp.options_ok:
+                yield from _answered(flow, context, item)
             break
     for arrival in flow.arrivals:
         inside = arrival.in_order and arrival.end <= arrival.window_edge
         if not inside or not _odd_bits(arrival) or arrival.tcp.flags & (RST | SYN):
+            continue
+        if not arrival.tcp.options_ok:
             continue
         answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
         what = "data with reserved bits"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
 from bentpipe_conformance.protocols.tcp.replay.events import (
     Ack,
@@ -348,6 +348,23 @@ def _begins_anew(packets: list[Packet], packet: Packet) -> bool:
     return first.content.seq != tcp.seq
 
 
+def _begins_after_the_end(packets: list[Packet], packet: Packet) -> bool:
+    """Whether a SYN-ACK answers a new SYN after both sides had closed, or the IUT has said RST."""
+    tcp, syn = packet.content, packets[-1].content
+    if tcp is None or syn is None or not packet.outgoing or packets[-1].outgoing:
+        return False
+    if tcp.flags & (SYN | ACK) != SYN | ACK or syn.flags & (SYN | ACK) != SYN:
+        return False
+    known = [(item.outgoing, item.content) for item in packets[:-1] if item.content is not None]
+    if any(old.flags & SYN and old.seq == (tcp if own else syn).seq for own, old in known):
+        return False  # one of them is repeated
+    own_end = {(old.seq + old.length) % MODULUS for own, old in known if own and old.flags & FIN}
+    theirs = {old.ack for own, old in known if not own and old.flags & ACK}
+    closed = any(old.flags & FIN for own, old in known if not own)
+    refused = any(old.flags & RST for own, old in known if own)
+    return refused or (closed and not own_end.isdisjoint(theirs))
+
+
 def connections_of(trace: Trace) -> list[tuple[Ends, list[Packet]]]:
     """Tester, IUT and packets of every connection of a trace at the ``iut`` capture point."""
     connections: list[tuple[Ends, list[Packet]]] = []
@@ -359,7 +376,9 @@ def connections_of(trace: Trace) -> list[tuple[Ends, list[Packet]]]:
         source, destination = (tcp.src, tcp.sport), (tcp.dst, tcp.dport)
         iut, tester = (source, destination) if packet.outgoing else (destination, source)
         packets = latest.get((tester, iut))
-        if packets is None or _begins_anew(packets, packet):
+        if packets is None or any(
+            begins(packets, packet) for begins in (_begins_anew, _begins_after_the_end)
+        ):
             # The tester's SYN, which came before, begins the new connection too.
             packets = [] if packets is None else [packets.pop()]
             latest[tester, iut] = packets

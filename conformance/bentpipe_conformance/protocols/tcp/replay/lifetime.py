@@ -67,7 +67,9 @@ def read_lifetime(flow: Flow) -> Lifetime:
         covering = (a for a in flow.acks if a.acceptable and a.ack >= own_fin.end)
         acked = next((a for a in covering if a.packet.number > own_fin.packet.number), None)
     resets = (Segment(item) for item in flow.resets if not item.outgoing)
-    heeded = next((item for item in resets if at_next_expected(flow, item)), None)
+    # One whose options cannot be read may be dropped.
+    sound = (item for item in resets if item.tcp.options_ok)
+    heeded = next((item for item in sound if at_next_expected(flow, item)), None)
     return Lifetime(established, own_fin, fin, acked, heeded)
 
 

@@ -15,7 +15,7 @@ from bentpipe_conformance.protocols.rwbp.story import (
     Story,
     ends,
 )
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, URG, Tcp
 from bentpipe_conformance.selftest.innocence import hear
 
 BAD = PASS | FAIL
@@ -284,3 +284,55 @@ def test_window_that_leaves_while_the_fin_arrives(after: float, crossed: bool) -
     story.send(*range(8), after=after).reply(0, ack=101, seq=8500, after=0.0002)
     assert story.verdicts("RWBP-CX-003") == (PASS if crossed else FAIL)
     assert (story.verdicts("RWBP-AK-004") == PASS) is crossed
+
+
+def test_plain_syn_after_the_end_of_a_connection() -> None:
+    """It opens another connection, whose answer has nothing to do with the first offer."""
+    story = Story(service=9).arrive(0, size=0, fin=True)
+    story.put(True, flags=ACK | FIN, seq=500, ack=101, after=0.001).ack(
+        0, ack=501, seq=101, after=RTT
+    )
+    story.put(False, flags=SYN, seq=5000, ack=0, after=1.0)
+    story.put(True, flags=SYN | ACK, seq=9000, ack=5001, after=0.001)
+    assert story.verdicts("RWBP-NG-003") == PASS
+
+
+def test_number_never_sent_before_the_opening() -> None:
+    """It is answered by a RST without ACK, and the connection opens all the same (RFC 9293)."""
+    story = _damaged(Story(service=9, open=False).ack(0, after=0.3)).ack(0, ack=499, after=0.1)
+    story.put(True, flags=RST, seq=499, ack=0, after=0.001)
+    story.ack(0, after=0.3).arrive(0, after=0.1).reply(1, after=0.1).ack(0, after=1.0)
+    assert story.verdicts("RWBP-SEC-003") == PASS
+
+
+def test_number_never_sent_while_calling() -> None:
+    story = Story(calls=True, open=False).put(False, flags=ACK, seq=99, ack=499, after=0.3)
+    story.put(True, flags=RST, seq=499, ack=0, after=0.001).syn(after=0.3).reply(0, after=0.001)
+    story.send(0, after=0.1).ack(1, after=0.3)
+    assert not story.verdicts("RWBP-CX-006") & FAIL
+    assert story.verdicts("RWBP-WN-001") == PASS
+
+
+def test_syn_ack_of_a_number_never_sent() -> None:
+    story = Story(calls=True, open=False)
+    story.put(False, flags=SYN | ACK, seq=99, ack=502, after=0.3)
+    story.put(True, flags=RST, seq=502, ack=0, after=0.001)
+    assert not story.verdicts("RWBP-NG-005") & FAIL
+
+
+@pytest.mark.parametrize("name", ["RWBP-WF-009", "RWBP-WF-005"])
+def test_data_with_something_odd_behind_a_fin(name: str) -> None:
+    """It is acknowledged, and not taken (section 5.4)."""
+    story = Story(service=9).arrive(0, size=0, fin=True).reply(0, ack=101, after=0.001)
+    odd = {"flags": ACK | URG} if name == "RWBP-WF-009" else {"sack": ((400, 401),)}
+    story.arrive(0.001, size=1, after=0.1, **odd).reply(0, ack=101, after=0.001).ack(0, after=0.5)
+    assert not story.verdicts(name) & FAIL
+
+
+@pytest.mark.parametrize(("octet", "expected"), [(b"b", PASS), (b"c", FAIL)])
+def test_echo_of_a_segment_that_begins_below_the_stream(
+    octet: bytes, expected: set[object]
+) -> None:
+    story = Story(service=7).put(False, flags=ACK, seq=99, payload=b"ab", after=0.1)
+    story.put(True, flags=ACK, seq=500, ack=101, payload=octet, after=0.001)
+    assert story.verdicts("RWBP-WF-010") == expected

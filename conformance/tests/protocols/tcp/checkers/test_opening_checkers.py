@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
+from bentpipe_conformance.protocols.tcp.replay.flow import connections_of
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, PASS, Story
 
 
@@ -124,3 +126,66 @@ def test_connection_that_goes_on_after_a_damaged_reset_and_ends_later() -> None:
 
     assert reset_at_the_end(goes_on=True).verdicts("SNR-CON-002") == PASS
     assert reset_at_the_end(goes_on=False).verdicts("SNR-CON-002") == FAIL
+
+
+UNREADABLE = bytes.fromhex("7ba51ed012f70c5b")
+"""Options of which the first has a length beyond all that there are."""
+
+
+@pytest.mark.parametrize("at", [100, 5000])
+def test_reset_whose_options_cannot_be_read_may_be_dropped(at: int) -> None:
+    receipt = Receipt().data(0, 100).reply(100)
+    receipt.data(at, at, flags=RST | ACK, options=UNREADABLE, after=1.0)
+    receipt.data(100, 200, after=1.0).reply(200, after=0.1).data(200, 300, after=1.0).reply(300)
+    for requirement in ("SNR-CON-003", "SNR-CON-010", "SNR-CON-012"):
+        assert FAIL.isdisjoint(receipt.verdicts(requirement)), requirement
+
+
+def _reopened(*, acknowledged: bool = True) -> Receipt:
+    """Both sides have closed; then a SYN with a higher number, and its answer with another ISS."""
+    receipt = Receipt(service=7).data(0, 1, flags=ACK | FIN)
+    receipt.reply(2, flags=ACK | FIN).data(2, 2, ack=int(acknowledged), after=0.6)
+    receipt.data(70_000, 70_000, flags=SYN, after=1.0)
+    return receipt.reply(70_001, flags=SYN | ACK, seq=90_000).data(70_001, 70_001, ack=90_001)
+
+
+def test_syn_after_the_end_begins_another_connection() -> None:
+    receipt = _reopened().data(70_001, 70_101, ack=90_001, after=0.6)
+    receipt.reply(70_101, seq=90_001, payload=pattern(70_001, 100), after=0.1)
+    assert len(connections_of(receipt.trace())) == 2
+    for requirement in ("SNR-RCV-006", "SNR-RCV-028", "SNR-SEG-004", "SNR-SEG-006"):
+        assert FAIL.isdisjoint(receipt.verdicts(requirement)), requirement
+    assert len(connections_of(_reopened(acknowledged=False).trace())) == 1
+
+
+def test_syn_after_a_reset_of_the_implementation_begins_another_connection() -> None:
+    def story(flags: int) -> Receipt:
+        receipt = Receipt().data(0, 1).reply(0, flags=flags, seq=1)
+        receipt.data(70_000, 70_000, flags=SYN, after=1.0)
+        return receipt.reply(70_001, flags=SYN | ACK, seq=90_000)
+
+    assert len(connections_of(story(RST).trace())) == 2
+    assert len(connections_of(story(ACK).trace())) == 1
+
+
+@pytest.mark.parametrize(("options", "expected"), [(UNREADABLE, set()), (b"", FAIL)])
+def test_syn_with_reserved_bits_and_options_that_cannot_be_read(
+    options: bytes, expected: set[Verdict]
+) -> None:
+    receipt = Receipt().open(answer=None)
+    del receipt.packets[-1]
+    for after in (0.0, 3.0):
+        receipt.data(0, 0, options=options, after=after, flags=SYN | 0xC0)
+    assert receipt.verdicts("SNR-SEG-003") - PASS == expected
+
+
+@pytest.mark.parametrize(("repeats", "expected"), [(2, PASS), (0, FAIL)])
+def test_sender_that_gives_up_long_after_a_reset_below_its_window(
+    repeats: int, expected: set[Verdict]
+) -> None:
+    receipt = Receipt().data(0, 100).reply(100, payload=b"x" * 50)
+    receipt.data(100, 200, after=1.0).reset(100, after=0.001)
+    for again in range(repeats):
+        receipt.reply(200, payload=b"x" * 50, after=2.0**again)
+    receipt.reply(200, flags=RST | ACK, after=8.0)
+    assert receipt.verdicts("SNR-CON-011") == expected
