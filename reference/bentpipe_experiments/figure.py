@@ -42,6 +42,7 @@ def _figure(experiment: Experiment, cells: Cells) -> Figure:
     for axes, (note, label) in zip(places, quantities, strict=True):
         _curves(axes, experiment, {key: cell.of(note) for key, cell in cells.items()})
         _printed(axes, experiment, note)
+        axes.set_ylim(bottom=0)  # only now, since it ends the scaling
         axes.set_ylabel(label)
     top, bottom = places[0], places[-1]
     bottom.set_xlabel(experiment.x_label)
@@ -94,7 +95,6 @@ def _curves(axes: Axes, experiment: Experiment, cells: Cells) -> None:
             capsize=3,
         )
     _scale(axes, experiment, sorted({point for _, point in cells}))
-    axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
 

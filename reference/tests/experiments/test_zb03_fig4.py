@@ -3,9 +3,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from bentpipe_experiments.figure import _figure
 from bentpipe_experiments.model import Cell, Judgment
 from bentpipe_experiments.zb03 import RWBP, SACK
 from bentpipe_experiments.zb03_fig4 import (
+    EXPERIMENTS,
     INTERVALS,
     LATE,
     PERCENTILE,
@@ -103,3 +105,11 @@ def test_reorder_buffer_is_judged_by_its_usual_maximum(
     found = judge_reordering({(RWBP, 1.0): once, (RWBP, 10.0): twice}, 1)
     assert [item.holds for item in found] == holds
     assert {item.holds for item in judge_reordering({}, 1)} == {None}
+
+
+def test_what_the_paper_prints_lies_within_the_figure() -> None:
+    experiment = EXPERIMENTS[1]
+    cells = {(RWBP, x): held((x / 10, x / 9), 0.1) for x in experiment.points}
+    (top, *_) = _figure(experiment, cells).axes
+    assert top.get_ylim()[0] == 0
+    assert top.get_ylim()[1] >= max(item.value for item in experiment.published)
