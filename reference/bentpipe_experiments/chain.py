@@ -14,10 +14,9 @@ from typing import Protocol
 
 from bentpipe_reference.common.sim import Alarm, Simulation
 from bentpipe_reference.common.stream import PatternSource, pattern
-from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.credit import CreditFrame
-from bentpipe_reference.rwbp.parts import TRUE_PARTS
+from bentpipe_reference.rwbp.parts import Setup
 from bentpipe_reference.rwbp.uplink import Uplink
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.path import Delivery
@@ -87,12 +86,12 @@ class Interface:
 
     Args:
         simulation: the clock.
-        config: settings of the interface; the gateway's credit is obeyed if it names one.
+        setup: of the interface; the gateway's credit is obeyed if it names one.
         link: the gateway.
     """
 
-    def __init__(self, simulation: Simulation, config: RwbpConfig, link: Link) -> None:
-        self.uplink = Uplink(config, TRUE_PARTS)
+    def __init__(self, simulation: Simulation, setup: Setup, link: Link) -> None:
+        self.uplink = Uplink(setup.config, setup.parts)
         self._simulation = simulation
         self._link = link
         self._ends: dict[int, ScheduledEnd] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 from operator import call
@@ -107,6 +107,8 @@ class World:
     Args:
         network: its parameters.
         seed: seed of errors and initial sequence numbers.
+        upstream: changes the setup of the upstream proxy, where RWBP is spoken.
+        gateway: the class of the gateway.
 
     Attributes:
         simulation: the clock.
@@ -115,14 +117,21 @@ class World:
         interface: what RWBP's connections share, None with TCP.
     """
 
-    def __init__(self, network: Network, seed: int) -> None:
+    def __init__(
+        self,
+        network: Network,
+        seed: int,
+        *,
+        upstream: Callable[[RwbpSetup], RwbpSetup] | None = None,
+        gateway: type[Gateway[tuple[Delivery, int]]] = Gateway,
+    ) -> None:
         self.network = network
         self.simulation = Simulation()
         numbers = random.Random(seed)
         self._number = numbers.getrandbits
         self.space = Space(
             self.simulation,
-            Gateway[tuple[Delivery, int]](network.rate, network.queue, network.high_queue),
+            gateway(network.rate, network.queue, network.high_queue),
             SATELLITE_RTT_S / 2,
             network.ber,
             numbers.getrandbits(32),
@@ -130,10 +139,10 @@ class World:
         self.return_ = self._link(Direction(delay_s=SATELLITE_RTT_S / 2, ber=network.return_ber))
         self._ports = count(40000)
         self.interface: Interface | None = None
-        self._rwbp: RwbpSetup | None = None
         if network.protocol == RWBP:
-            self._rwbp = self._rwbp_setup()
-            self.interface = Interface(self.simulation, self._rwbp.config, self.space)
+            self._downstream = self._rwbp_setup()
+            self._upstream = upstream(self._downstream) if upstream else self._downstream
+            self.interface = Interface(self.simulation, self._upstream, self.space)
             self.space.grant(self.interface.on_credit)
 
     def chain(self, server_rtt_s: float, octets: int | None = None) -> Chain:
@@ -236,11 +245,11 @@ class World:
         return setup
 
     def _rwbp_hop(self, interface: Interface) -> ConnectionHop:
-        assert self._rwbp is not None
-        config, parts = self._rwbp.config, self._rwbp.parts
         ends = self._addresses()
-        near = parts.connection(config, ends, self._number(32), parts)
-        far = parts.connection(config, ends.swapped(), self._number(32), parts)
+        near, far = (
+            setup.parts.connection(setup.config, side, self._number(32), setup.parts)
+            for setup, side in ((self._upstream, ends), (self._downstream, ends.swapped()))
+        )
         assert isinstance(near, RwbpConnection)
         return ConnectionHop(
             ScheduledEnd(self.simulation, near, interface),

@@ -17,10 +17,7 @@ from bentpipe_conformance.models.rejection import Setup, follow
 
 @cache
 def load_bindings() -> dict[str, Binding]:
-    """Every table by the name of its protocol: ``BINDINGS`` of each folder in ``models``.
-
-    A folder without them is no protocol's.
-    """
+    """Every table by the name of its protocol: ``BINDINGS`` of each folder that has some."""
     models = importlib.import_module("bentpipe_conformance.models")
     found: dict[str, Binding] = {}
     for folder in pkgutil.iter_modules(models.__path__):

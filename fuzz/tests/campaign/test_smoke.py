@@ -14,13 +14,12 @@ CONVERSATIONS = 50
 
 OPEN = {
     "snr": {
-        "SNR-ACK-003", "SNR-CON-002", "SNR-CON-003", "SNR-CON-010", "SNR-CON-011", "SNR-CON-012",
-        "SNR-CON-014", "SNR-CON-016", "SNR-CON-029", "SNR-RCV-006", "SNR-RCV-009",
-        "SNR-RCV-028", "SNR-RTO-016", "SNR-SEG-004", "SNR-SEG-006", "SNR-SS-003", "SNR-TS-004",
+        "SNR-CON-014", "SNR-CON-015", "SNR-CON-016", "SNR-RCV-009", "SNR-RCV-028",
+        "SNR-RTO-016", "SNR-SS-003",
     },
     "stp": {"STP-CC-004", "STP-SEC-005"},
     "rwbp": {
-        "RWBP-CX-006", "RWBP-EC-009", "RWBP-NG-003", "RWBP-NG-005", "RWBP-NG-008", "RWBP-SEC-003",
+        "RWBP-CX-006", "RWBP-EC-009", "RWBP-NG-005", "RWBP-NG-008", "RWBP-SEC-003",
         "RWBP-WF-005", "RWBP-WF-009", "RWBP-WF-010",
     },
 }  # fmt: skip

@@ -12,6 +12,9 @@ from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
 from bentpipe_conformance.protocols.tcp import peer as tcp_peer
 
+SETTLED_S = 0.3
+"""Longer than the acknowledgment timer (RWBP-AK-002), and than what a full IP queue takes."""
+
 PROTOCOL, TCP = slice(9, 10), b"\6"
 """Where an IPv4 header names the protocol that it carries, and TCP's number."""
 
@@ -68,11 +71,17 @@ class Peer(tcp_peer.Peer):
         return super().pump(deadline)
 
     def finish(self) -> None:
-        """See TCP's; the IUT's IP queue is emptied, and the next case's first epoch is newer."""
-        super().finish()
+        """See TCP's; the IUT's IP queue is emptied before, and the next case's epoch is newer.
+
+        Else a RST would not stand where the last acknowledgment says, which waits there, and a
+        connection would outlive the case.
+        """
         gateway = self.gateway
         if gateway is not None:
             gateway.restart(AMPLE)
+            self.wait(self.rtt + SETTLED_S)
+        super().finish()
+        if gateway is not None:
             self.wait(max(self.rtt, gateway.ahead))
             gateway.stop()
 

@@ -37,12 +37,17 @@ def replay(peer: Peer, scenario: Scenario) -> None:
     window = scenario.window * SEGMENT
     connection = peer.connect(window_scale=None, window=window, syn_window=window)
     connection.grow(scenario.window)
-    _Replay(connection, scenario).run()
+    Replay(connection, scenario).run()
     connection.abort()
 
 
-class _Replay:
-    """One scenario on one connection with a full window outstanding, waiting in the inbox."""
+class Replay:
+    """One scenario on one connection with a full window outstanding, waiting in the inbox.
+
+    Args:
+        connection: the connection; what protocols that stand on TCP call one will do.
+        scenario: what is imposed.
+    """
 
     def __init__(self, connection: Connection, scenario: Scenario) -> None:
         self._connection = connection

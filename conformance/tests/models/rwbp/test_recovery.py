@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
-import pytest
-from bentpipe_conformance.models.manifest import model_root
 from bentpipe_conformance.models.rejection import Setup
-from bentpipe_conformance.models.tool import cache_directory, find_tool, read_pin
-from bentpipe_conformance.models.traces import Trace, read_trace, validate
+from bentpipe_conformance.models.traces import validate
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.parts import Setup as Parts
 from bentpipe_reference.rwbp.tracing import record
 
+from .conftest import written
+
 SEGMENT = 472
-
-
-@pytest.fixture
-def setup(tmp_path: Path) -> Setup:
-    pin = read_pin(model_root() / "pom.xml")
-    if shutil.which("java") is None or not (cache_directory() / pin.file_name).is_file():
-        pytest.skip("needs Java and the model checker: bentpipe model all")
-    return Setup(find_tool(model_root()), tmp_path, timeout=240.0)
 
 
 def recorded(
@@ -47,11 +36,6 @@ def recorded(
     true = Parts(config)
     parts = (load_mutants()[mutant].configure(true) if mutant else true).parts
     return record(link, config, 120 * SEGMENT, parts=parts, seed=seed, limit_s=200.0).events
-
-
-def written(path: Path, events: list[dict[str, Any]]) -> Trace:
-    path.write_text("".join(json.dumps(event) + "\n" for event in events), encoding="utf-8")
-    return read_trace(path)
 
 
 def corrupted(events: list[dict[str, Any]], seed: int) -> tuple[list[dict[str, Any]], int]:

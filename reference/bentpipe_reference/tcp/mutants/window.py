@@ -76,6 +76,16 @@ class ProbesLate(SackNewRenoRfcSender):
         return max(30.0, super().zero_window_probe_interval(probes))
 
 
+@mutant("snr-arrivals-put-probes-off", breaks="SNR-WIN-004")
+class PutsProbesOff(SackNewRenoRfcSender):
+    """Every acknowledgment that finds the window closed starts the timer of its probes anew."""
+
+    def on_ack(self, ack: Ack, now: float) -> None:
+        super().on_ack(ack, now)
+        if self.persist_deadline is not None:
+            self.persist_deadline = now + self.zero_window_probe_interval(self.probes)
+
+
 @mutant("snr-probes-without-back-off", breaks="SNR-WIN-005")
 class ProbesSteadily(SackNewRenoRfcSender):
     """Probes leave at equal intervals."""

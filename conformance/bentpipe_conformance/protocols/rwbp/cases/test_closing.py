@@ -78,6 +78,20 @@ def test_everything_but_the_fin_reported(connection: Connection) -> None:
     connection.wait(connection.rtt)
 
 
+@connected("RWBP-CX-003", "RWBP-EC-002", to="echo")
+def test_hole_below_data_with_fin(connection: Connection) -> None:
+    """A block reports the data that carries the FIN, which arrives with it, and reveals a loss."""
+    connection.send_data(UNIT)
+    connection.send(pattern(UNIT, UNIT), flags=ACK | FIN)
+    connection.expect(_fins)
+    connection.ack(0, sack=((UNIT, 2 * UNIT),))
+    connection.expect(lambda segment: segment.start == 0, within=PATIENCE_S, what="offset 0 again")
+    connection.collect(PAUSE_S)
+    connection.reception.take(0, 2 * UNIT + 1)
+    connection.ack()
+    connection.wait(connection.rtt)
+
+
 @connected("RWBP-CX-003", "RWBP-AK-003", "RWBP-EC-008", to="discard")
 def test_fin_above_holes(connection: Connection) -> None:
     """A FIN comes above two holes, which are filled from above."""

@@ -17,15 +17,20 @@ NEEDS = ("gateway",)
 FEW = 8
 """Segments of a window: fewer than any send buffer holds."""
 
+LEAST = 4
+"""Segments of a window that every send buffer holds."""
+
 STALE_S = 1.5
 """Longer than a frame counts."""
 
 
-def opened(peer: Peer, connections: int = 1, **offer: Any) -> tuple[Gateway, list[Connection]]:
-    """Connections behind the gateway, the window of each of them full, and credit to spare."""
+def opened(
+    peer: Peer, connections: int = 1, *, window: int = FEW, **offer: Any
+) -> tuple[Gateway, list[Connection]]:
+    """Connections behind the gateway, their windows of so many segments full; credit to spare."""
     gateway = peer.behind_the_link()
     gateway.grant(AMPLE)
-    made = [peer.connect(window=FEW * SEGMENT, **offer) for _ in range(connections)]
+    made = [peer.connect(window=window * SEGMENT, **offer) for _ in range(connections)]
     for connection in made:
         connection.await_round()
     return gateway, made
@@ -232,8 +237,8 @@ def test_gateway_is_away_for_long(peer: Peer) -> None:
 @case("RWBP-LC-006", needs=NEEDS)
 def test_packets_lost_before_the_gateway(peer: Peer) -> None:
     """Of a window that has been passed three packets arrive: after a second the rest is free."""
-    gateway, connections = opened(peer)
-    gateway.restart(FEW + 4)
+    gateway, connections = opened(peer, window=LEAST)
+    gateway.restart(LEAST + 2)
     peer.wait(PAUSE_S)
     make_room(connections[0])
     peer.wait(peer.rtt + PAUSE_S)
@@ -259,7 +264,7 @@ def permit(connection: Connection, octets: int) -> None:
 @case("RWBP-LC-007", needs=NEEDS)
 def test_acknowledgments_use_credit(peer: Peer) -> None:
     """Data of one unit and acknowledgments take all of the credit; then a window finds none."""
-    gateway, connections = opened(peer, interval=1)
+    gateway, connections = opened(peer, window=LEAST, interval=1)
     connection = connections[0]
     for packets in (5, 3):
         gateway.restart(-(-SEGMENT // connection.segment) + packets - 1)
@@ -268,7 +273,7 @@ def test_acknowledgments_use_credit(peer: Peer) -> None:
         for _ in range(packets - 1):
             connection.send_data(100)
         peer.wait(0.05)
-        permit(connection, FEW * SEGMENT)
+        permit(connection, LEAST * SEGMENT)
         peer.wait(peer.rtt + 1.0)
         gateway.grant(AMPLE)
         peer.wait(peer.rtt + 1.0)
@@ -277,7 +282,7 @@ def test_acknowledgments_use_credit(peer: Peer) -> None:
 @case("RWBP-LC-007", needs=NEEDS)
 def test_plain_tcp_uses_credit(peer: Peer) -> None:
     """The same with the acknowledgments, and with the data, of a plain TCP connection."""
-    gateway, connections = opened(peer)
+    gateway, connections = opened(peer, window=LEAST)
     discard = peer.connect("discard", rwbp=False, window=FEW * SEGMENT)
     chargen = peer.connect(rwbp=False, window=3 * SEGMENT)
     peer.wait(peer.rtt + PAUSE_S)
@@ -291,7 +296,7 @@ def test_plain_tcp_uses_credit(peer: Peer) -> None:
             for _ in range(6):
                 discard.send_data(100)
         peer.wait(0.05)
-        permit(connections[0], FEW * SEGMENT)
+        permit(connections[0], LEAST * SEGMENT)
         peer.wait(peer.rtt + 1.0)
         gateway.grant(AMPLE)
         peer.wait(peer.rtt + 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, lose_until
 from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 
@@ -13,10 +13,11 @@ SHORTEST_S = 0.03
 """In half of a shorter round trip what has arrived need not have been processed."""
 
 
-def _overtaken(connection: Connection, times: int) -> None:
+def _overtaken(connection: Connection, times: int, missing: int = 0) -> None:
     """A segment is reported missing, its repair leaves, and it arrives a moment later.
 
-    That is less than half of the shortest round trip after the repair (section 8.5).
+    That is less than half of the shortest round trip after the repair (section 8.5). ``missing`` of
+    the segments behind it do not arrive.
     """
     if connection.rtt < SHORTEST_S:
         raise NotReached(f"half of a round trip of {1000 * connection.rtt:.1f} ms is no time")
@@ -28,7 +29,7 @@ def _overtaken(connection: Connection, times: int) -> None:
         connection.ack()
         connection.wait(min(0.05, connection.rtt / 8))
         connection.hold(segments[0])
-        for segment in segments[2:]:
+        for segment in segments[2 + missing :]:
             connection.hold(segment)
         connection.ack()
         connection.collect(0.35 * connection.rtt)
@@ -59,12 +60,8 @@ def test_two_segments_overtaken_and_a_loss(peer: Peer) -> None:
         connection.abort()
 
 
-@connected("RWBP-FF-003", "RWBP-EC-012", "RWBP-EC-002")
-def test_three_segments_overtaken(connection: Connection) -> None:
-    """Three losses turn out to be false: from then on it takes three later segments."""
-    connection.receive(12)
-    _overtaken(connection, 3)
-    connection.receive_more(16)
+def _overtaken_by_three(connection: Connection) -> None:
+    """Twice the first segment of a window arrives behind three others."""
     for _ in range(2):
         connection.await_round()
         segments = list(connection.inbox)
@@ -73,8 +70,44 @@ def test_three_segments_overtaken(connection: Connection) -> None:
             connection.hold(segment)
             connection.ack()
             connection.wait(0.02)
+
+
+@connected("RWBP-FF-003", "RWBP-EC-012", "RWBP-EC-002")
+def test_three_segments_overtaken(connection: Connection) -> None:
+    """Three losses turn out to be false: from then on it takes three later segments."""
+    connection.receive(12)
+    _overtaken(connection, 3)
+    connection.receive_more(16)
+    _overtaken_by_three(connection)
     base = connection.highest // connection.segment
     connection.receive(base + 40, losing=[base + 4, base + 9])
+
+
+@connected("RWBP-FF-003", "RWBP-EC-007")
+def test_timeout_after_the_third_false_loss(connection: Connection) -> None:
+    """Everything is lost for a while; the threshold stays what it was."""
+    connection.receive(12)
+    _overtaken(connection, 3)
+    connection.receive_more(16)
+    _overtaken_by_three(connection)
+    connection.receive_more(16)
+    connection.await_round()
+    connection.inbox.clear()
+    lose_until(connection, 1)
+    connection.receive_more(32)
+    _overtaken_by_three(connection)
+    connection.receive_more(16)
+
+
+@connected("RWBP-EC-002", "RWBP-EC-012")
+def test_third_false_loss_and_a_hole(connection: Connection) -> None:
+    """What is reported missing when the threshold rises is not taken for lost by that."""
+    connection.receive(12)
+    _overtaken(connection, 2)
+    connection.receive_more(8)
+    _overtaken(connection, 1, missing=1)
+    connection.wait(PAUSE_S)
+    connection.receive_more(24)
 
 
 @connected("RWBP-EC-002", "RWBP-EC-010", "RWBP-EC-003")

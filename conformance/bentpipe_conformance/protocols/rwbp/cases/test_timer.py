@@ -56,6 +56,24 @@ def test_acknowledgment_of_a_copy_yields_no_sample(connection: Connection) -> No
     connection.receive_more(4)
 
 
+@connected("RWBP-TM-002", to="echo")
+def test_segments_sent_apart_and_reported_together(connection: Connection) -> None:
+    """Three times two segments that left half a second apart are reported by one acknowledgment."""
+    for index in range(6):
+        connection.send_data(SEGMENT)
+        if index % 2 == 0:
+            connection.wait(0.5)
+            continue
+        while connection.highest < (index + 1) * SEGMENT:
+            connection.expect(within=PATIENCE_S, what="the echo of both")
+        connection.reception.take(0, connection.highest)
+        connection.inbox.clear()
+        connection.ack()
+    connection.send_data(SEGMENT)
+    lose_until(connection, 2)
+    receive_octets(connection, 7 * SEGMENT)
+
+
 @connected("RWBP-TM-002", window=6 * SEGMENT)
 def test_wait_for_a_timeout_yields_no_sample(connection: Connection) -> None:
     """All acknowledgments of a window are lost; what the copies reveal has waited for them."""

@@ -53,6 +53,7 @@ class _Claims:
         self.sent = flow.sent
         self.numbers = [item.packet.number for item in flow.sent]
         self._flow = flow
+        self._reordered = any(ack.false for ack in flow.acks)
         acks = [ack for ack in flow.acks if ack.counts]
         self._edges = [ack.edge_after for ack in acks]
         self._unas = [max(ack.una, ack.ack) for ack in acks]
@@ -70,7 +71,7 @@ class _Claims:
         flow = self._flow
         if item.why is Why.LOST:
             beside = (*flow.sent[max(0, index - 1) : index], *flow.sent[index + 1 : index + 2])
-            if any(other.start == item.start for other in beside):
+            if self._reordered or any(other.start == item.start for other in beside):
                 return None
             return max((ack.time for ack in _causes(flow, item)), default=None)
         whole = item.payload == flow.sender.smss and not item.fin
@@ -86,12 +87,14 @@ class _Claims:
         return self._times[room] if room < len(self._times) else math.inf
 
     def earliest(self, index: int) -> float:
-        """A time before which a packet was not sent: it had no room, or was not lost yet."""
+        """A time before which a packet was not sent: a new one had no room.
+
+        Of a retransmission it is not known: a timeout may have made it, or, for what the
+        implementation knows of its own queue, an earlier acknowledgment.
+        """
         item = self.sent[index]
-        if item.why is Why.NEW and self._room(item) < item.time:
-            return self._room(item)
-        since = self.surely[index] if item.why is Why.LOST else None
-        return -math.inf if since is None else since
+        room = self._room(item) if item.why is Why.NEW else -math.inf
+        return room if room < item.time else -math.inf
 
     def following(self, number: int) -> int | None:
         """The index of the next packet after the one with this number."""

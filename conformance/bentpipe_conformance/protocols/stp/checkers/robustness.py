@@ -207,4 +207,4 @@ def _has_other_cause(flow: Flow, at: At) -> bool:
     """Whether another packet, or the IUT itself, may have ended the connection at that moment."""
     closing = flow.own_fin is not None and flow.own_fin.time <= at.time + flow.due_s
     done = closing or (flow.ended is not None and flow.ended < at.time)
-    return done or flow.heard_beside(at, *_ENDING, BGAK)
+    return done or flow.heard_beside(at, *_ENDING, BGAK, BEGIN)

@@ -40,7 +40,9 @@ class Completion:
 
 def completion(flow: Flow) -> Completion:
     """The ends of a connection's streams."""
-    fin = next((sd.number for sd in flow.sds_heard if sd.stp.flags & FIN), None)
+    fins = [sd for sd in flow.sds_heard if sd.stp.flags & FIN and not sd.discarded]
+    # One that may lie beyond the credit counts where there is no other (STP-DT-020).
+    fin = next((sd.number for sd in sorted(fins, key=lambda sd: sd.beyond)), None)
     arrivals = _arrivals(flow)
     finished = None
     if fin is not None and arrivals is not None and all(n in arrivals for n in range(fin + 1)):

@@ -388,12 +388,12 @@ def test_window_reopened_and_the_last_segment_lost(peer: Peer) -> None:
         connection.abort()
 
 
-@case("SNR-WIN-003", needs=("congestion_control=reno",))
+@case("SNR-WIN-003", "SNR-WIN-004")
 def test_window_closed_amid_arrivals(peer: Peer) -> None:
-    """The window stays closed for more than a minute while things keep arriving.
+    """The window stays closed for more than a minute while things keep arriving, then in silence.
 
     On one connection the acknowledgment that closed it comes again and again, on another data of
-    the tester: neither puts the probes off.
+    the tester: neither ends the probes, nor should it put them off.
     """
     for data in (0, 20):
         connection = _close_window(peer)
@@ -401,7 +401,9 @@ def test_window_closed_amid_arrivals(peer: Peer) -> None:
         while peer.now() - began < PATIENCE_S:
             connection.wait(0.45)
             connection.send(pattern(connection.next_offset, data), flags=ACK)
+        connection.wait(connection.rtt)
         connection.inbox.clear()
+        connection.next(CLOSED_PATIENCE_S)
         _reopen(connection)
         connection.abort()
 

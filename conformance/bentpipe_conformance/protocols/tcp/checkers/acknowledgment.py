@@ -73,8 +73,13 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     ack = next((ack for ack in beyond if ack.packet.number > begin), None)
     if ack is None:
         return
-    # What leaves after another arrival may be the answer to that.
     number = ack.packet.number
+    lifetime = context.prepared.lifetime
+    ends = lifetime.fin, lifetime.own_fin
+    closed = all(end is not None and end.packet.number < number for end in ends)
+    if closed and not lifetime.iut_closed_first:
+        return  # LAST-ACK, for which RFC 9293 names no answer
+    # What leaves after another arrival may be the answer to that.
     next_in = next((item for item in flow.arriving if item.packet.number > number), None)
     following = flow.horizon if next_in is None else next_in.time
     until = float("inf") if next_in is None else next_in.packet.number

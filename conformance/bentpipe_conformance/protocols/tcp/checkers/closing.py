@@ -121,7 +121,8 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
                 yield context.violated(sentence, item, odd, expected=expected, actual="a RST")
             return
         news = next((a for a in flow.arrivals if number < a.packet.number), None)
-        if news is not None and item.packet.number > news.packet.number:
+        repeated = item.tcp.length and item.time > odd.time + flow.reaction
+        if repeated or (news is not None and item.packet.number > news.packet.number):
             yield context.holds(f"the connection outlived {what}", item, odd)
             return
     waiting = [a for a in flow.arrivals if a.packet.number > number and a.acceptable]

@@ -102,7 +102,8 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
 @checker("SNR-WIN-003")
 def zero_window_is_probed(flow: Flow, context: Context) -> Findings:
     """A zero window is probed (RFC 9293 section 3.8.6.1, MUST-36)."""
-    # Exercised by a probe, and by a minute of zero window before a burst of waiting data.
+    # Exercised by a probe, and by a minute of zero window before a burst of waiting data in which
+    # nothing arrives: what arrives tells of the window as an answer to a probe would.
     patience = context.permitted("patience_s", 60.0)
     for closure in context.prepared.closures:
         if closure.probes:
@@ -122,7 +123,7 @@ def _ceased(flow: Flow, context: Context, closure: Closure, patience: float) -> 
     """Whether probing ended although the window stayed closed and data was waiting."""
     times = [closure.start.time, *(probe.time for probe in closure.probes)]
     before, last = times[-1] - times[-2], closure.probes[-1]
-    silent = closure.until - last.time
+    silent = closure.silence_after(last.time)
     if silent <= max(patience, 4 * before) or closure.waited_from is None:
         return
     if _reset_by_sender(flow, closure.start.time, flow.horizon) is not None:

@@ -117,13 +117,14 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
         return
     segment, slack = largest_segment(flow), context.permitted("slack_segments")
     counts_segments = context.permitted("counts_segments", False)
+    # Timeouts of the same segment, one after the other, set ssthresh once.
     interrupting = {
-        episode.interrupted.first
+        episode.interrupted.first.start
         for episode in context.prepared.episodes
         if episode.fast and episode.interrupted is not None
     }
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
-        if aftermath.expiry.sent in interrupting:
+        if aftermath.expiry.sent.start in interrupting:
             continue  # ssthresh is "no more than" half of the flight: the recovery has lowered it
         target = max(aftermath.expiry.flight // 2 // segment, 2) * segment
         for reaction in aftermath.reactions:

@@ -51,10 +51,15 @@ class Closure:
         """Seconds of zero window."""
         return self.until - self.start.time
 
+    def silence_after(self, time: float) -> float:
+        """Seconds of zero window since ``time``, or since anything told of the window later."""
+        told = (item for item in self.arrivals if item < self.until)
+        return self.until - max((time, *told))
+
     @property
     def data_waited_s(self) -> float:
-        """Seconds of zero window in which the sender certainly had data to send."""
-        return 0.0 if self.waited_from is None else self.until - self.waited_from
+        """Seconds at its end in which the sender, certainly with data to send, heard nothing."""
+        return 0.0 if self.waited_from is None else self.silence_after(self.waited_from)
 
     @property
     def data_waits(self) -> bool:

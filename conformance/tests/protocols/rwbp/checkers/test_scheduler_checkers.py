@@ -78,8 +78,8 @@ def test_unequal_shares() -> None:
     assert unfair.verdicts("RWBP-SC-003", claims=DRR) == FAIL
 
 
-def two_copies(left: float) -> Story:
-    """A loss of a is reported after b has got room; a's segment leaves twice, then b's."""
+def losses(again: tuple[int, int], left: float = 0.1) -> Story:
+    """Losses of a are reported after b has got room; segments of a leave again, then b's."""
     stories = ring(1, 2)
     a, b = stories[1], stories[2]
     for index in range(12):
@@ -87,14 +87,20 @@ def two_copies(left: float) -> Story:
         a.send(index)
         b.send(index)
     b.ack(12, after=0.8)
-    a.ack(0, (1, 12), after=0.9)
-    a.send(0, after=left).send(0, after=0.01)
+    a.ack(0, (2, 12), after=0.9)
+    a.send(again[0], after=left).send(again[1], after=0.01)
     b.at = a.at + 0.01
     b.send(12, 13)
     return together(stories)
 
 
-def test_copies_that_a_timeout_may_have_made_before() -> None:
-    story = two_copies(0.1)
+@pytest.mark.parametrize("again", [(0, 0), (0, 1)])
+def test_retransmissions_that_may_have_been_queued_before(again: tuple[int, int]) -> None:
+    """A timeout may have made two copies, and other acknowledgments have told of the losses."""
+    story = losses(again)
     for rule in ("RWBP-FC-005", "RWBP-SC-001", "RWBP-SC-002"):
         assert FAIL - story.verdicts(rule, claims=TEN_PLACES) == FAIL
+
+
+def test_retransmissions_one_behind_the_other_with_one_place() -> None:
+    assert losses((0, 1)).verdicts("RWBP-FC-005", claims=ONE_PLACE) >= FAIL

@@ -65,6 +65,12 @@ def test_fin_below_what_is_held_does_not_end_the_peers_stream() -> None:
     assert later(early).verdicts("STP-CC-023") == NOTHING
 
 
+def test_fin_beyond_the_credit_does_not_end_the_peers_stream() -> None:
+    story = opened().tester(SD, 4000, data=b"x", flags=FIN, after=1.0)
+    story = story.tester(SDP, 0, flags=FIN, n_ps=1, after=1.0).iut(STAT, 1, n_ps=1)
+    assert story.iut(SDP, 0, flags=FIN, after=0.01).verdicts("STP-CC-004") == PASS
+
+
 def test_sd_after_the_fin() -> None:
     ended = finished().iut(SDP, 0, flags=FIN, after=0.01)
     assert later(ended).verdicts("STP-CC-024") == PASS

@@ -96,3 +96,14 @@ def test_end_without_a_connection_and_bgak_in_data_transfer() -> None:
     assert polled(story, 2).verdicts("STP-SEC-005") == PASS
     known = opened().tester(END, 0, flags=A | R, csn=0, tag=0, reason=2, after=1.0)
     assert later(known).verdicts("STP-SEC-005") == NOTHING
+
+
+def test_packet_to_be_discarded_beside_a_begin_that_is_refused() -> None:
+    def forged(within: float) -> StpStory:
+        story = polled(opened()).tester(POLL, 0, n_ps=0, after=1.0)
+        story = story.tester(BEGIN, version=0, after=within)
+        return polled(story.iut(BGREJ, reason=4, peer_csn=TESTER_CSN), 2)
+
+    assert FAIL.isdisjoint(forged(0.001).verdicts("STP-SEC-005"))
+    alone = polled(opened()).tester(POLL, 0, n_ps=0, after=1.0).iut(BGREJ, reason=4)
+    assert alone.verdicts("STP-SEC-005") == FAIL

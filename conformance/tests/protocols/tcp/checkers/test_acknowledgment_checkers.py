@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.story import FAIL, PASS, RTT, SIZE, Story
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
 
 
 def test_old_acknowledgment_with_a_larger_window() -> None:
@@ -12,6 +12,13 @@ def test_old_acknowledgment_with_a_larger_window() -> None:
     story.ack(1, after=0.05, window=60000)
     assert story.verdicts("SNR-ACK-001") == PASS
     assert story.send(14).verdicts("SNR-ACK-001") == FAIL
+
+
+@pytest.mark.parametrize(("fin", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_acknowledgment_of_unsent_data_in_last_ack(fin: bool, expected: set[Verdict]) -> None:
+    story = Story().send(0, 1).ack(2, after=RTT, fin=fin)
+    story.send_octets(2 * SIZE, 0, fin=True, after=0.01).ack(30, after=0.3).ack(2, after=0.3)
+    assert story.verdicts("SNR-ACK-003") == expected
 
 
 def test_acknowledgment_of_unsent_data() -> None:

@@ -177,3 +177,15 @@ def test_syn_with_reserved_bits_and_options_that_cannot_be_read(
     for after in (0.0, 3.0):
         receipt.data(0, 0, options=options, after=after, flags=SYN | 0xC0)
     assert receipt.verdicts("SNR-SEG-003") - PASS == expected
+
+
+@pytest.mark.parametrize(("repeats", "expected"), [(2, PASS), (0, FAIL)])
+def test_sender_that_gives_up_long_after_a_reset_below_its_window(
+    repeats: int, expected: set[Verdict]
+) -> None:
+    receipt = Receipt().data(0, 100).reply(100, payload=b"x" * 50)
+    receipt.data(100, 200, after=1.0).reset(100, after=0.001)
+    for again in range(repeats):
+        receipt.reply(200, payload=b"x" * 50, after=2.0**again)
+    receipt.reply(200, flags=RST | ACK, after=8.0)
+    assert receipt.verdicts("SNR-CON-011") == expected

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, Story, flight
+from bentpipe_conformance.protocols.tcp.story import (
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    Story,
+    duplicates,
+    flight,
+    window_limited_flight,
+)
 
 
 def test_timeout_sends_one_segment_or_two() -> None:
@@ -86,3 +95,27 @@ def test_window_without_room_for_a_whole_segment_behind_what_is_in_flight(
     story.ack(0.6, after=RTT, window=1400).ack(0.9, after=0.14, window=window)
     story.ack(1.2, after=0.14, window=window)
     assert story.verdicts("SNR-RTO-017") == expected
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "repaired", "expected"), [(2, True, NOTHING), (1, False, FAIL)]
+)
+def test_slow_start_behind_timeouts_that_end_a_recovery(
+    timeouts: int, repaired: bool, expected: set[Verdict]
+) -> None:
+    story = window_limited_flight()
+    if repaired:
+        duplicates(story, 2).send(2)
+        for segment in range(16, 28):
+            story.ack(2, after=0.01).send(segment)
+    else:
+        story.send(*range(16, 28))
+    for number in range(timeouts):
+        story.send(2, after=2.0 * 2**number)
+    following, window = 3, 1
+    for acknowledged in range(3, 20):
+        window = min(window + 1, 7)
+        story.ack(acknowledged, after=0.1).send(*range(following, acknowledged + window))
+        following = acknowledged + window
+    assert story.verdicts("SNR-RTO-017") >= expected
+    assert (Verdict.FAIL in story.verdicts("SNR-RTO-017")) == (expected == FAIL)

@@ -41,6 +41,35 @@ def test_closed_window_without_probes(seconds: float, expected: set[Verdict]) ->
     assert story.verdicts("SNR-WIN-003") == expected
 
 
+def _told_again_and_again() -> Story:
+    """A closed window about which acknowledgments tell once a second, for 70 seconds."""
+    story = _closed()
+    for _ in range(70):
+        story.ack(4, after=1.0, window=0)
+    return story
+
+
+def test_arrivals_that_tell_of_the_closed_window_put_the_probe_off() -> None:
+    # RFC 9293 section 3.8.6.1: MUST-36 asks for probes, SHLD-29 for the first one's time.
+    story = _told_again_and_again()
+    assert story.verdicts("SNR-WIN-003") == NOTHING
+    story.send_octets(4 * SIZE, 1, after=2.0).ack(4, after=RTT, window=0)
+    assert story.verdicts("SNR-WIN-003") == PASS
+    assert story.verdicts("SNR-WIN-004") == FAIL
+
+
+def test_silence_after_arrivals_that_told_of_the_closed_window() -> None:
+    story = _told_again_and_again().ack(4, after=65, window=4 * SIZE).send(4, 5)
+    assert story.verdicts("SNR-WIN-003") == FAIL
+
+
+def test_probing_goes_on_in_silence_only() -> None:
+    story = _probed(1.8)
+    for _ in range(70):
+        story.ack(4, after=1.0, window=0)
+    assert story.ack(4, after=1.0, window=4 * SIZE).send(4, 5).verdicts("SNR-WIN-003") == PASS
+
+
 @pytest.mark.parametrize(("seconds", "expected"), [(65, FAIL), (20, PASS)])
 def test_closed_window_probed_once(seconds: float, expected: set[Verdict]) -> None:
     story = _probed(1.8).ack(4, after=seconds, window=4 * SIZE).send(4, 5)
