@@ -77,11 +77,9 @@ def claim_processor(locks: str) -> int:
 
 
 def open_lock(path: str) -> int:
-    """Open a lock file, which may be another user's; make it if it is not there."""
-    try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """Open a lock file, made if it is not there; no link is followed, no pipe waited for."""
+    flags = os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    return os.open(path, flags, 0o600)
 
 
 def enter_process_namespace() -> None:

@@ -12,6 +12,7 @@ import marshal
 import os
 import shlex
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -228,8 +229,11 @@ def _memory_directory(memory_mib: int) -> str:
 
 
 def _locks_directory() -> str:
-    folder = Path(tempfile.gettempdir()) / "bentpipe-locks"
+    """A directory that only this user can write to; empty where another one took its name."""
+    folder = Path(tempfile.gettempdir()) / f"bentpipe-locks-{os.getuid()}"
     with contextlib.suppress(OSError):
-        folder.mkdir(exist_ok=True)
-        folder.chmod(0o1777)
-    return str(folder)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        told = folder.lstat()
+        if stat.S_ISDIR(told.st_mode) and (told.st_uid, told.st_mode & 0o077) == (os.getuid(), 0):
+            return str(folder)
+    return ""

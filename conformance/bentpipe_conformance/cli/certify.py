@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
 from bentpipe_conformance.cli import options
-from bentpipe_conformance.cli.outcome import USAGE, Failure, explained
+from bentpipe_conformance.cli.outcome import USAGE, Failure, ended_by_signals, explained
 from bentpipe_conformance.cli.output import COUNTED, output, print_json
 from bentpipe_conformance.engine.attribution import ranks
 from bentpipe_conformance.engine.verdict import EXIT_STATUS, Verdict
@@ -113,7 +112,7 @@ def certify(
     link. A run of chosen cases (--only) is partial: it can fail, but never pass.
     """
     from bentpipe_conformance.bed.errors import BedError
-    from bentpipe_conformance.evidence.bundle import BundleError
+    from bentpipe_conformance.evidence.bundle import BundleError, remove_bundle
     from bentpipe_conformance.iut.build import IutUnavailable
     from bentpipe_conformance.iut.description import load_iut
     from bentpipe_conformance.run.certify import AdapterError
@@ -127,7 +126,8 @@ def certify(
     if resume and fresh:
         raise Failure("--resume and --fresh exclude each other", USAGE)
     if fresh:
-        _remove_bundle(directory)
+        with explained(BundleError, exit_code=USAGE):
+            remove_bundle(directory)
     started = time.monotonic()
     with explained(ValueError, exit_code=USAGE), explained(BedError, BundleError, IutUnavailable):
         plan = make_plan(
@@ -142,7 +142,7 @@ def certify(
         console.print(f"{names}, profile {profile}, {len(plan.cases)} cases")
         console.print(f"bed: {plan.place.name} ({escape(plan.place.reason)}); seed {plan.run.seed}")
     try:
-        with explained(AdapterError, BedError, BundleError, IutUnavailable):
+        with ended_by_signals(), explained(AdapterError, BedError, BundleError, IutUnavailable):
             with LiveWatcher(quiet=as_json) as watcher:
                 bundle = run_plan(plan, watcher)
             result = seal_bundle(bundle)
@@ -155,17 +155,6 @@ def certify(
     else:
         _print(result, directory, watcher.link_seconds, time.monotonic() - started)
     raise click.exceptions.Exit(EXIT_STATUS[Verdict(result["verdict"])])
-
-
-def _remove_bundle(directory: Path) -> None:
-    """Remove an earlier bundle, and nothing that is not one."""
-    if not directory.exists():
-        return
-    bundle = (directory / "run.json").is_file()
-    if not bundle and (not directory.is_dir() or any(directory.iterdir())):
-        sentence = f"{directory} holds something other than a bundle; choose another --out"
-        raise Failure(sentence, USAGE)
-    shutil.rmtree(directory)
 
 
 def _print_verdict(console: Console, verdict: Verdict, text: str) -> None:

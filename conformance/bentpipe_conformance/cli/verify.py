@@ -31,9 +31,8 @@ def verify(bundle: Path, as_json: bool) -> None:
 
     with explained(BundleError), working("verify", quiet=as_json) as told:
         done = verify_bundle(bundle, told)
-    agrees = not done.differences and not done.doubts
     if as_json:
-        print_json({**done.result, "agrees": agrees, "doubts": done.doubts,
+        print_json({**done.result, "agrees": done.reproduced, "doubts": done.doubts,
                     "differences": [asdict(item) for item in done.differences]})  # fmt: skip
     else:
         console = output()
@@ -48,12 +47,14 @@ def verify(bundle: Path, as_json: bool) -> None:
         if len(done.differences) > MOST_SHOWN:
             say(f"and {len(done.differences) - MOST_SHOWN} more differences; see --json")
         overall = done.result.get("verdict", "none")
-        if agrees:
+        if done.reproduced:
             word = f"everything stored is reproduced (overall: {overall})"
-        elif done.differences:
+        elif done.contradicted:
             word = f"the packets do NOT support what is stored (they give: {overall})"
+        elif done.differences:
+            word = f"this bentpipe would say something else (overall: {overall})"
         else:
             word = f"nothing contradicts them, but nothing is certified (overall: {overall})"
         say(f"{done.cases} cases judged again; {word}")
-    status = FAILED if done.differences else OPEN if done.doubts else PASSED
-    raise click.exceptions.Exit(status)
+    status = FAILED if done.contradicted else OPEN
+    raise click.exceptions.Exit(PASSED if done.reproduced else status)

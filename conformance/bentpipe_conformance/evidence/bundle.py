@@ -17,14 +17,13 @@ ever written again: each names the digest of the plan that it belongs to.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from bentpipe_conformance.engine.lane import Captured, Point
+from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence import serialization
 from bentpipe_conformance.evidence.captures import dump_captured, load_captured
@@ -39,35 +38,30 @@ from bentpipe_conformance.evidence.files import (
     write,
 )
 from bentpipe_conformance.evidence.frames import CaptureError
+from bentpipe_conformance.evidence.layout import (
+    DERIVED,
+    FORMAT,
+    FORMER,
+    MANIFEST,
+    POINTS,
+    SESSION,
+    case_directory,
+    files_of,
+    names,
+    remove_bundle,
+    take_lock,
+)
 from bentpipe_conformance.evidence.records import Bed, CaseRecord, RunRecord, Session
 
-__all__ = ["Bundle", "BundleError", "Envelope", "case_directory"]
-
-POINTS: tuple[Point, ...] = get_args(Point)
-MANIFEST = "manifest.sha256"
-FORMAT = "bentpipe-bundle/2"
-DERIVED = ("result.json", "junit.xml", "report.html")
-"""What is made of the cases when the run ends."""
-CASE_FILES = ("case.json", *(f"{point}.pcapng" for point in POINTS))
-
-_FORMER = {"bentpipe-bundle/1"}
-_SESSION = re.compile(r"resumed-([1-9][0-9]{0,3})\.json")
-_TEMPORARY = re.compile(r"\..+\.tmp")
-_COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+=,\[\]-]*(_[A-Za-z0-9.+=,\[\]-]+)*")
-
-
-def case_directory(case_id: str) -> str:
-    """The name of a case's directory in a bundle.
-
-    Raises:
-        BundleError: the ID has characters a file name should not have.
-    """
-    parts = case_id.split("/")
-    if len(case_id) > 200 or not all(_COMPONENT.fullmatch(part) for part in parts):
-        raise BundleError(
-            f"{case_id[:200]!r} cannot be a case ID; write it like snr/recovery/exit."
-        )
-    return "__".join(parts)
+__all__ = [
+    "MANIFEST",
+    "POINTS",
+    "Bundle",
+    "BundleError",
+    "Envelope",
+    "case_directory",
+    "remove_bundle",
+]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,7 +110,7 @@ class Bundle:
             plan = dataclasses.replace(run, finished=None)
             octets = _document(plan, FORMAT)
             bundle = cls(root, plan, digest(octets))
-            bundle._take_lock()
+            bundle._lock = take_lock(root)
             (root / "cases").mkdir()
             write(root / "run.json", octets)
             sync(root / "run.json")
@@ -142,7 +136,7 @@ class Bundle:
                 f"{root} holds another run ({different}); choose another --out directory."
             )
         with explained(root):
-            bundle._take_lock()
+            bundle._lock = take_lock(root)
             (root / "cases").mkdir(exist_ok=True)
             for name in (MANIFEST, *DERIVED):
                 (root / name).unlink(missing_ok=True)
@@ -166,7 +160,7 @@ class Bundle:
         octets = read(root / "run.json")
         run = _record(root / "run.json", octets, RunRecord)
         numbers = sorted(
-            int(match[1]) for name in _names(root) if (match := _SESSION.fullmatch(name))
+            int(match[1]) for name in names(root) if (match := SESSION.fullmatch(name))
         )
         if numbers != list(range(1, len(numbers) + 1)):
             raise BundleError(f"{root} lacks the record of a session (resumed-*.json).")
@@ -309,55 +303,14 @@ class Bundle:
         Raises:
             BundleError: there is something that a bundle does not have.
         """
-        found = dict(self._known(self.directory, "", ("run.json", *DERIVED), _SESSION))
-        for name in (f"resumed-{number}.json" for number in range(1, len(self.sessions) + 1)):
-            found[name] = self.directory / name
-        groups = [("cases", self.directory / "cases")]
-        if (self.directory / "attempts").exists():
-            attempts = self.directory / "attempts"
-            self._only_folders(attempts)
-            groups += [(f"attempts/{name}", attempts / name) for name in sorted(_names(attempts))]
-        for label, group in groups:
-            self._only_folders(group)
-            for folder in sorted(_names(group)):
-                found.update(self._known(group / folder, f"{label}/{folder}/", CASE_FILES))
-        return found
-
-    def _known(
-        self, folder: Path, label: str, known: Sequence[str], also: re.Pattern[str] | None = None
-    ) -> Iterator[tuple[str, Path]]:
-        """The files of a directory, all of which have to be known."""
-        top = folder == self.directory
-        for name in sorted(_names(folder)):
-            path = folder / name
-            if top and name in ("cases", "attempts", ".lock", MANIFEST):
-                if path.is_symlink():
-                    raise BundleError(f"{path} is a symbolic link; a bundle has none.")
-                continue
-            if _TEMPORARY.fullmatch(name) and not self.finished:
-                continue
-            if path.is_symlink():
-                raise BundleError(f"{path} is a symbolic link; a bundle has none.")
-            if name not in known and not (also and also.fullmatch(name)):
-                raise BundleError(f"{path} is no part of a bundle.")
-            if not path.is_file():
-                raise BundleError(f"{path} is not a regular file; a bundle has no others.")
-            yield f"{label}{name}", path
-
-    def _only_folders(self, group: Path) -> None:
-        for name in sorted(_names(group)):
-            path = group / name
-            if path.is_symlink():
-                raise BundleError(f"{path} is a symbolic link; a bundle has none.")
-            if not path.is_dir():
-                raise BundleError(f"{path} is no part of a bundle.")
+        return files_of(self.directory)
 
     def _case_folder(self, case_id: str) -> Path:
         return self.directory / "cases" / case_directory(case_id)
 
     def _case_folders(self) -> list[Path]:
         cases = self.directory / "cases"
-        return [cases / name for name in _names(cases) if (cases / name / "case.json").exists()]
+        return [cases / name for name in names(cases) if (cases / name / "case.json").exists()]
 
     def _load(self, folder: Path) -> tuple[CaseRecord, Envelope]:
         path = folder / "case.json"
@@ -391,7 +344,7 @@ class Bundle:
 
     def _set_aside(self, session: int) -> None:
         """Move the cases that are to be tried again out of the way."""
-        for name in _names(self.directory / "cases"):
+        for name in names(self.directory / "cases"):
             folder = self.directory / "cases" / name
             if not self._stands(folder):
                 aside = self.directory / "attempts" / str(session)
@@ -408,23 +361,6 @@ class Bundle:
         violated = any(finding.verdict is Verdict.FAIL for finding in record.findings)
         return record.verdict is not Verdict.ERROR or violated
 
-    def _take_lock(self) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        self._lock = os.open(self.directory / ".lock", flags, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self.close()
-            raise BundleError(
-                f"{self.directory} is in use by another bentpipe; wait for it or choose another "
-                "--out directory."
-            ) from error
-
-
-def _names(folder: Path) -> list[str]:
-    with explained(folder):
-        return os.listdir(folder)
-
 
 def _document(record: Any, form: str) -> bytes:
     document = {"format": form, **serialization.encode(record)}
@@ -436,7 +372,7 @@ def _record(path: Path, octets: bytes, kind: type[Any]) -> Any:
     with decoded(path):
         document = serialization.loads(octets.decode("utf-8"))
         form = document.pop("format", None) if isinstance(document, dict) else None
-        if isinstance(form, str) and form in _FORMER:
+        if isinstance(form, str) and form in FORMER:
             raise BundleError(
                 f"{path.parent} was made by bentpipe {str(document.get('bentpipe', ''))[:20]} "
                 "before a run's plan was recorded; verify it with the release that made it, or "

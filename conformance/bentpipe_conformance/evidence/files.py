@@ -62,7 +62,7 @@ def read(path: Path) -> bytes:
                 raise BundleError(f"{path} is not a regular file; a bundle has no others.")
             if told.st_size > MOST_OCTETS:
                 raise BundleError(f"{path} is larger than a bundle's files can be.")
-            return file.read(MOST_OCTETS)
+            return file.read(told.st_size)  # a larger number would be allocated at once
 
 
 def read_json(path: Path) -> serialization.Json:

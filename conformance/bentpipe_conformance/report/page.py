@@ -95,10 +95,12 @@ def render_report(
     result: Mapping[str, Any],
     texts: Mapping[str, RequirementText],
     finished: float | None = None,
+    records: Sequence[CaseRecord] | None = None,
 ) -> str:
-    """The page of a bundle, from its stored cases and captures; see `render_page`.
+    """The page of a bundle, from its cases and captures; see `render_page`.
 
-    ``finished`` (seconds since 1970) is for a run that is just being finished.
+    ``finished`` (seconds since 1970) is for a run that is just being finished, ``records`` are the
+    cases as they were judged just now, by default those that are stored.
 
     Raises:
         BundleError: a stored case or capture is damaged.
@@ -107,7 +109,7 @@ def render_report(
     error, suite = run.bed.timing_error, suite_named(run.suite)
     cases = (
         (record, read_trace(bundle.captured(record.id), error, suite=suite))
-        for record in bundle.cases()
+        for record in (bundle.cases() if records is None else records)
     )
     return render_page(run, result, texts, cases)
 

@@ -13,7 +13,7 @@ from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.serialization import decode, encode, loads
 from bentpipe_conformance.run.assignment import Assignment
-from bentpipe_conformance.run.crew import Crew
+from bentpipe_conformance.run.crew import Crew, uninterrupted
 from bentpipe_conformance.run.plan import Plan
 from bentpipe_conformance.run.watcher import Watcher
 from bentpipe_conformance.run.worker import case_record
@@ -81,7 +81,8 @@ def _assignment(plan: Plan, cases: tuple[str, ...], claims: str, probe: str = ""
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="bentpipe-run-", ignore_cleanup_errors=True)
+    with uninterrupted():
+        return tempfile.TemporaryDirectory(prefix="bentpipe-run-", ignore_cleanup_errors=True)
 
 
 class _Certification:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -51,13 +53,15 @@ class Crew:
     """
 
     def __init__(self, assignment: Assignment, size: int, start: StartMember) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="bentpipe-crew-"))
+        self._folder: Path | None = None
         self._members: list[Member] = []
         self._why = ""
-        order = self._folder / "assignment.json"
-        assignment.dump(order)
-        command = (sys.executable, "-m", "bentpipe_conformance.run.worker", str(order))
         try:
+            with uninterrupted():
+                self._folder = Path(tempfile.mkdtemp(prefix="bentpipe-crew-"))
+            order = self._folder / "assignment.json"
+            assignment.dump(order)
+            command = (sys.executable, "-m", "bentpipe_conformance.run.worker", str(order))
             for _ in range(size):
                 self._members.append(start(command, self._folder))
         except BaseException:
@@ -83,7 +87,19 @@ class Crew:
         for member in self._members:
             member.close()
         self._members.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Keep signals waiting meanwhile, so that what is made is known to whoever removes it."""
+    ends = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def process_crew(assignment: Assignment, size: int) -> Crew:

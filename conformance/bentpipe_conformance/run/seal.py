@@ -170,5 +170,7 @@ def rendered(
     return {
         "result.json": json.dumps(outcome, indent=1, ensure_ascii=False) + "\n",
         "junit.xml": junit_xml(bundle.run, outcome, records),
-        "report.html": render_report(bundle, outcome, requirements, finished=outcome["finished"]),
+        "report.html": render_report(
+            bundle, outcome, requirements, finished=outcome["finished"], records=records
+        ),
     }

@@ -20,6 +20,7 @@ from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.suite import load_suites
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_directory
 from bentpipe_conformance.evidence.files import read, read_json
+from bentpipe_conformance.evidence.limits import bounded, size_of
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.evidence.serialization import LARGEST, RecordError, decode, encode
 from bentpipe_conformance.evidence.tool import source_digest, tool_name
@@ -60,20 +61,40 @@ class Verification:
         doubts: why the bundle cannot be judged whole, a sentence each.
         result: ``result.json`` as it is made now; empty when it could not be made.
         cases: how many cases were judged again.
+        own: whether this very source made the bundle; what another one would say differs, perhaps.
     """
 
     differences: list[Difference] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     result: dict[str, Any] = field(default_factory=dict)
     cases: int = 0
+    own: bool = True
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the packets contradict what is stored."""
+        return self.own and bool(self.differences)
+
+    @property
+    def reproduced(self) -> bool:
+        """Whether the bundle is whole, and all of it was made again."""
+        return not self.differences and not self.doubts
 
 
 def verify(directory: Path, told: Told = lambda *_: None) -> Verification:
-    """Make everything in a bundle again, and compare.
+    """Make everything in a bundle again, and compare, in bounded memory and time.
 
     Raises:
-        BundleError: it is no bundle, is damaged, or was made by another release.
+        BundleError: it is no bundle, is damaged, was made by another release, or takes more than
+            its size permits.
     """
+    # What this takes however small the bundle is, is loaded before its memory is counted.
+    load_suites(), list_iuts(), source_digest()
+    with bounded(size_of(directory)):
+        return _verify(directory, told)
+
+
+def _verify(directory: Path, told: Told) -> Verification:
     bundle = Bundle.open(directory)
     done = Verification()
     _check_tool(bundle, done)
@@ -110,6 +131,7 @@ def _check_tool(bundle: Bundle, done: Verification) -> None:
             f"it with bentpipe {run.bentpipe[:20]}."
         )
     if run.source != source:
+        done.own = False
         done.doubts.append(
             f"it was made by {made}, and this is {tool_name(release, source)}, which may judge "
             "otherwise; use the one that made it"
@@ -174,7 +196,7 @@ def _judge(bundle: Bundle, record: CaseRecord, link: LinkProfile, done: Verifica
     item = load_cases(bundle.run.suite)[record.id]
     try:
         again = judge_again(bundle, record, item, link)
-    except BundleError:
+    except (BundleError, MemoryError):
         raise
     except Exception as error:  # packets that nobody sent may break any checker
         kind = type(error).__name__

@@ -26,7 +26,7 @@ GROUP = "snr/fast-retransmit/*"
 
 def command(*words: str) -> tuple[int, str]:
     result = CliRunner().invoke(bentpipe, words, catch_exceptions=False)
-    return result.exit_code, result.stdout
+    return result.exit_code, result.stdout or result.stderr
 
 
 def certify(out: Path, *more: str, only: str = CASE) -> tuple[int, str]:
@@ -132,7 +132,7 @@ def test_verify_of_forged_verdicts_with_a_forged_manifest_disagrees(
     path.write_text(path.read_text().replace('"verdict": "pass"', '"verdict": "fail"'))
     opened.seal({})
     status, output = command("verify", str(copy), "--json")
-    assert status == 1
+    assert status == 1, output
     differences = json.loads(output)["differences"]
     place = f"cases/{case_directory(record.id)}/case.json.verdict"
     assert {"place": place, "stored": "fail", "found": "pass"} in differences

@@ -1,0 +1,154 @@
+"""What a bundle's directory has: its files, its lock, and how it is removed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import get_args
+
+from bentpipe_conformance.engine.lane import Point
+from bentpipe_conformance.evidence.files import BundleError, explained, read_json
+
+POINTS: tuple[Point, ...] = get_args(Point)
+MANIFEST = "manifest.sha256"
+LOCK = ".lock"
+DERIVED = ("result.json", "junit.xml", "report.html")
+"""What is made of the cases when the run ends."""
+CASE_FILES = ("case.json", *(f"{point}.pcapng" for point in POINTS))
+FORMAT = "bentpipe-bundle/2"
+FORMER = frozenset({"bentpipe-bundle/1"})
+SESSION = re.compile(r"resumed-([1-9][0-9]{0,3})\.json")
+
+_TEMPORARY = re.compile(r"\..+\.tmp")
+_COMPONENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+=,\[\]-]*(_[A-Za-z0-9.+=,\[\]-]+)*")
+
+
+def case_directory(case_id: str) -> str:
+    """The name of a case's directory in a bundle.
+
+    Raises:
+        BundleError: the ID has characters a file name should not have.
+    """
+    parts = case_id.split("/")
+    if len(case_id) > 200 or not all(_COMPONENT.fullmatch(part) for part in parts):
+        raise BundleError(
+            f"{case_id[:200]!r} cannot be a case ID; write it like snr/recovery/exit."
+        )
+    return "__".join(parts)
+
+
+def names(folder: Path) -> list[str]:
+    """What is in a directory, sorted.
+
+    Raises:
+        BundleError: it cannot be read.
+    """
+    with explained(folder):
+        return sorted(os.listdir(folder))
+
+
+def files_of(root: Path) -> dict[str, Path]:
+    """All files that the manifest covers, by their name relative to the bundle.
+
+    Raises:
+        BundleError: there is something that a bundle does not have.
+    """
+    finished = (root / MANIFEST).exists()
+    found = dict(_known(root, "", ("run.json", *DERIVED), finished))
+    groups = [("cases", root / "cases")]
+    if (attempts := root / "attempts").exists():
+        _only_folders(attempts)
+        groups += [(f"attempts/{name}", attempts / name) for name in names(attempts)]
+    for label, group in groups:
+        if group.exists() or finished:
+            _only_folders(group)
+            for folder in names(group):
+                found.update(_known(group / folder, f"{label}/{folder}/", CASE_FILES, finished))
+    return found
+
+
+def _known(
+    folder: Path, label: str, known: Sequence[str], finished: bool
+) -> Iterator[tuple[str, Path]]:
+    """The files of a directory, all of which have to be known."""
+    for name in names(folder):
+        path = folder / name
+        if path.is_symlink():
+            raise BundleError(f"{path} is a symbolic link; a bundle has none.")
+        if not label and name in ("cases", "attempts", LOCK, MANIFEST):
+            continue
+        if _TEMPORARY.fullmatch(name) and not finished:
+            continue
+        if name not in known and not (not label and SESSION.fullmatch(name)):
+            raise BundleError(f"{path} is no part of a bundle.")
+        if not path.is_file():
+            raise BundleError(f"{path} is not a regular file; a bundle has no others.")
+        yield f"{label}{name}", path
+
+
+def _only_folders(group: Path) -> None:
+    for name in names(group):
+        path = group / name
+        if path.is_symlink():
+            raise BundleError(f"{path} is a symbolic link; a bundle has none.")
+        if not path.is_dir():
+            raise BundleError(f"{path} is no part of a bundle.")
+
+
+def take_lock(root: Path) -> int:
+    """Lock a bundle for this process; closing the descriptor releases it.
+
+    Raises:
+        BundleError: it is in use.
+        OSError: the system refuses.
+    """
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    handle = os.open(root / LOCK, flags, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(handle)
+        raise BundleError(
+            f"{root} is in use by another bentpipe; wait for it or choose another --out directory."
+        ) from error
+    return handle
+
+
+def remove_bundle(root: Path) -> None:
+    """Remove a bundle, unless it is in use or holds anything that bentpipe has not made.
+
+    Nothing happens where there is nothing, or an empty directory.
+
+    Raises:
+        BundleError: it holds something else, is in use, or cannot be removed.
+    """
+    if not root.is_symlink() and (not root.exists() or (root.is_dir() and not names(root))):
+        return
+    try:
+        if root.is_symlink() or not root.is_dir():
+            raise BundleError("it is no directory")
+        document = read_json(root / "run.json")
+        form = document.get("format") if isinstance(document, dict) else None
+        if form != FORMAT and form not in FORMER:
+            raise BundleError("its run.json is none of a bundle")
+        files = files_of(root)
+    except BundleError as error:
+        why = str(error).rstrip(".")
+        raise BundleError(
+            f"{root} holds something other than a bundle; choose another --out ({why})."
+        ) from error
+    with explained(root):
+        handle = take_lock(root)
+        try:
+            for path in (*files.values(), *root.rglob(".*.tmp"), root / MANIFEST):
+                path.unlink(missing_ok=True)
+            inside = [Path(place) for place, _, _ in os.walk(root)]
+            for folder in sorted(inside, reverse=True)[:-1]:
+                folder.rmdir()
+            (root / LOCK).unlink()
+        finally:
+            os.close(handle)
+        root.rmdir()
