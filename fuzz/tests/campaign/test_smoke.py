@@ -12,20 +12,10 @@ SEED = 3
 CONVERSATIONS = 50
 """Of each mode; all of them together take less than half a minute."""
 
-OPEN = {
-    "snr": {
-        "SNR-CON-014", "SNR-CON-015", "SNR-CON-016", "SNR-RCV-009", "SNR-RCV-028",
-        "SNR-RTO-016", "SNR-SS-003",
-    },
-    "stp": {"STP-CC-004", "STP-SEC-005"},
-    "rwbp": {
-        "RWBP-CX-006", "RWBP-EC-009", "RWBP-NG-005", "RWBP-NG-008", "RWBP-SEC-003",
-        "RWBP-WF-005", "RWBP-WF-009", "RWBP-WF-010",
-    },
-}  # fmt: skip
-"""Of what campaigns accuse a reference, unsettled whether it or the checker is wrong; to be empty.
+OPEN = {"SNR-RCV-028"}
+"""Of what this seed accuses a reference, unsettled whether it or the checker is wrong.
 
-``docs/reference/fuzzing.rst`` lists them."""
+``docs/reference/fuzzing.rst`` lists what longer campaigns accuse them of."""
 
 SUITES = ["snr", "stp", "rwbp"]
 MODES = ["honest", "lazy", "on-path", "off-path"]
@@ -40,7 +30,7 @@ def test_reference_is_not_accused_by_a_smoke_campaign(suite: str, mode: str) -> 
     found = [
         item
         for item in running.run(lambda tally: tally.conversations < CONVERSATIONS)
-        if item is not None and item.signature[0] not in OPEN[suite]
+        if item is not None and item.signature[0] not in OPEN
     ]
     tally = running.tally
     told = [(item.signature, item.sentence, item.script.story()) for item in found]

@@ -53,6 +53,7 @@ class Story(BaseStory):
         service: port of the implementation; at 19, chargen, it always has more to send.
         calls: whether the implementation opens the connection; its SYNs are the ``syn_acks``.
         syn_acks: times of the SYN-ACK and its repetitions.
+        rtt: seconds until the last of them is answered.
     """
 
     suite = SUITE
@@ -63,6 +64,7 @@ class Story(BaseStory):
     syn_acks: tuple[float, ...] = (0.001,)
     service: int = 19
     calls: bool = False
+    rtt: float = RTT
     _said: int = 0
 
     def __post_init__(self) -> None:
@@ -71,7 +73,7 @@ class Story(BaseStory):
         for time in self.syn_acks:
             self.at = time
             self._put(True, flags=SYN if self.calls else SYN | ACK, seq=499)
-        self.at += RTT - 0.001
+        self.at += self.rtt - 0.001
         if self.calls:
             self._put(False, flags=SYN | ACK, seq=99)
         else:

@@ -61,9 +61,11 @@ class _Timer:
     def restart(self, event: Sent | Ack, *, sure: bool = True) -> None:
         """Restart it; unless ``sure``, it may run on all the same."""
         self.since, self.amid = event, None
-        # What acknowledges nothing measures nothing.
-        self._base = self._longest.get(event, self._base)
         self._surely = event.time if sure else self._surely
+
+    def measured(self, event: Sent | Ack) -> None:
+        """Take the timeout of an event; what acknowledges nothing measures nothing."""
+        self._base = self._longest.get(event, self._base)
 
     def stop(self) -> None:
         self.since = self.amid = None
@@ -82,7 +84,6 @@ class _Timer:
 
     def acknowledged(self, ack: Ack) -> None:
         """What was first sent since the last retransmission is a measurement for everyone."""
-        self._base = self._longest.get(ack, self._base)
         if self._fresh is not None and ack.ack >= self._fresh:
             self._timeouts, self._fresh = 0, None
 
@@ -110,6 +111,8 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
     for event in flow.events:
         if event.packet.number > flow.first_reset:
             break
+        if isinstance(event, Sent | Ack):
+            timer.measured(event)
         if isinstance(event, Sent):
             edge = event.window_edge if edge is None else edge
             top = max(event.max, event.end)

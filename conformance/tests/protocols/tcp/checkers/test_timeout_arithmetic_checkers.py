@@ -110,3 +110,9 @@ def test_timeouts_of_a_single_octet_are_backed_off_from() -> None:
     story.send_octets(13001, 1).send_octets(13000, 2, after=1.9)
     story.ack(13, after=0.5, seq=100, data=b"x").send_octets(13000, 2, after=4.3)
     assert not FAIL & story.verdicts("SNR-RTO-016", claims=PLAIN)
+
+
+def test_first_octet_that_may_be_a_probe_follows_what_the_handshake_measured() -> None:
+    story = Story(sack=False, rtt=2.2).send_octets(0, 1, after=1.0).send_octets(1, 100)
+    story.ack(0, after=2.0).send_octets(0, 101, after=4.6)
+    assert not FAIL & story.verdicts("SNR-RTO-016", claims=PLAIN)
