@@ -41,6 +41,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
 
 
+def heed_signals() -> None:
+    """What runs in the background of a shell, or under nohup, is born deaf to some."""
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(
     ("number", "cases"), [(number, cases) for number in SIGNALS for cases in (1, 12)]
 )
@@ -51,8 +57,9 @@ def test_run_ended_by_a_signal_leaves_nothing_and_is_resumed(
     scratch.mkdir()
     environment = {**os.environ, "TMPDIR": str(scratch)}
     run = subprocess.Popen(
-        certify(out), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
+        certify(out), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        preexec_fn=heed_signals,
+    )  # fmt: skip
     while run.poll() is None:
         if len(list(out.glob("cases/*/case.json"))) >= cases:
             break
