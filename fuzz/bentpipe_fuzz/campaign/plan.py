@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 
 from bentpipe_fuzz.campaign.script import WAYS, Impairment, Script, Step
 
@@ -63,6 +64,19 @@ links: st.SearchStrategy[list[Impairment]] = st.one_of(
 )
 
 
+class Provider(HypothesisProvider):
+    """Hypothesis without the constants that it finds in whatever modules happen to be loaded.
+
+    With them a seed would mean other scripts in an installed release, or beside other tests.
+    """
+
+    def _maybe_draw_constant(self, *_about: Any, **_settings: Any) -> None:
+        return None
+
+
+AVAILABLE_PROVIDERS["bentpipe"] = f"{__name__}.{Provider.__name__}"
+
+
 def drawn(strategy: st.SearchStrategy[Item], count: int, number: int) -> list[Item]:
     """What Hypothesis draws with a seed; the same for the same release of Hypothesis."""
     found: list[Item] = []
@@ -70,6 +84,7 @@ def drawn(strategy: st.SearchStrategy[Item], count: int, number: int) -> list[It
     @seed(number)
     @settings(
         max_examples=count, phases=[Phase.generate], database=None, deadline=None,
+        backend="bentpipe",
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(strategy)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -179,3 +181,16 @@ def test_flipped_packet_differs_in_one_bit_behind_the_ip_header(octets: bytes, b
 @settings(derandomize=True)
 def test_impairment_is_told_in_words(item: Impairment) -> None:
     assert ": " in str(item) and "to the" in str(item)
+
+
+def test_same_seed_beside_another_module_draws_the_same_scripts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hypothesis takes constants from the modules of a project that happen to be loaded."""
+    numbers = st.lists(st.integers(0, 1 << 40), min_size=50, max_size=50)
+    before = drawn(numbers, 100, 11)
+    module = tmp_path / "neighbour.py"
+    module.write_text(f"NUMBERS = {[987_654_321_000 + item for item in range(200)]}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("neighbour")
+    assert drawn(numbers, 100, 11) == before
