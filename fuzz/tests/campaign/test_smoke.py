@@ -14,8 +14,8 @@ CONVERSATIONS = 50
 
 OPEN = {
     "SNR-CON-014", "SNR-CON-015", "SNR-CON-016", "SNR-RCV-009", "SNR-RCV-028", "SNR-RTO-016",
-    "SNR-SS-003", "SNR-WIN-010", "RWBP-CX-006", "RWBP-EC-009", "RWBP-NG-005", "RWBP-NG-008", "RWBP-SEC-003",
-    "RWBP-WF-005", "RWBP-WF-009", "RWBP-WF-010",
+    "SNR-SS-003", "SNR-WIN-010", "RWBP-CX-006", "RWBP-EC-009", "RWBP-NG-005", "RWBP-NG-008",
+    "RWBP-SEC-003", "RWBP-WF-005", "RWBP-WF-009", "RWBP-WF-010",
 }  # fmt: skip
 """Of what campaigns accuse a reference, unsettled whether it or the checker is wrong; to be empty.
 
