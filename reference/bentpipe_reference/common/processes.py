@@ -5,11 +5,12 @@ from __future__ import annotations
 import ctypes
 import multiprocessing
 import multiprocessing.connection
+import multiprocessing.process
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 
@@ -57,13 +58,29 @@ def process_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     pool = ProcessPoolExecutor(max_workers=jobs, initializer=_follow_parent)
     try:
         yield pool
-    except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for child in set(multiprocessing.active_children()) - others:
-            child.kill()
-        raise
-    finally:
         pool.shutdown()
+    except BaseException:
+        while True:
+            try:
+                _end(pool, set(multiprocessing.active_children()) - others)
+                break
+            except KeyboardInterrupt:
+                continue  # an impatient one: it must not leave this half-way
+        raise
+
+
+def _end(pool: ProcessPoolExecutor, members: Iterable[multiprocessing.process.BaseProcess]) -> None:
+    """Kill the processes of a pool; Ctrl-C has been heeded by then."""
+    heeds = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if heeds else None
+    try:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for member in members:
+            member.kill()
+        pool.shutdown()
+    finally:
+        if heeds:
+            signal.signal(signal.SIGINT, before)
 
 
 def _follow_parent() -> None:

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 PATIENCE_S = 30.0
 LONG_S = 600
 
@@ -30,7 +32,8 @@ with process_pool(2) as pool:
 """
 
 
-def test_pool_at_long_work_interrupted_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pause", [0.0, 0.0001, 0.0005, 0.002, 0.01])
+def test_pool_at_long_work_interrupted_twice(tmp_path: Path, pause: float) -> None:
     """An impatient user's second Ctrl-C arrives while the first one is heeded."""
     files = [tmp_path / name for name in "ab"]
     with subprocess.Popen(
@@ -42,6 +45,7 @@ def test_pool_at_long_work_interrupted_twice(tmp_path: Path) -> None:
                 assert time.monotonic() < limit
                 time.sleep(0.01)
             command.send_signal(signal.SIGINT)
+            time.sleep(pause)
             command.send_signal(signal.SIGINT)
             assert command.wait(PATIENCE_S) != 0
         finally:
