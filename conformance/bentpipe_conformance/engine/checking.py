@@ -97,7 +97,7 @@ def judge(
         for name in (registry if requirements is None else requirements)
         if name in checkers
         and profile in registry[name].profiles
-        and declared(ics, registry[name].condition)
+        and declared(ics, registry[name].condition_in(profile))
     ]
     findings: list[Finding] = []
     for flow in interpreter.read_flows(trace):
@@ -132,7 +132,7 @@ def judge_flow(
     for requirement in suite.requirements().values():
         if requirement.testability != "wire" or profile not in requirement.profiles:
             continue
-        if not declared(ics, requirement.condition):
+        if not declared(ics, requirement.condition_in(profile)):
             yield requirement, None
         elif requirement.id in left_out:
             yield requirement, []
