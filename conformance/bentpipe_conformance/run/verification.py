@@ -169,10 +169,12 @@ def _check_plan(bundle: Bundle, done: Verification) -> LinkProfile:
         if own is None:
             done.doubts.append(f"this release has no implementation {run.iut.id[:40]!r}")
         else:
-            said = {"name": run.iut.name, "ics": dict(run.iut.ics)}
-            done.differences += _compare(
-                "run.json: iut", said, {"name": own.name, "ics": dict(own.ics)}
-            )
+            said = {
+                "name": run.iut.name, "ics": dict(run.iut.ics), "isolation": run.iut.isolation,
+            }  # fmt: skip
+            isolation = own.isolation.record(own.attach.kind)
+            true = {"name": own.name, "ics": dict(own.ics), "isolation": isolation}
+            done.differences += _compare("run.json: iut", said, true)
     known = load_cases(run.suite)
     unknown = [name for name in run.cases if name not in known]
     if unknown or len(set(run.cases)) < len(run.cases) or not run.cases:
