@@ -148,7 +148,7 @@ def render_page(
     ]
     if len(ways) != 2:
         ways = []
-    return _template().render(
+    return template().render(
         run=run,
         suite=suite,
         quality=quality,
@@ -292,7 +292,8 @@ def _plots(
     return plots
 
 
-def _template() -> Template:
+def template(name: str = "report.html.j2") -> Template:
+    """A page's template; what it is given is text, whatever it looks like."""
     folder = resources.files(__package__) / "templates"
     environment = Environment(
         loader=FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
@@ -310,10 +311,10 @@ def _template() -> Template:
         isolation=isolation_sentence,
     )
     environment.globals.update(marks=MARKS)
-    for name in ("style.css", "script.js"):
-        text = (folder / name).read_text(encoding="utf-8")
-        environment.globals[name.replace(".", "_")] = Markup(text)
-    return environment.get_template("report.html.j2")
+    for part in ("style.css", "script.js"):
+        text = (folder / part).read_text(encoding="utf-8")
+        environment.globals[part.replace(".", "_")] = Markup(text)
+    return environment.get_template(name)
 
 
 def isolation_sentence(told: Mapping[str, Any]) -> str:
