@@ -15,13 +15,13 @@ from bentpipe_conformance.selftest.mutation.baseline import (
     runs_of,
     sources_digest,
 )
+from bentpipe_conformance.selftest.mutation.division import SURVIVED
 from bentpipe_conformance.selftest.mutation.forking import Lost, in_children
 from bentpipe_conformance.selftest.mutation.keeping import Choice, Kept, Progress, silent
 from bentpipe_conformance.selftest.mutation.loading import load_subject, path_of
 from bentpipe_conformance.selftest.mutation.scope import Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant
 from bentpipe_conformance.selftest.mutation.trial import (
-    SURVIVED,
     UNJUDGED,
     Kill,
     Trial,

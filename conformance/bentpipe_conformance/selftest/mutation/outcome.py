@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bentpipe_conformance.selftest.mutation import division
+from bentpipe_conformance.selftest.mutation.division import KILLED, divided, sums
 from bentpipe_conformance.selftest.mutation.explaining import Explanation, stale
 from bentpipe_conformance.selftest.mutation.scope import Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant
-from bentpipe_conformance.selftest.mutation.trial import KILLED, STILLBORN, Trial
+from bentpipe_conformance.selftest.mutation.trial import Trial
 
 
 def outcome_of(
@@ -26,17 +28,11 @@ def outcome_of(
         every: all mutants of the reference.
         complete: whether they were all mutants and all have been tried.
     """
-    tried = [item for item in chosen if item.id in trials]
-    alive = [item for item in tried if trials[item.id].result != STILLBORN]
-    killed = [item for item in alive if trials[item.id].result == KILLED]
-    rest = [item for item in alive if trials[item.id].result != KILLED]
-    explained = [item for item in rest if item.id in explanations]
-    survived = [item for item in rest if item.id not in explanations]
-    judged = len(alive) - len(explained)
-    dead = {item.id for item in killed}
+    parts = divided(chosen, trials, explanations)
+    dead = {item.id for item in parts.killed}
     problems = stale(explanations.values(), every, dead)
-    score = len(killed) / judged if judged else None
-    share = len(explained) / len(alive) if alive else 0.0
+    score = parts.score
+    share = len(parts.explained) / len(parts.alive) if parts.alive else 0.0
     if complete and score is not None and score < scope.limits.score:
         problems.append(f"the score is {score:.1%}, below {scope.limits.score:.0%}")
     if complete and share > scope.limits.explained:
@@ -44,22 +40,16 @@ def outcome_of(
     return {
         "suite": suite,
         "complete": complete,
-        "partial": len(tried) < len(chosen),
-        "mutants": len(alive),
-        "killed": len(killed),
-        "survived": len(survived),
-        "explained": len(explained),
-        "stillborn": len(tried) - len(alive),
-        "score": None if score is None else round(score, 4),
+        **parts.sums(),
         "problems": problems,
-        "modules": _by_module(scope, alive, dead, {item.id for item in explained}),
-        "survivors": [_row(item, trials[item.id], scope) for item in survived],
+        "modules": _by_module(scope, parts.alive, dead, {item.id for item in parts.explained}),
+        "survivors": [_row(item, trials[item.id], scope) for item in parts.survived],
         "explanations": [
             {**_row(item, trials[item.id], scope), "class": explanations[item.id].kind,
              "reason": explanations[item.id].reason, "clause": explanations[item.id].clause}
-            for item in explained
+            for item in parts.explained
         ],
-        "kills": [_row(item, trials[item.id], scope) for item in killed],
+        "kills": [_row(item, trials[item.id], scope) for item in parts.killed],
     }  # fmt: skip
 
 
@@ -101,16 +91,11 @@ _PUBLISHED = (
     "suite", "complete", "mutants", "killed", "survived", "explained", "stillborn", "score",
     "modules",
 )  # fmt: skip
-_ROW = ("id", "before", "after", "kind", "class", "reason", "clause")
 
 
 def published(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """What the documentation shows: the sums, survivors and explanations, without the runs."""
-    rows = {
-        name: [{key: row[key] for key in _ROW if row.get(key)} for row in outcome[name]]
-        for name in ("survivors", "explanations")
-    }
-    return {name: outcome[name] for name in _PUBLISHED} | rows
+    return division.published(outcome, _PUBLISHED)
 
 
 def as_text(outcome: Mapping[str, Any], *, kills: bool = False) -> list[str]:
@@ -151,11 +136,3 @@ def _told(result: str, row: Mapping[str, Any]) -> list[str]:
 def _some(names: Sequence[str], most: int) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def sums(outcome: Mapping[str, Any]) -> str:
-    """How many there were, and the score, on one line."""
-    score = "none" if outcome["score"] is None else f"{outcome['score']:.1%}"
-    partial = " (partial: the run was interrupted)" if outcome["partial"] else ""
-    counts = ", ".join(f"{outcome[name]} {name}" for name in ("killed", "survived", "explained"))
-    return f"{outcome['mutants']} mutants, {counts}; score {score}{partial}"

@@ -11,6 +11,7 @@ from types import FrameType
 
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.mutation.baseline import Baseline, Player, Reached, Run
+from bentpipe_conformance.selftest.mutation.division import KILLED, STILLBORN, SURVIVED
 from bentpipe_conformance.selftest.mutation.loading import load_subject
 from bentpipe_conformance.selftest.mutation.scope import Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant
@@ -23,8 +24,6 @@ PATIENCE = 20.0
 
 LEAST_PATIENCE_S = 4.0
 """seconds more, after which a run is given up."""
-
-KILLED, SURVIVED, STILLBORN = "killed", "survived", "stillborn"
 
 # Why a mutant survives, in the order of how much has to be done about it.
 UNREACHED = "no case reaches the line"

@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.selftest.mutation.campaign import Choice, Store, read_trial
+from bentpipe_conformance.selftest.mutation.division import KILLED, STILLBORN, SURVIVED
 from bentpipe_conformance.selftest.mutation.explaining import Explanation
 from bentpipe_conformance.selftest.mutation.outcome import as_text, outcome_of
 from bentpipe_conformance.selftest.mutation.scope import Limits, Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant, mutants_of_source
 from bentpipe_conformance.selftest.mutation.trial import (
     CHANGED,
-    KILLED,
-    STILLBORN,
-    SURVIVED,
     UNREACHED,
     Kill,
     Trial,
