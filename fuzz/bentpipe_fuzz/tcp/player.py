@@ -1,13 +1,11 @@
 """The tester's side of a TCP conversation: what the steps of a script do.
 
-Every verb acts on the newest connection, and does nothing while there is none. Its arguments are
-numbers that mean something in any run: octets, seconds, and distances from what the connection
-knows. A segment that a verb makes on purpose is one of Scapy.
+Places are offsets of a stream. A segment that a verb makes on purpose is one of Scapy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,8 +15,7 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST
 from bentpipe_conformance.protocols.tcp.connection import Connection
 from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options, wrong_checksum
 
-LONGEST_S = 60.0
-"""Seconds that one step lasts at most."""
+from bentpipe_fuzz.campaign.player import LONGEST_S, BasePlayer, Place, verb, verbs_of
 
 SYN_TIMES_S = (2.0, 3.0)
 """Seconds after which the tester sends its SYN again, and the usual one where that was odd."""
@@ -28,26 +25,17 @@ MOST_SEGMENTS = 60
 
 FLAGS = {name: 1 << bit for bit, name in enumerate("FSRPAUEC")}
 
-Place = Sequence[Any]
-"""A number as ``[base, distance]``; the bases are names that :meth:`Player.number` knows."""
 
-
-class Player:
-    """One conversation.
-
-    Args:
-        peer: the tester.
-    """
+class Player(BasePlayer[BasePeer[Any, Any], Connection]):
+    """See :class:`BasePlayer`."""
 
     def __init__(self, peer: BasePeer[Any, Any]) -> None:
-        self.peer = peer
-        self.connection: Connection | None = None
-        self.expressive = False
-        self.longest = LONGEST_S
+        super().__init__(peer)
         self.fin: int | None = None
 
     # -- users
 
+    @verb
     def open(
         self, service: str = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
     ) -> None:  # fmt: skip
@@ -65,6 +53,7 @@ class Player:
         opened.establish()
         self.connection = opened
 
+    @verb
     def call(self, role: str = "send", **offer: Any) -> None:
         """Have the implementation's user call the tester, in order to send or to receive."""
         self.fin = None
@@ -75,6 +64,7 @@ class Player:
             self.connection.answer()
             self.wait(self.connection.rtt)
 
+    @verb
     def write(self, octets: int = 1000, at_once: int = 1460, gap: float = 0.0) -> None:
         """Send new data in segments of ``at_once``, every ``gap`` seconds, as far as it may."""
         connection = self.connection
@@ -91,6 +81,7 @@ class Player:
             if gap:
                 self.receive(gap)
 
+    @verb
     def close(self) -> None:
         """Send FIN."""
         connection = self.connection
@@ -98,18 +89,9 @@ class Player:
             self.fin = connection.next_offset
             connection.send(flags=ACK | FIN)
 
-    def abort(self) -> None:
-        """Reset the connection."""
-        if self.connection is not None:
-            self.connection.abort()
-            self.connection = None
-
     # -- the peer
 
-    def wait(self, seconds: float = 1.0) -> None:
-        """Look at nothing for a while."""
-        self.peer.wait(min(seconds, self.longest))
-
+    @verb
     def receive(self, seconds: float = 1.0, every: int = 1, segments: int = 1 << 20) -> None:
         """Be a receiver that acknowledges ``every`` n-th segment, for a while or so many."""
         connection = self.connection
@@ -122,6 +104,7 @@ class Player:
                 within=min(seconds, LONGEST_S),
             )  # fmt: skip
 
+    @verb
     def settle(self, rounds: int = 8) -> None:
         """Send again what is not acknowledged, once a round, and receive meanwhile."""
         connection = self.connection
@@ -139,6 +122,7 @@ class Player:
             self.settle(2)
             self.receive(3.0, segments=20)
 
+    @verb
     def offer(self, window: int = 0) -> None:
         """Offer a window of ``window`` octets from now on."""
         if self.connection is not None:
@@ -146,6 +130,7 @@ class Player:
 
     # -- what is odd
 
+    @verb
     def segment(
         self, flags: str = "A", seq: Place = ("next", 0), ack: Place = ("delivered", 0),
         octets: int = 0, window: int | None = None, sack: Sequence[Sequence[Place]] | None = None,
@@ -188,6 +173,7 @@ class Player:
         if list(seq) == ["next", 0] and not (spoilt or drafted.flags & (RST | SYN)):
             connection.next_offset += drafted.length
 
+    @verb
     def syn(
         self, service: str | int = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
     ) -> None:  # fmt: skip
@@ -207,6 +193,7 @@ class Player:
             self.peer.send(craft(drafted.syn, usual_options(drafted.syn), raw, **fields))
         return drafted
 
+    @verb
     def stray(
         self, flags: str = "A", seq: int = 0, ack: int = 0, octets: int = 0, port: int = 19
     ) -> None:
@@ -216,21 +203,15 @@ class Player:
                                 flags=sum(FLAGS[letter] for letter in set(flags)))  # fmt: skip
         self.peer.send(craft(segment) if self.expressive else build(segment))
 
-    def number(self, place: Place) -> int:
-        """The offset that a place is now.
-
-        ``next``, ``acked`` and ``edge`` are of the tester's stream, ``delivered`` and ``highest``
-        of the implementation's; any other base is 0.
-        """
+    def places(self) -> Mapping[str, int]:
+        """``next``, ``acked`` and ``edge`` are of the tester's stream, the others of its peer's."""
         connection = self.connection
         assert connection is not None
-        base, distance = place
-        known = {
+        return {
             "next": connection.next_offset, "acked": connection.acked,
             "edge": connection.acked + connection.iut_window,
             "delivered": connection.delivered, "highest": connection.highest,
         }  # fmt: skip
-        return int(known.get(base, 0)) + int(distance)
 
     # -- helpers
 
@@ -249,10 +230,4 @@ class Player:
             connection.send_data(min(end - start, self._largest(connection)), at=start)
 
 
-VERBS: Mapping[str, Callable[..., None]] = {
-    verb.__name__: verb
-    for verb in (
-        Player.open, Player.call, Player.write, Player.close, Player.abort, Player.wait,
-        Player.receive, Player.settle, Player.offer, Player.segment, Player.syn, Player.stray,
-    )
-}  # fmt: skip
+VERBS = verbs_of(Player)
