@@ -173,7 +173,7 @@ class Connection(ConnectionOutput):
         if flags & _RST:
             if seq == receiver.rcv_nxt:
                 self._end("the peer reset the connection", now)
-            else:
+            elif seq > receiver.rcv_nxt:  # one that begins below the window is outside it
                 receiver.ack_now = True
             return
         if flags & _SYN:
@@ -202,7 +202,8 @@ class Connection(ConnectionOutput):
         if self.state is State.TIME_WAIT and flags & _FIN:
             self.time_wait_until = now + self.config.time_wait
         receiver.ack_now = True
-        receiver.on_old_text(seq, len(segment.payload))
+        # A SYN is challenged, and what it carries is not looked at (RFC 5961 section 4.2).
+        receiver.on_old_text(seq, 0 if flags & _SYN else len(segment.payload))
         if flags & _ACK and not flags & _SYN and seq == receiver.rcv_nxt:
             self._take_ack(segment, seq, now)
 

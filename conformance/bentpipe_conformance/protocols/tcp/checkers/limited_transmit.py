@@ -72,7 +72,8 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
         # What governs is cwnd less pipe, and small reports make little room (RFC 6675 section 5).
         reported = sum(right - left for left, right in ack.sacked)
         informed = not flow.handshake.sack or reported >= 2 * largest_segment(flow)
-        room = m.window_edge - ack.max >= largest_segment(flow)
+        # The edge may have moved back.
+        room = min(m.window_edge, ack.window_edge) - ack.max >= largest_segment(flow)
         if ack.duplicates != 2 or not (m.open and informed and room):
             continue
         if ack.flight + largest_segment(flow) > most and not _grew(flow, m):

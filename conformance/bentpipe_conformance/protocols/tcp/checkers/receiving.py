@@ -342,12 +342,14 @@ def data_beyond_the_fin_is_ignored(flow: Flow, context: Context) -> Findings:
         return
     end = fin.end
     taken, beyond = False, None
+    before = RangeSet()
     for event in flow.events:
         if isinstance(event, Reply):
             taken = taken or event.ack >= end
             if beyond is None:
                 continue
-            highest = max([event.ack, *(right for _, right in event.sack)])
+            blocks = [right for left, right in event.sack if not before.covers(left, right)]
+            highest = max([event.ack, *blocks])
             sentence = f"data behind the FIN at offset {end - 1} was "
             sentence += "acknowledged" if highest > end else "ignored"
             yield judged(
@@ -358,7 +360,9 @@ def data_beyond_the_fin_is_ignored(flow: Flow, context: Context) -> Findings:
             if highest > end:
                 return
             beyond = None
-        elif isinstance(event, Arrival) and taken and event.start >= end and event.payload:
+        elif isinstance(event, Arrival) and not taken:
+            before.add(event.start, event.end)
+        elif isinstance(event, Arrival) and event.start >= end and event.payload:
             beyond = event
 
 

@@ -1,0 +1,58 @@
+"""Whether a RST of the tester lies where the implementation expects the next octet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.replay.events import Segment
+from bentpipe_conformance.protocols.tcp.replay.order import (
+    count_before,
+    count_through,
+    latest_first,
+)
+
+if TYPE_CHECKING:  # which asks this module when a connection is over
+    from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+
+
+def latest_before(flow: Flow, number: int) -> Segment | None:
+    """The last segment that left the IUT before a packet, RSTs excepted."""
+    earlier = latest_first(flow.leaving, count_through(flow.leaving, number))
+    return next((item for item in earlier if not item.tcp.flags & RST), None)
+
+
+def at_next_expected(flow: Flow, segment: Segment) -> bool:
+    """Whether a segment certainly has the sequence number that the IUT expects next.
+
+    That is what its latest segment acknowledged, or the end of the data that has arrived in
+    sequence since, whose acknowledgment may be delayed; provided that nothing was held.
+    """
+    number = segment.packet.number
+    latest = latest_before(flow, number)
+    if latest is None or not latest.tcp.flags & ACK:
+        return False
+    replies = [reply for reply in flow.replies if reply.packet.number == latest.packet.number]
+    if replies and replies[0].ack != replies[0].expected:
+        return False
+    expected = latest.tcp.ack
+    arrivals = {item.packet.number: item for item in flow.arrivals}
+    for item in _between(flow, latest.packet.number, number):
+        arrival = arrivals.get(item.packet.number)
+        if not item.tcp.length or item.tcp.flags & SYN:
+            continue
+        # The data of an answer to the SYN is taken only when the handshake is complete.
+        sure = arrival is not None and arrival.in_order and not arrival.held and bool(replies)
+        if arrival is None or not sure or arrival.fin or arrival.end > arrival.window_edge:
+            return False
+        if not item.tcp.flags & ACK or arrival.may_be_stale or arrival.lacks_timestamp:
+            return False
+        expected = (item.tcp.seq + item.tcp.length) % MODULUS
+    return segment.tcp.seq == expected
+
+
+def _between(flow: Flow, first: int, last: int) -> list[Segment]:
+    """What arrived between two packets."""
+    begin = count_through(flow.arriving, first)
+    end = count_before(flow.arriving, last)
+    return flow.arriving[begin:end]
