@@ -17,7 +17,11 @@ MANIFEST = "manifest.sha256"
 LOCK = ".lock"
 DERIVED = ("result.json", "junit.xml", "report.html")
 """What is made of the cases when the run ends."""
-CASE_FILES = ("case.json", *(f"{point}.pcapng" for point in POINTS))
+EXPLORATION = "exploration.json"
+"""What a campaign beside the cases did."""
+REPLAY = "replay.json"
+"""Beside the packets of a conversation that a campaign found: what to play again."""
+CASE_FILES = ("case.json", *(f"{point}.pcapng" for point in POINTS), REPLAY)
 FORMAT = "bentpipe-bundle/2"
 FORMER = frozenset({"bentpipe-bundle/1"})
 SESSION = re.compile(r"resumed-([1-9][0-9]{0,3})\.json")
@@ -57,7 +61,7 @@ def files_of(root: Path) -> dict[str, Path]:
         BundleError: there is something that a bundle does not have.
     """
     finished = (root / MANIFEST).exists()
-    found = dict(_known(root, "", ("run.json", *DERIVED), finished))
+    found = dict(_known(root, "", ("run.json", EXPLORATION, *DERIVED), finished))
     groups = [("cases", root / "cases")]
     if (attempts := root / "attempts").exists():
         _only_folders(attempts)

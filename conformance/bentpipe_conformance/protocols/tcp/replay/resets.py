@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
-from bentpipe_conformance.protocols.tcp.replay.events import Segment
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
 from bentpipe_conformance.protocols.tcp.replay.order import (
     count_before,
     count_through,
     latest_first,
 )
 
-if TYPE_CHECKING:  # which asks this module when a connection is over
-    from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+
+class Passed(Protocol):
+    """What has passed of a connection so far; see :class:`.flow.Flow`."""
+
+    leaving: list[Segment]
+    arriving: list[Segment]
+    replies: list[Reply]
+    arrivals: list[Arrival]
 
 
-def latest_before(flow: Flow, number: int) -> Segment | None:
+def latest_before(flow: Passed, number: int) -> Segment | None:
     """The last segment that left the IUT before a packet, RSTs excepted."""
     earlier = latest_first(flow.leaving, count_through(flow.leaving, number))
     return next((item for item in earlier if not item.tcp.flags & RST), None)
 
 
-def at_next_expected(flow: Flow, segment: Segment) -> bool:
+def at_next_expected(flow: Passed, segment: Segment) -> bool:
     """Whether a segment certainly has the sequence number that the IUT expects next.
 
     That is what its latest segment acknowledged, or the end of the data that has arrived in
@@ -51,7 +57,7 @@ def at_next_expected(flow: Flow, segment: Segment) -> bool:
     return segment.tcp.seq == expected
 
 
-def _between(flow: Flow, first: int, last: int) -> list[Segment]:
+def _between(flow: Passed, first: int, last: int) -> list[Segment]:
     """What arrived between two packets."""
     begin = count_through(flow.arriving, first)
     end = count_before(flow.arriving, last)
