@@ -50,7 +50,7 @@ def result_of(
     for requirement in suite.requirements().values():
         if requirement.testability != "wire" or run.profile not in requirement.profiles:
             continue
-        entry = _requirement(requirement, records, run.iut.ics)
+        entry = _requirement(requirement, records, run.iut.ics, run.profile)
         if entry is not None:
             entries.append(entry)
     summary = Counter(entry["verdict"] for entry in entries)
@@ -106,7 +106,7 @@ def _overall(
 
 
 def _requirement(
-    requirement: Requirement, records: Sequence[CaseRecord], ics: Mapping[str, Any]
+    requirement: Requirement, records: Sequence[CaseRecord], ics: Mapping[str, Any], profile: str
 ) -> dict[str, Any] | None:
     entry = {"id": requirement.id, "level": requirement.level, "title": requirement.title}
     targeting = [record for record in records if requirement.id in record.requirements]
@@ -120,7 +120,7 @@ def _requirement(
         return None
     blocked = [record.reason for record in targeting if record.verdict is Verdict.UNSUPPORTED]
     unsupported = blocked[0] if blocked and not found else None
-    unsupported = unclaimed(ics, requirement.condition) or unsupported
+    unsupported = unclaimed(ics, requirement.condition_in(profile)) or unsupported
     if unsupported is not None:
         return {**entry, "verdict": Verdict.UNSUPPORTED.value, "reason": unsupported,
                 "exercised": 0, "cases": [record.id for record in targeting],

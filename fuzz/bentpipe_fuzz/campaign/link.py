@@ -32,7 +32,7 @@ class ImpairedPort:
         port: the lane's.
         link: what happens.
         most: packets, of both directions, after which nothing is sent or received any more until
-            the link is healed.
+            :meth:`relieve`.
     """
 
     def __init__(self, port: Port, link: Sequence[Impairment], most: int = UNLIMITED) -> None:
@@ -59,10 +59,13 @@ class ImpairedPort:
         """Seconds since the conversation began."""
         return self.now() - self._began
 
+    def relieve(self) -> None:
+        """There may be any number of packets from now on."""
+        self._left = UNLIMITED
+
     def heal(self) -> None:
         """Nothing happens to packets from now on; those on their way arrive."""
         self._link.clear()
-        self._left = UNLIMITED
 
     def send(self, packet: bytes) -> None:
         """See :class:`Port`."""

@@ -35,8 +35,8 @@ from bentpipe_fuzz.campaign.oracle import (
 )
 from bentpipe_fuzz.campaign.script import Script
 
-LONGEST_S = 1000.0
-"""Seconds that a step waits at most where that costs nothing."""
+LONGEST_S = 10_000.0
+"""Seconds that a step waits at most where that costs nothing: hours of silence are a situation."""
 
 COLLECTING = 100_000, 50, 100
 """Thresholds of Python's collector in a campaign."""
@@ -129,8 +129,9 @@ def play(
         if patient:
             player.longest = LONGEST_S
         _take_steps(script, binding, player, impaired.port)
-        impaired.port.heal()
+        impaired.port.relieve()
         peer.finish()
+        impaired.port.heal()
         if patient:
             why = not_quiet(impaired.port, suite.interpreter.dissect, binding.refuse)
             ending.append((QUIET, why))

@@ -12,6 +12,7 @@ from typing import Any
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.cases.faults import RESERVED
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.crafting import (
     COMMON_HEADER,
@@ -36,6 +37,7 @@ class Player(BasePlayer[Peer, Connection]):
     def __init__(self, peer: Peer) -> None:
         super().__init__(peer)
         self.ended = False
+        self.used: list[bytes] = []
 
     # -- users
 
@@ -54,12 +56,54 @@ class Player(BasePlayer[Peer, Connection]):
     @verb
     def call(self, role: str = "send") -> None:
         """Have the implementation's user call the tester, in order to send or to receive."""
+        self.ring(role)
+        self.answer()
+
+    @verb
+    def ring(self, role: str = "send") -> None:
+        """Have the implementation's user call the tester, who does not answer yet."""
         self.ended = False
+        self.connection = None
         wanted: Role = "send" if role == "send" else "receive"
         # Not every implementation can be asked to.
         with suppress(LaneError):
             self.connection = self.peer.summon(wanted, octets=20_000)
-            self.connection.bgak()
+
+    @verb
+    def answer(self, **fields: Any) -> None:
+        """Send a BGAK with these fields."""
+        if self.connection is not None and not self.connection.closed:
+            with suppress(ValueError, KeyError, TypeError):
+                self.connection.bgak(**fields)
+
+    @verb
+    def knock(self, service: str = "discard", back: int = 0, flip: int = -1) -> None:
+        """Call with a cookie and look at no answer.
+
+        Args:
+            service: see :meth:`open`.
+            back: which cookie: 0 for one that has not been used, 1 for the last that was, and so
+                on.
+            flip: number of a bit of it that is changed; below 0: none.
+        """
+        cookie = self.used[-back] if 0 < back <= len(self.used) else self.peer.cookie(service)
+        self.used.append(cookie)
+        if flip >= 0:
+            changed = bytearray(cookie)
+            changed[flip // 8 % len(changed)] ^= 1 << flip % 8
+            cookie = bytes(changed)
+        self.connection = self.peer.begin(service, cookie=cookie)
+        self.ended = False
+
+    @verb
+    def hang_up(self) -> None:
+        """End both streams and leave the implementation's END without an answer."""
+        connection = self.connection
+        if connection is not None and not connection.closed and not self.ended:
+            self.ended, connection.polite = True, False
+            connection.sd(b"the end", fin=True, poll=True)
+            with suppress(NotReached):
+                connection.serve(lambda: bool(connection.closed), within=4 * connection.rtt)
 
     @verb
     def write(self, sds: int = 1, octets: int = 100, poll: bool = False, gap: float = 0.0) -> None:
@@ -137,7 +181,7 @@ class Player(BasePlayer[Peer, Connection]):
         self, kind: str = "POLL", seq: Place | None = None, octets: int | None = None,
         n_mr: Place | None = None, n_ps: int | None = None, elements: Sequence[Place] | None = None,
         tag: int = 0, csn: int = 0, peer_csn: int = 0, fields: Mapping[str, Any] | None = None,
-        odd: bool = False,
+        reserved: bool = False, odd: bool = False,
     ) -> None:  # fmt: skip
         """A packet of the connection with any field.
 
@@ -151,7 +195,8 @@ class Player(BasePlayer[Peer, Connection]):
             tag: bits that are wrong in the tag.
             csn: distance from the right CSN.
             peer_csn: distance from the right CSN of the peer.
-            fields: raw fields of the packet: ``flags``, ``reason``, ``version``, ``reserved``.
+            fields: raw fields of the packet: ``flags``, ``reason``, ``version``.
+            reserved: set every reserved field of its body.
             odd: make it with Scapy in any case.
         """
         connection = self.connection
@@ -175,6 +220,8 @@ class Player(BasePlayer[Peer, Connection]):
             raw["n_ps"] = (usual.n_ps + n_ps) % (1 << 24)
         if elements is not None:
             raw["elements"] = connection.their_list(self.number(place) for place in elements[:12])
+        if reserved:
+            raw["reserved"] = RESERVED.get(number, ())
         if tag:
             raw["tag"] = usual.tag ^ (tag & 0xFFFF)
         for name, distance in (("csn", csn), ("peer_csn", peer_csn)):

@@ -196,7 +196,7 @@ def test_same_seed_beside_another_module_draws_the_same_scripts(
     assert drawn(numbers, 100, 11) == before
 
 
-def test_conversation_that_has_had_its_packets_gets_no_more_until_the_link_is_healed() -> None:
+def test_conversation_that_has_had_its_packets_gets_no_more_until_it_is_relieved() -> None:
     wire = Wire()
     port = ImpairedPort(wire, (), most=3)
     for number in (1, 2, 3):
@@ -206,6 +206,6 @@ def test_conversation_that_has_had_its_packets_gets_no_more_until_the_link_is_he
         port.send(b"4")
     with pytest.raises(Enough):
         port.receive(1.0)
-    port.heal()
+    port.relieve()
     port.send(b"5")
     assert not port.spent and len(wire.sent) == 4

@@ -90,12 +90,13 @@ def service_closes(flow: Flow, context: Context) -> Findings:
         yield context.holds("the service's FIN was sent", own, where)
         return
     # Data, or the window, may hold it back.
+    top = max((sent.end for sent in flow.sent), default=0)
     busy = [a.time for a in flow.acks if a.packet.number >= since and a.ack < a.max]
     busy += [a.time for a in flow.acks if a.packet.number >= since and a.window_edge <= a.max]
     busy += [sent.time for sent in flow.sent if sent.packet.number > since]
     start = max([start, *busy])
     last = next((a for a in reversed(flow.acks) if a.acceptable), None)
-    if last is not None and (last.window_edge <= last.max or last.ack < last.max):
+    if last is not None and (last.window_edge <= top or last.ack < top):
         return
     if flow.horizon - start > patience + flow.reaction:
         sentence = f"no FIN was sent in {flow.horizon - start:.1f} s"

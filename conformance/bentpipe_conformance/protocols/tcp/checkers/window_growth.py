@@ -82,7 +82,10 @@ def congestion_avoidance_opens_the_window(flow: Flow, context: Context) -> Findi
         first, last = full[0], full[-1]
         assert last.largest is not None
         largest = [item.largest for item in full if item.largest is not None]
-        room = min(sent.window_edge - sent.end for sent in largest)
+        # The edge may have moved back.
+        edges = [(sent, sent.window_edge if sent.cause is None else sent.cause.window_edge)
+                 for sent in largest]  # fmt: skip
+        room = min(edge - sent.end for sent, edge in edges)
         if last.largest.packet.number >= stopped_at(flow) or room < 2 * segment:
             continue
         wanted = first.peak + int(least * (len(full) - 1)) * segment - segment

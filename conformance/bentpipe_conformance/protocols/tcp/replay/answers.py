@@ -102,13 +102,16 @@ def still_receiving(flow: Flow, *, fins: bool = False) -> list[Arrival]:
 
     Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
     receiver is in the state ESTABLISHED or CLOSE-WAIT. The daytime service reads on in FIN-WAIT,
-    until the tester's FIN.
+    until the tester's FIN. A segment whose options cannot be read may be dropped (MUST-7).
     """
     closing = [sent.packet for sent in flow.sent if sent.fin]
     if flow.iut[1] == DAYTIME_PORT and closing:
         closing = [item.packet for item in flow.arrivals if item.fin]
     end = min((packet.number for packet in (*closing[:1], *flow.resets[:1])), default=math.inf)
-    return [item for item in flow.arrivals if (item.payload or fins) and item.packet.number < end]
+    return [
+        item for item in flow.arrivals
+        if (item.payload or fins) and item.packet.number < end and item.tcp.options_ok
+    ]  # fmt: skip
 
 
 def refusals(
