@@ -29,6 +29,9 @@ BEGINS ?= 1000000
 SEED ?= 1
 TRANSFERS ?= 200
 KILLS ?= 200
+# Of mutated files: captures are of each of two formats.
+BUNDLES ?= 20000
+CAPTURES ?= 50000
 # Of the machine-made mutants: processes, and where results are kept, so that a rerun goes on.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 MUTATION ?= bentpipe-runs/mutation
@@ -37,7 +40,7 @@ ENCOUNTERS ?= 200
 SUITE = $(shell echo $(firstword $(subst -, ,$(ID))) | tr A-Z a-z)
 
 .PHONY: help setup certify test quick quick-lint quick-types quick-tests checker slow tool lint \
-	transfers innocents mutation bench durability hostile fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
+	transfers innocents mutation bench durability fuzz fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
 	package bed clean
 
 help:
@@ -61,7 +64,7 @@ help:
 	@echo "  make innocents       $(ENCOUNTERS) random encounters of two Linux hosts: no checker may accuse (minutes)"
 	@echo "  make stability       20 certifications in a row, quiet and loaded, must agree (long)"
 	@echo "  make durability      every writing system call of a certification fails, and $(KILLS) kills (long)"
-	@echo "  make hostile         20,000 mutated bundles and 100,000 mutated captures (long)"
+	@echo "  make fuzz            $(BUNDLES) mutated bundles, twice $(CAPTURES) mutated captures, and other files (long)"
 	@echo "  make fuzz-stp        a million STP packets through three codecs, a million forged BEGINs,"
 	@echo "                       and SECONDS=$(SECONDS) of hostile and unlucky peers (long)"
 	@echo "Prove it"
@@ -168,12 +171,13 @@ durability: bed
 	BENTPIPE_FAULTS=all BENTPIPE_KILLS=$(KILLS) $(BIN)/python -m pytest -n $(JOBS) -rP \
 		conformance/tests/durability
 
-# Hostile bundles and captures: no traceback, no hang, bounded memory (long).
-hostile: setup
-	BENTPIPE_MUTATED_BUNDLES=20000 $(BIN)/python -m pytest -n $(JOBS) -rP \
-		conformance/tests/evidence/test_mutated_bundles.py
-	BENTPIPE_MUTATED_CAPTURES=100000 $(BIN)/python -m pytest -n $(JOBS) -rP \
-		conformance/tests/analysis/test_mutated_captures.py
+# Files from anybody: no traceback, no hang, bounded memory (long).
+fuzz: setup
+	$(BIN)/python -m bentpipe_fuzz.inputs bundle --runs $(BUNDLES) --seed $(SEED)
+	for kind in pcap pcapng; do \
+		$(BIN)/python -m bentpipe_fuzz.inputs $$kind --runs $(CAPTURES) --seed $(SEED) || exit 1; done
+	for kind in toml vectors; do \
+		$(BIN)/python -m bentpipe_fuzz.inputs $$kind --runs 20000 --seed $(SEED) || exit 1; done
 
 fuzz-stp: setup
 	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \
