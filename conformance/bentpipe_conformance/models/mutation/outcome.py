@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bentpipe_conformance.models.mutation.sites import Mutant
-from bentpipe_conformance.models.mutation.trial import KILLED, STILLBORN, UNREACHABLE, Trial
+from bentpipe_conformance.models.mutation.trial import UNREACHABLE, Trial
+from bentpipe_conformance.selftest.mutation import division
+from bentpipe_conformance.selftest.mutation.division import divided, sums
 from bentpipe_conformance.selftest.mutation.explaining import Explanation, stale
-from bentpipe_conformance.selftest.mutation.outcome import sums
 
 
 def outcome_of(
@@ -26,32 +27,20 @@ def outcome_of(
         explanations: by identifier.
         every: all mutants of the model.
     """
-    tried = [item for item in chosen if item.id in trials]
-    alive = [item for item in tried if trials[item.id].result != STILLBORN]
-    killed = [item for item in alive if trials[item.id].result == KILLED]
-    rest = [item for item in alive if trials[item.id].result != KILLED]
-    explained = [item for item in rest if item.id in explanations]
-    survived = [item for item in rest if item.id not in explanations]
-    judged = len(alive) - len(explained)
+    parts = divided(chosen, trials, explanations)
     return {
         "model": model,
         "all": len(every),
-        "partial": len(tried) < len(chosen),
-        "mutants": len(alive),
-        "killed": len(killed),
-        "survived": len(survived),
-        "explained": len(explained),
-        "stillborn": len(tried) - len(alive),
-        "score": round(len(killed) / judged, 4) if judged else None,
-        "problems": stale(explanations.values(), every, {item.id for item in killed}),
-        "matrix": _matrix([trials[item.id] for item in killed]),
-        "survivors": [_row(item, trials[item.id], source) for item in survived],
+        **parts.sums(),
+        "problems": stale(explanations.values(), every, {item.id for item in parts.killed}),
+        "matrix": _matrix([trials[item.id] for item in parts.killed]),
+        "survivors": [_row(item, trials[item.id], source) for item in parts.survived],
         "explanations": [
             {**_row(item, trials[item.id], source), "class": explanations[item.id].kind,
              "reason": explanations[item.id].reason}
-            for item in explained
+            for item in parts.explained
         ],
-        "kills": [_row(item, trials[item.id], source) for item in killed],
+        "kills": [_row(item, trials[item.id], source) for item in parts.killed],
     }  # fmt: skip
 
 
@@ -88,16 +77,11 @@ _PUBLISHED = (
     "model", "all", "partial", "mutants", "killed", "survived", "explained", "stillborn", "score",
     "matrix",
 )  # fmt: skip
-_ROW = ("id", "before", "after", "kind", "class", "reason")
 
 
 def published(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """What the documentation shows: the sums, the matrix, survivors and explanations."""
-    rows = {
-        name: [{key: row[key] for key in _ROW if row.get(key)} for row in outcome[name]]
-        for name in ("survivors", "explanations")
-    }
-    return {name: outcome[name] for name in _PUBLISHED} | rows
+    return division.published(outcome, _PUBLISHED)
 
 
 def as_text(outcome: Mapping[str, Any], *, kills: bool = False) -> list[str]:

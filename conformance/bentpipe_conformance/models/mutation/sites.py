@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from bentpipe_conformance.models.mutation.operators import OPERATORS, Edit, Place, assigned
 from bentpipe_conformance.models.mutation.tree import Module, Node
+from bentpipe_conformance.selftest.mutation.change import Change, digest_of_line, fingerprint
 
 _INITIAL = frozenset({"one-more", "one-less", "opposite", "plus-minus", "skip-branch"})
 """Operators that fit initial states."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One change of one module.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant(Change):
+    """One change of a specification.
 
     Attributes:
-        id: stable as long as the line stays in its definition: model, definition, operator and a
-            digest of the line, with a number where the same line has several.
         module: the model's name.
         definition: at the top of the module.
         operator: see :mod:`bentpipe_conformance.models.mutation.operators`.
-        line: where it begins.
-        text: that line's source, stripped.
-        start, end: the characters of the module's source that it replaces.
-        code: by what.
     """
 
-    id: str
-    module: str
     definition: str
-    operator: str
-    line: int
-    text: str
-    start: int
-    end: int
-    code: str
 
     def applied(self, source: str) -> str:
         """The module's source with the change.
@@ -57,13 +43,6 @@ class Mutant:
         else:
             gap = "\n" + " " * wanted
         return source[: self.start] + self.code + gap + source[self.end :]
-
-    def changed(self, source: str) -> str:
-        """The changed lines, stripped, on one line."""
-        begin = source.rfind("\n", 0, self.start) + 1
-        end = source.find("\n", self.end)
-        after = source[begin : self.start] + self.code + source[self.end : end]
-        return " ".join(after.split())
 
 
 def mutants_of_module(
@@ -99,7 +78,7 @@ class _Walk:
         self.found: list[Mutant] = []
         self._model, self._module, self._ghosts = model, module, ghosts
         self._environment = environment
-        self._known: set[str] = {_fingerprint(module.source)}
+        self._known: set[bytes] = {fingerprint(module.source)}
         self._counts: Counter[tuple[str, str, str]] = Counter()
 
     def visit(self, node: Node, parent: Node | None, at: int, name: str) -> None:
@@ -137,21 +116,19 @@ class _Walk:
         line = source.rfind("\n", 0, start) + 1
         stop = source.find("\n", start)
         text = source[line : stop if stop >= 0 else None].strip()
-        draft = Mutant("", self._model, name, edit.operator, source.count("\n", 0, start) + 1, text,
-                       start, end, edit.code)  # fmt: skip
-        key = _fingerprint(replace(draft, code=_bare(edit.code)).applied(source))
+        draft = Mutant(
+            id="", module=self._model, definition=name, operator=edit.operator,
+            line=source.count("\n", 0, start) + 1, text=text, start=start, end=end, code=edit.code,
+        )  # fmt: skip
+        key = fingerprint(replace(draft, code=_bare(edit.code)).applied(source))
         if key in self._known:
             return
         self._known.add(key)
         self._counts[name, edit.operator, text] += 1
         number = self._counts[name, edit.operator, text]
-        digest = hashlib.blake2b(text.encode(), digest_size=3).hexdigest()
         suffix = f".{number}" if number > 1 else ""
-        identifier = f"{self._model}:{name}:{edit.operator}:{digest}{suffix}"
-        self.found.append(
-            Mutant(identifier, self._model, name, edit.operator, draft.line, text, start, end,
-                   edit.code)
-        )  # fmt: skip
+        identifier = f"{self._model}:{name}:{edit.operator}:{digest_of_line(text)}{suffix}"
+        self.found.append(replace(draft, id=identifier))
 
     def _symbol(self, edit: Edit) -> tuple[int, int] | None:
         """Where an infix symbol stands: between its operands."""
@@ -167,7 +144,3 @@ def _bare(code: str) -> str:
     """Code without parentheses around a name."""
     inner = code[1:-1]
     return inner if code == f"({inner})" and inner.isidentifier() else code
-
-
-def _fingerprint(source: str) -> str:
-    return hashlib.blake2b("".join(source.split()).encode(), digest_size=16).hexdigest()

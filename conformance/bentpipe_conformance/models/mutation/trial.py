@@ -12,8 +12,7 @@ from bentpipe_conformance.models.manifest import Manifest, Run
 from bentpipe_conformance.models.mutation.sites import Mutant
 from bentpipe_conformance.models.tool import Unfinished
 from bentpipe_conformance.models.verification import Checker, Result, configured, copied
-
-KILLED, SURVIVED, STILLBORN = "killed", "survived", "stillborn"
+from bentpipe_conformance.selftest.mutation.division import KILLED, STILLBORN, SURVIVED
 
 # Why a mutant survives.
 SAME = "the same states in every run"

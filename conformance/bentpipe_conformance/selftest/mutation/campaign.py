@@ -15,15 +15,16 @@ from bentpipe_conformance.selftest.mutation.baseline import (
     runs_of,
     sources_digest,
 )
+from bentpipe_conformance.selftest.mutation.division import SURVIVED
 from bentpipe_conformance.selftest.mutation.forking import Lost, in_children
 from bentpipe_conformance.selftest.mutation.keeping import Choice, Kept, Progress, silent
 from bentpipe_conformance.selftest.mutation.loading import load_subject, path_of
 from bentpipe_conformance.selftest.mutation.scope import Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant
 from bentpipe_conformance.selftest.mutation.trial import (
-    SURVIVED,
     UNJUDGED,
     Kill,
+    Runs,
     Trial,
     limit_memory,
     merged,
@@ -44,10 +45,14 @@ class Store(Kept[Trial]):
         return read_trial(item)
 
 
+_RUNS = ("reaching", "changed")
+
+
 def read_trial(item: Mapping[str, Any]) -> Trial:
     """A trial from its JSON."""
     kills = [Kill(**{**kill, "by": tuple(kill["by"])}) for kill in item["kills"]]
-    return Trial(**{**item, "kills": kills})
+    runs = {name: Runs(item[name]["count"], tuple(item[name]["first"])) for name in _RUNS}
+    return Trial(**{**item, "kills": kills, **runs})
 
 
 def key_of(scope: Scope, suite: str, seed: int, *, whole: bool) -> str:
@@ -114,7 +119,6 @@ class Campaign:
 
         def judge(mutant: Mutant) -> Trial:
             limit_memory()
-            gc.disable()
             return try_mutant(mutant, self.scope, baseline, whole=self.whole, usual=usual)
 
         try:

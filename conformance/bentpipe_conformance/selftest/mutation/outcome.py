@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
+from bentpipe_conformance.selftest.mutation import division
+from bentpipe_conformance.selftest.mutation.division import KILLED, divided, sums
 from bentpipe_conformance.selftest.mutation.explaining import Explanation, stale
 from bentpipe_conformance.selftest.mutation.scope import Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant
-from bentpipe_conformance.selftest.mutation.trial import KILLED, STILLBORN, Trial
+from bentpipe_conformance.selftest.mutation.trial import Trial
 
 
 def outcome_of(
@@ -26,17 +29,11 @@ def outcome_of(
         every: all mutants of the reference.
         complete: whether they were all mutants and all have been tried.
     """
-    tried = [item for item in chosen if item.id in trials]
-    alive = [item for item in tried if trials[item.id].result != STILLBORN]
-    killed = [item for item in alive if trials[item.id].result == KILLED]
-    rest = [item for item in alive if trials[item.id].result != KILLED]
-    explained = [item for item in rest if item.id in explanations]
-    survived = [item for item in rest if item.id not in explanations]
-    judged = len(alive) - len(explained)
-    dead = {item.id for item in killed}
+    parts = divided(chosen, trials, explanations)
+    dead = {item.id for item in parts.killed}
     problems = stale(explanations.values(), every, dead)
-    score = len(killed) / judged if judged else None
-    share = len(explained) / len(alive) if alive else 0.0
+    score = parts.score
+    share = len(parts.explained) / len(parts.alive) if parts.alive else 0.0
     if complete and score is not None and score < scope.limits.score:
         problems.append(f"the score is {score:.1%}, below {scope.limits.score:.0%}")
     if complete and share > scope.limits.explained:
@@ -44,22 +41,16 @@ def outcome_of(
     return {
         "suite": suite,
         "complete": complete,
-        "partial": len(tried) < len(chosen),
-        "mutants": len(alive),
-        "killed": len(killed),
-        "survived": len(survived),
-        "explained": len(explained),
-        "stillborn": len(tried) - len(alive),
-        "score": None if score is None else round(score, 4),
+        **parts.sums(),
         "problems": problems,
-        "modules": _by_module(scope, alive, dead, {item.id for item in explained}),
-        "survivors": [_row(item, trials[item.id], scope) for item in survived],
+        "modules": _by_module(scope, parts.alive, dead, {item.id for item in parts.explained}),
+        "survivors": [_row(item, trials[item.id], scope) for item in parts.survived],
         "explanations": [
             {**_row(item, trials[item.id], scope), "class": explanations[item.id].kind,
              "reason": explanations[item.id].reason, "clause": explanations[item.id].clause}
-            for item in explained
+            for item in parts.explained
         ],
-        "kills": [_row(item, trials[item.id], scope) for item in killed],
+        "kills": [_row(item, trials[item.id], scope) for item in parts.killed],
     }  # fmt: skip
 
 
@@ -93,7 +84,7 @@ def _row(item: Mutant, trial: Trial, scope: Scope) -> dict[str, Any]:
             row["runs"] = [{"run": item.run, "by": list(item.by)} for item in trial.kills]
     else:
         row |= {"kind": trial.kind, "lost": trial.lost}
-        row |= {"reaching": trial.reaching, "changed": trial.changed}
+        row |= {"reaching": asdict(trial.reaching), "changed": asdict(trial.changed)}
     return row
 
 
@@ -101,16 +92,11 @@ _PUBLISHED = (
     "suite", "complete", "mutants", "killed", "survived", "explained", "stillborn", "score",
     "modules",
 )  # fmt: skip
-_ROW = ("id", "before", "after", "kind", "class", "reason", "clause")
 
 
 def published(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """What the documentation shows: the sums, survivors and explanations, without the runs."""
-    rows = {
-        name: [{key: row[key] for key in _ROW if row.get(key)} for row in outcome[name]]
-        for name in ("survivors", "explanations")
-    }
-    return {name: outcome[name] for name in _PUBLISHED} | rows
+    return division.published(outcome, _PUBLISHED)
 
 
 def as_text(outcome: Mapping[str, Any], *, kills: bool = False) -> list[str]:
@@ -139,23 +125,15 @@ def _told(result: str, row: Mapping[str, Any]) -> list[str]:
         return [*lines, f"  killed ({row['how']}) by {by}{run}: {row['sentence']}"]
     if result == "explained":
         return [*lines, f"  explained, {row['class']}: {row['reason']}"]
-    lost = f"; no longer judged: {_some(row['lost'], 12)}" if row["lost"] else ""
+    lost = f"; no longer judged: {_some(row['lost'], 12, len(row['lost']))}" if row["lost"] else ""
     lines.append(f"  survived: {row['kind']}{lost}")
-    if row["changed"]:
-        lines.append(f"  {len(row['changed'])} runs show it: {_some(row['changed'], 4)}")
-    elif row["reaching"]:
-        lines.append(f"  {len(row['reaching'])} runs reach it: {_some(row['reaching'], 4)}")
+    for name, what in (("changed", "show"), ("reaching", "reach")):
+        if count := row[name]["count"]:
+            lines.append(f"  {count} runs {what} it: {_some(row[name]['first'], 4, count)}")
+            break
     return lines
 
 
-def _some(names: Sequence[str], most: int) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+def _some(names: Sequence[str], most: int, count: int) -> str:
+    more = f" and {count - most} more" if count > most else ""
     return ", ".join(names[:most]) + more
-
-
-def sums(outcome: Mapping[str, Any]) -> str:
-    """How many there were, and the score, on one line."""
-    score = "none" if outcome["score"] is None else f"{outcome['score']:.1%}"
-    partial = " (partial: the run was interrupted)" if outcome["partial"] else ""
-    counts = ", ".join(f"{outcome[name]} {name}" for name in ("killed", "survived", "explained"))
-    return f"{outcome['mutants']} mutants, {counts}; score {score}{partial}"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import fnmatch
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bentpipe_conformance.selftest.mutation.change import Change, digest_of_line, fingerprint
 from bentpipe_conformance.selftest.mutation.operators import Named, load_operators
 from bentpipe_conformance.selftest.mutation.probing import (
     Probe,
@@ -28,50 +28,25 @@ _LEFT_ALONE = frozenset({
 _HEADED = frozenset({"if_stmt", "while_stmt", "for_stmt", "with_stmt", "try_stmt"})
 
 
-@dataclass(frozen=True, slots=True)
-class Mutant:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant(Change):
     """One change of one module.
 
     Attributes:
-        id: stable as long as the line stays in its function: module, function, operator and a
-            digest of the line, with a number where the same line has several.
         module: within the reference's package, such as ``tcp.sender``.
         function: its qualified name, or ``module`` outside any.
         operator: see :mod:`bentpipe_conformance.selftest.mutation.operators`.
         lines: first and last line of the statement that it changes, for coverage.
         body: first and last line of the function, or of the statement outside any.
-        line: where it changes it.
-        text: the line's source, stripped.
-        start, end: the characters of the module's source that it replaces.
-        code: by what.
         at_import: whether the statement runs when the module is imported.
         probe: how to find out whether it makes a difference; None where only running it tells.
     """
 
-    id: str
-    module: str
     function: str
-    operator: str
     lines: tuple[int, int]
     body: tuple[int, int]
-    line: int
-    text: str
-    start: int
-    end: int
-    code: str
     at_import: bool
     probe: Probe | None = None
-
-    def applied(self, source: str) -> str:
-        """The module's source with the change."""
-        return source[: self.start] + self.code + source[self.end :]
-
-    def changed(self, source: str) -> str:
-        """The changed line or lines, stripped, on one line."""
-        after = self.applied(source)
-        begin = source.rfind("\n", 0, self.start) + 1
-        stop = after.find("\n", self.start + len(self.code.rstrip("\n")))
-        return " ".join(after[begin:stop].split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +91,7 @@ class _Walk:
         for row in source.splitlines(keepends=True):
             self._offsets.append(self._offsets[-1] + len(row))
         self._operators = load_operators()
-        self._known: set[bytes] = {_fingerprint(source)}
+        self._known: set[bytes] = {fingerprint(source)}
         self._counts: Counter[tuple[str, str, str]] = Counter()
 
     def visit(self, node: Any, place: _Place) -> None:
@@ -200,7 +175,7 @@ class _Walk:
         function = place.function or "module"
         if any(fnmatch.fnmatchcase(function, pattern) for pattern in self._left_out):
             return
-        key = _fingerprint(self._source[:start] + code + self._source[end:])
+        key = fingerprint(self._source[:start] + code + self._source[end:])
         if key in self._known:
             return
         self._known.add(key)
@@ -208,13 +183,13 @@ class _Walk:
         text = self._rows[line - 1].strip()
         self._counts[function, named.name, text] += 1
         number = self._counts[function, named.name, text]
-        digest = hashlib.blake2b(text.encode(), digest_size=3).hexdigest()
         suffix = f".{number}" if number > 1 else ""
         self.found.append(Mutant(
-            f"{self._module}:{function}:{named.name}:{digest}{suffix}",
-            self._module, function, named.name, place.statement, place.body or place.statement,
-            line, text, start, end, code, place.at_import,
-            None if place.at_import else self._probe(node, named.name, code),
+            id=f"{self._module}:{function}:{named.name}:{digest_of_line(text)}{suffix}",
+            module=self._module, function=function, operator=named.name, lines=place.statement,
+            body=place.body or place.statement, line=line, text=text, start=start, end=end,
+            code=code, at_import=place.at_import,
+            probe=None if place.at_import else self._probe(node, named.name, code),
         ))  # fmt: skip
 
     def _probe(self, node: Any, operator: str, code: str) -> Probe | None:
@@ -288,7 +263,3 @@ def _clone(node: Any, parent: Any) -> Any:
     if hasattr(node, "children"):
         twin.children = [_clone(child, twin) for child in node.children]
     return twin
-
-
-def _fingerprint(source: str) -> bytes:
-    return hashlib.blake2b("".join(source.split()).encode(), digest_size=16).digest()

@@ -233,8 +233,8 @@ class _Replay:
         ordinary = tcp.flags & ACK and not tcp.flags & (RST | SYN)
         if ordinary:
             if flow.established is None and acceptable:
-                if sender.offset(tcp.ack) < 0:
-                    return
+                if sender.offset(tcp.ack):
+                    return  # answered by a RST; the SYN is still unacknowledged (RFC 9293)
                 self._establish(Segment(packet))
             # An empty window refuses a segment, and not its acknowledgment (section 5.4).
             shut = receiver.edge <= receiver.nxt == receiver.offset(tcp.seq)
