@@ -83,7 +83,7 @@ def model(
     memory: int, out: Path | None, models: Path | None, as_json: bool,
     host: str | None, update_manifest: bool, fetch: bool, coverage: bool,
     scenarios: bool, check: bool, first: bool, within: float | None, diff: str | None,
-    vacuity: bool,     **mutation: Any,
+    vacuity: bool, alone: bool,     **mutation: Any,
 ) -> None:  # fmt: skip
     """Check a model, or all of them, and compare with the manifests.
 
@@ -95,6 +95,7 @@ def model(
     seconds = timeout or (300.0 if tier == "pr" else 3600.0)
     limits = Limits(seconds, memory, workers, out, host, lambda line: console.print(
         f"a worker on another machine: {line}", soft_wrap=True), coverage=coverage)  # fmt: skip
+    done: list[Result] = []
     if check and not scenarios:
         raise Failure("--check goes with --scenarios", USAGE)
     try:
@@ -111,12 +112,16 @@ def model(
                 generator = Generator(tool, limits, console.print)
                 status = make_scenarios(_named(name, root), generator, out, check, as_json)
             raise click.exceptions.Exit(status)
-        if vacuity:
+        if vacuity or alone:
+            named = _named(name, root)
+            checker = Checker(tool, Limits(seconds, memory, 1, logs=False))
             with _ended_by_signals():
-                checker = Checker(tool, Limits(seconds, memory, 1, logs=False))
-                status = model_designer.tell_vacuity(
-                    _named(name, root), tool, checker, workers, only, as_json
-                )
+                if alone:
+                    status = model_designer.tell_alone(named, checker, workers, only, as_json)
+                else:
+                    status = model_designer.tell_vacuity(
+                        named, tool, checker, workers, only, as_json
+                    )
             raise click.exceptions.Exit(status)
         if mutation["mutate"]:
             asked = model_mutation.Asked.of(mutation, only, timeout, memory, workers, out, as_json)
@@ -132,13 +137,13 @@ def model(
                 told = answer(Checker(tool, limits), chosen, workers, first=first, within=within)
             raise click.exceptions.Exit(model_designer.tell_answer(told, output(), as_json))
         with _ended_by_signals():
-            results = _checked(Checker(tool, limits), chosen, console)
+            results = _checked(Checker(tool, limits), chosen, console, done)
         if update_manifest:
             _record(results)
     except ToolProblem as problem:
         raise Failure(str(problem)) from problem
     except KeyboardInterrupt as error:
-        raise Failure("interrupted; nothing is kept or recorded.", 130) from error
+        raise Failure(_interrupted(done, out, root), 130) from error
     except OSError as error:
         remedy = "name a folder that can be written to."
         raise Failure(f"{error.filename}: {error.strerror}; {remedy}") from error
@@ -194,8 +199,22 @@ def _named(name: str, root: Path) -> list[Manifest]:
     raise Failure(f"no model is called {name!r}; there are {', '.join(found)} and all", USAGE)
 
 
+def _interrupted(done: list[Result], out: Path | None, root: Path) -> str:
+    """The sentence, after what was finished has been kept where a folder is named."""
+    if not done:
+        return "interrupted; nothing is kept or recorded."
+    sentence = f"interrupted after {len(done)} finished runs; nothing is recorded"
+    broken = [item for item in done if item.verdict not in ("as expected", "drift")]
+    if broken:
+        sentence += f", {len(broken)} of them not as the manifests say"
+    if out is None:
+        return f"{sentence}; --out keeps what is finished."
+    _keep(_report(done, False), done, out, root)
+    return f"{sentence}; what they show is in {out / 'result.json'}."
+
+
 def _checked(
-    checker: Checker, chosen: list[tuple[Manifest, Run]], console: Console
+    checker: Checker, chosen: list[tuple[Manifest, Run]], console: Console, ended: list[Result]
 ) -> list[Result]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     hidden = not console.is_terminal
@@ -206,6 +225,7 @@ def _checked(
         def finished(result: Result) -> None:
             nonlocal done
             done += 1
+            ended.append(result)
             bar.update(task, description=f"{done} of {len(chosen)} runs")
             if result.verdict != "as expected":
                 bar.console.print(f"{result.manifest.name} {result.run.name}: {result.verdict}")

@@ -16,6 +16,7 @@ from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failur
 from bentpipe_conformance.cli.output import counting, print_json
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.suite import load_suites
+from bentpipe_conformance.models import alone
 from bentpipe_conformance.models import diagram as ladder
 from bentpipe_conformance.models.answer import Answer, stated
 from bentpipe_conformance.models.impact import Impact, impact_of
@@ -38,6 +39,10 @@ options = all_of(
     click.option(
         "--diff", metavar="REV",
         help="Instead tell what the changes of the rules since this revision affect.",
+    ),
+    click.option(
+        "--alone", is_flag=True,
+        help="Instead ask of every named mutant whether one property alone notices it.",
     ),
     click.option(
         "--vacuity", is_flag=True,
@@ -148,6 +153,37 @@ def _lines(item: Impact, cases: Sequence[str], revision: str) -> list[str]:
 def _some(names: Sequence[str], most: int) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def tell_alone(
+    manifests: Sequence[Manifest], checker: Checker, workers: int, only: str | None, as_json: bool
+) -> int:  # fmt: skip
+    """Print through which properties alone no mutant dies, and who else notices; the status."""
+    chosen = [
+        (manifest, run)
+        for manifest in manifests
+        for run in alone.mutants_of(manifest)
+        if only in (None, run.name, run.violates)
+    ]
+    if not chosen:
+        raise Failure("no mutant of that name, and none that breaks that property", USAGE)
+    with counting("mutants", len(chosen)) as tick:
+        found = alone.try_all(chosen, checker, workers, tick)
+    if as_json:
+        print_json([{**asdict(item), "alone": item.alone} for item in found])
+    missing = 0
+    for manifest in manifests:
+        known = {item.property for item in found if item.model == manifest.name}
+        needless = [name for name in alone.without(manifest, found) if name in known]
+        missing += len(needless)
+        for item in found if not as_json else ():
+            if item.model == manifest.name and item.property in needless:
+                also = item.problem or f"{', '.join(item.others)} notices it, too"
+                click.echo(f"{item.model} {item.property}: {item.run}: {also}")
+        if known and not as_json:
+            count = len(known) - len(needless)
+            click.echo(f"{manifest.name}: {count} of {len(known)} properties alone notice a mutant")
+    return FAILED if missing else PASSED
 
 
 def tell_vacuity(
