@@ -92,23 +92,30 @@ def judge(
     """
     checkers, interpreter = load_checkers(suite), suite.interpreter
     registry = suite.requirements()
-    applicable = [
-        registry[name]
-        for name in (registry if requirements is None else requirements)
-        if name in checkers
-        and profile in registry[name].profiles
-        and declared(ics, registry[name].condition)
-    ]
+    claimed: dict[str, bool] = {}
+    applicable: list[tuple[Requirement, Checker]] = []
+    for name in registry if requirements is None else requirements:
+        found, check = registry[name], checkers.get(name)
+        if check is None or profile not in found.profiles:
+            continue
+        condition = found.condition_in(profile)
+        if condition not in claimed:
+            claimed[condition] = declared(ics, condition)
+        if claimed[condition]:
+            applicable.append((found, check))
     findings: list[Finding] = []
     for flow in interpreter.read_flows(trace):
         readings = Readings(flow, interpreter)
-        for requirement in applicable:
+        granted: set[str] = set()  # conditions that the handshake does not contradict
+        for requirement, check in applicable:
             context = Context(requirement, profile, ics, trace.timing_error, readings.prepared)
-            refused = interpreter.refused(flow, context)
-            if refused is not None:
-                findings.append(refused)
-            else:
-                findings.extend(readings.judged(checkers[requirement.id], context))
+            if requirement.condition not in granted:
+                refused = interpreter.refused(flow, context)
+                if refused is not None:
+                    findings.append(refused)
+                    continue
+                granted.add(requirement.condition)
+            findings.extend(readings.judged(check, context))
     return findings
 
 
@@ -132,7 +139,7 @@ def judge_flow(
     for requirement in suite.requirements().values():
         if requirement.testability != "wire" or profile not in requirement.profiles:
             continue
-        if not declared(ics, requirement.condition):
+        if not declared(ics, requirement.condition_in(profile)):
             yield requirement, None
         elif requirement.id in left_out:
             yield requirement, []

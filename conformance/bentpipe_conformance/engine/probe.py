@@ -20,9 +20,15 @@ from bentpipe_conformance.engine.settings import RunSettings
 ECHO_TEXT = b"bentpipe asks for these very octets back: 3.14159 2.71828 1.41421 ~!@#\r\n"
 
 
+_PERIOD = bytes((i ^ i >> 8) & 0xFF for i in range(1 << 16))
+"""The stream repeats itself after so many octets."""
+
+
 def chargen(offset: int, octets: int) -> bytes:
     """Octets of the stream that an implementation's chargen service sends, from an offset on."""
-    return bytes([(i ^ i >> 8) & 0xFF for i in range(offset, offset + octets)])
+    start = offset % len(_PERIOD)
+    times = -(-(start + octets) // len(_PERIOD))
+    return (_PERIOD * times)[start : start + octets]
 
 
 Link = TypeVar("Link")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,14 @@ class Path:
             act()
 
 
+def distinct(scenarios: Iterable[Scenario]) -> list[list[Scenario]]:
+    """Scenarios by what they do to packets: those with one script stand together."""
+    known: dict[tuple[object, ...], list[Scenario]] = {}
+    for scenario in scenarios:
+        known.setdefault(scenario.script(), []).append(scenario)
+    return list(known.values())
+
+
 @dataclass(frozen=True, slots=True)
 class ScenarioCases:
     """Cases that impose scenarios in one way.
@@ -79,6 +87,26 @@ class ScenarioCases:
         full_name = f"test_{self.prefix}{name}"
         named = rename(script, self.module["__name__"], full_name, purpose)
         self.module[full_name] = case(self.requirement, extra=extra)(named)
+
+    def add_counterexamples(self, scenarios: Iterable[Scenario]) -> None:
+        """Register a case for each script among the counterexamples of mutants."""
+        for alike in distinct(scenarios):
+            name = alike[0].name
+            about = [
+                f"{item.name} ({', '.join((item.property, *item.requirements))}): {item.about}"
+                for item in alike
+            ]
+            purpose = f"Counterexample of the model's mutant {name}.\n\n" + "\n".join(about)
+            self.add(name.replace("-", "_"), purpose, alike[:1])
+
+    def add_first(self, covers: Sequence[Scenario], first: int, batch: int) -> None:
+        """Register a case of the ``first`` covering scenarios, and extra ones of all others."""
+        self.add(
+            f"cover_first_{first}",
+            f"The {first} scenarios that together take most edges of the model's state graphs.",
+            covers[:first],
+        )
+        self.add_covers(covers[first:], batch)
 
     def add_covers(self, covers: Sequence[Scenario], batch: int) -> None:
         """Register extra cases of ``batch`` covering scenarios each."""

@@ -78,7 +78,8 @@ class Interpreter:
         trusting: such a packet with its checksums assumed correct.
         read_flows: the connections of a trace.
         prepare: what checkers may know of a flow besides itself, for :attr:`Context.prepared`.
-        refused: a finding when the handshake contradicts the conformance statement, else None.
+        refused: a finding when the handshake contradicts the conformance statement, else None; it
+            looks at the flow and at the requirement's condition only.
         otherwise: the same flow as an implementation may have seen it that uses a freedom which its
             packets do not show; each is asked for only where a checker finds a violation.
         with_habits: the same flow as an implementation saw it that is known to deviate, by the

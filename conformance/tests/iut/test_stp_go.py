@@ -1,9 +1,8 @@
-"""The STP responder in Go: its own tests, and two of its processes over UDP on loopback."""
+"""The STP responder in Go: two of its processes over UDP on loopback."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import select
 import socket
 import subprocess
@@ -12,10 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from bentpipe_conformance.iut import build as building
-from bentpipe_conformance.iut.build import RECIPES, build
+from bentpipe_conformance.iut.build import build
 
-SOURCES = Path(building.__file__).resolve().parent.parent / "iuts" / "stp-go"
 LOOPBACK = "127.0.0.1"
 ECHO, DISCARD, CHARGEN, CLOSED = 7, 9, 19, 99
 OCTETS = 2_000_000
@@ -70,24 +67,6 @@ def told(process: subprocess.Popen[str], line: str) -> dict[str, str]:
     assert words[0] == "open"
     facts = dict(word.split("=", 1) for word in words if "=" in word)
     return {"outcome": words[2], **facts}
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["vet", "./..."], pytest.param(["test", "-count=1", "./..."], marks=pytest.mark.slow)],
-)
-def test_sources_vetted_and_tested_by_go_are_clean(arguments: list[str]) -> None:
-    RECIPES["stp-go"].toolchain()
-    result = subprocess.run(
-        [building._go(), *arguments],
-        cwd=SOURCES,
-        env={**os.environ, "GOTOOLCHAIN": "local", "GOPROXY": "off", "CGO_ENABLED": "0"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("service", [ECHO, DISCARD, CHARGEN])

@@ -15,7 +15,7 @@ from bentpipe_conformance.engine.suite import Suite
 from bentpipe_fuzz.campaign.binding import binding_of
 from bentpipe_fuzz.campaign.oracle import Signature
 from bentpipe_fuzz.campaign.plan import Planner
-from bentpipe_fuzz.campaign.run import Conversation, play
+from bentpipe_fuzz.campaign.run import Conversation, play, seldom_collecting
 from bentpipe_fuzz.campaign.script import Script
 from bentpipe_fuzz.campaign.shrinking import MOST_RUNS, shrunk_script
 
@@ -133,19 +133,20 @@ class Campaign:
         """
         began = time.perf_counter()
         try:
-            for script in self._planner.scripts():
-                if not goes_on(self.tally):
-                    return
-                conversation = self._played(script)
-                if conversation is None:
-                    return
-                fresh = self._count(conversation)
-                self.tally.seconds = time.perf_counter() - began
-                for signature in fresh:
-                    yield self._discovered(conversation, signature)
+            with seldom_collecting():
+                for script in self._planner.scripts():
+                    if not goes_on(self.tally):
+                        return
+                    conversation = self._played(script)
+                    if conversation is None:
+                        return
+                    fresh = self._count(conversation)
                     self.tally.seconds = time.perf_counter() - began
-                if not fresh:
-                    yield None
+                    for signature in fresh:
+                        yield self._discovered(conversation, signature)
+                        self.tally.seconds = time.perf_counter() - began
+                    if not fresh:
+                        yield None
         finally:
             self.close()
 

@@ -11,10 +11,18 @@ import heapq
 from collections.abc import Sequence
 
 from bentpipe_conformance.engine.lane import Captured, Lane, OpenRequest, Port
+from bentpipe_conformance.engine.peer import NotReached
 
 from bentpipe_fuzz.campaign.script import Impairment, Way
 
+UNLIMITED = 1 << 60
+"""Packets of a conversation that may be as long as it likes."""
+
 _Held = tuple[float, int, Way, bytes]
+
+
+class Enough(NotReached):
+    """A conversation has had its packets; the tester falls silent."""
 
 
 class ImpairedPort:
@@ -23,11 +31,14 @@ class ImpairedPort:
     Args:
         port: the lane's.
         link: what happens.
+        most: packets, of both directions, after which nothing is sent or received any more until
+            :meth:`relieve`.
     """
 
-    def __init__(self, port: Port, link: Sequence[Impairment]) -> None:
+    def __init__(self, port: Port, link: Sequence[Impairment], most: int = UNLIMITED) -> None:
         self._port = port
         self._link = list(link)
+        self._left = most
         self._began = port.now()
         self._offered: dict[Way, int] = {"to-iut": 0, "to-tester": 0}
         self._free: dict[int, float] = {}
@@ -38,12 +49,27 @@ class ImpairedPort:
         """See :class:`Port`."""
         return self._port.now()
 
+    @property
+    def spent(self) -> bool:
+        """Whether the conversation has had its packets."""
+        return self._left <= 0
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the conversation began."""
+        return self.now() - self._began
+
+    def relieve(self) -> None:
+        """There may be any number of packets from now on."""
+        self._left = UNLIMITED
+
     def heal(self) -> None:
         """Nothing happens to packets from now on; those on their way arrive."""
         self._link.clear()
 
     def send(self, packet: bytes) -> None:
         """See :class:`Port`."""
+        self._count()
         for late, octets in self._fates("to-iut", packet):
             if late > 0:
                 self._hold(self.now() + late, "to-iut", octets)
@@ -51,7 +77,12 @@ class ImpairedPort:
                 self._port.send(octets)
 
     def receive(self, deadline: float) -> tuple[float, bytes] | None:
-        """See :class:`Port`."""
+        """See :class:`Port`.
+
+        Raises:
+            Enough: there were too many packets.
+        """
+        self._count()
         while True:
             due = self._held[0][0] if self._held else deadline
             item = self._port.receive(min(due, deadline))
@@ -66,6 +97,11 @@ class ImpairedPort:
                 if way == "to-tester":
                     return due, octets
                 self._port.send(octets)
+
+    def _count(self) -> None:
+        if self._left <= 0:
+            raise Enough("the conversation has had its packets")
+        self._left -= 1
 
     def _hold(self, until: float, way: Way, octets: bytes) -> None:
         self._order += 1
@@ -97,17 +133,18 @@ class ImpairedPort:
 class ImpairedLane:
     """A lane whose port is an :class:`ImpairedPort`; everything else is the lane's own."""
 
-    def __init__(self, lane: Lane, link: Sequence[Impairment]) -> None:
+    def __init__(self, lane: Lane, link: Sequence[Impairment], most: int = UNLIMITED) -> None:
         self._lane = lane
         self._link = link
+        self._most = most
         self.iut_address = lane.iut_address
         self.timing_error = lane.timing_error
-        self.port = ImpairedPort(lane.port, link)
+        self.port = ImpairedPort(lane.port, link, most)
 
     def begin(self) -> str:
         """See :class:`Lane`."""
         address = self._lane.begin()
-        self.port = ImpairedPort(self._lane.port, self._link)
+        self.port = ImpairedPort(self._lane.port, self._link, self._most)
         return address
 
     def open(self, request: OpenRequest) -> None:

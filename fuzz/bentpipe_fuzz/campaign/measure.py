@@ -31,7 +31,7 @@ from bentpipe_reference.common.subject import subject_of
 
 from bentpipe_fuzz.campaign.binding import binding_of
 from bentpipe_fuzz.campaign.plan import Planner
-from bentpipe_fuzz.campaign.run import Conversation, play
+from bentpipe_fuzz.campaign.run import Conversation, play, seldom_collecting
 from bentpipe_fuzz.campaign.script import Script
 from bentpipe_fuzz.campaign.shrinking import shrunk_script
 
@@ -224,7 +224,8 @@ def _before(deadline: float | None, item: Faulty, **how: Any) -> Measured | None
     """Measure, unless the time is up."""
     if deadline is not None and time.monotonic() > deadline:
         return None
-    return measure(item, **how)
+    with seldom_collecting():
+        return measure(item, **how)
 
 
 if __name__ == "__main__":

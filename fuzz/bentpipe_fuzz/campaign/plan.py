@@ -26,14 +26,48 @@ def step(verb: str, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Step]:
     return st.fixed_dictionaries(dict(given)).map(lambda drawn: Step(verb, drawn))
 
 
-def conversation(opening: st.SearchStrategy[Step], *kinds: st.SearchStrategy[Step]) -> Steps:
-    """An opening, and up to :data:`MOST_STEPS` steps of these kinds; a second opening is rare."""
+def episode(*parts: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Step]]:
+    """Steps, lists of steps and episodes in this order: what leads into a situation and probes it.
+
+    A part may draw None, which is nothing.
+    """
+    return st.tuples(*parts).map(_flat)
+
+
+def repeated(part: st.SearchStrategy[Any], most: int) -> st.SearchStrategy[list[Step]]:
+    """One to ``most`` of a part."""
+    return st.lists(part, min_size=1, max_size=most).map(_flat)
+
+
+def _flat(parts: Sequence[Any]) -> list[Step]:
+    found: list[Step] = []
+    for part in parts:
+        if isinstance(part, Step):
+            found.append(part)
+        elif part is not None:
+            found += part
+    return found
+
+
+def conversation(
+    opening: st.SearchStrategy[Step], *kinds: st.SearchStrategy[Step],
+    episodes: Sequence[st.SearchStrategy[list[Step]]] = (),
+) -> Steps:  # fmt: skip
+    """An opening, and up to :data:`MOST_STEPS` steps of these kinds; a second opening is rare.
+
+    With ``episodes``, two of three are short instead: an opening, a few steps, and an episode.
+    """
     following = st.lists(st.one_of(*kinds), min_size=1, max_size=MOST_STEPS)
-    return st.builds(
+    any_steps = st.builds(
         lambda first, rest, again, more: [first, *rest, *([again, *more] if again else [])],
         opening, following, st.one_of(st.none(), st.none(), st.none(), opening),
         st.lists(st.one_of(*kinds), max_size=3),
     )  # fmt: skip
+    if not episodes:
+        return any_steps
+    few = st.lists(kinds[0], max_size=2)
+    aimed = episode(opening, few, st.one_of(*episodes), few)
+    return st.one_of(any_steps, aimed, aimed)
 
 
 _LATE = st.sampled_from([0.001, 0.05, 0.3, 0.7, 1.5])

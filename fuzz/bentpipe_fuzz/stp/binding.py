@@ -13,6 +13,7 @@ from bentpipe_conformance.protocols.stp.numbers import tag_of
 from bentpipe_fuzz.campaign.binding import Binding, Piece
 from bentpipe_fuzz.stp.conversations import MODES
 from bentpipe_fuzz.stp.player import VERBS, Player
+from bentpipe_fuzz.stp.writing import IMPORTS, LINES
 
 _FLAGS = {codec.FIN: "FIN", codec.V: "V", codec.A: "A", codec.R: "R"}
 
@@ -80,5 +81,5 @@ _WITH_CSN = (codec.BEGIN, codec.BGAK, codec.SDP, codec.POLL)
 
 BINDING = Binding(
     player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
-    refuse=refuse,
+    refuse=refuse, lines=LINES, imports=IMPORTS,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import conversation, step
 from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.stp.episodes import HONEST, LAZY, ODD, STRAY
 from bentpipe_fuzz.stp.player import KINDS
 
 distance = st.sampled_from(
@@ -98,8 +99,8 @@ off_path = st.one_of(
 )  # fmt: skip
 
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
-    "honest": conversation(opening | calling, honest),
-    "lazy": conversation(opening, honest, lazy),
-    "on-path": conversation(opening | calling, honest, almost_valid, garbage),
-    "off-path": conversation(opening, honest, off_path),
+    "honest": conversation(opening | calling, honest, episodes=HONEST),
+    "lazy": conversation(opening, honest, lazy, episodes=LAZY),
+    "on-path": conversation(opening | calling, honest, almost_valid, garbage, episodes=ODD),
+    "off-path": conversation(opening, honest, off_path, episodes=STRAY),
 }

@@ -1,18 +1,18 @@
 """The tester's side of an STP conversation: what the steps of a script do.
 
-Every verb acts on the newest connection, and does nothing while there is none. SDs of a direction
-are counted from 0; numbers are distances from what the connection knows.
+Places are counts of SDs of a direction, from 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.cases.faults import RESERVED
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.crafting import (
     COMMON_HEADER,
@@ -21,36 +21,27 @@ from bentpipe_conformance.protocols.stp.crafting import (
 )
 from bentpipe_conformance.protocols.stp.peer import Peer, Role
 
-LONGEST_S = 60.0
-"""Seconds that one step lasts at most."""
+from bentpipe_fuzz.campaign.player import LONGEST_S, BasePlayer, Place, verb, verbs_of
 
 MOST_SDS = 200
 """SDs that one step sends at most."""
 
 KINDS: Mapping[str, int] = {name: kind for kind, name in codec.NAMES.items()}
 
-Place = Sequence[Any]
-"""A count of SDs as ``[base, distance]``; the bases are names that :meth:`Player.count` knows."""
-
 _OWN = (codec.SD, codec.SDP, codec.POLL)
 
 
-class Player:
-    """One conversation.
-
-    Args:
-        peer: the tester.
-    """
+class Player(BasePlayer[Peer, Connection]):
+    """See :class:`BasePlayer`."""
 
     def __init__(self, peer: Peer) -> None:
-        self.peer = peer
-        self.connection: Connection | None = None
-        self.expressive = False
-        self.longest = LONGEST_S
+        super().__init__(peer)
         self.ended = False
+        self.used: list[bytes] = []
 
     # -- users
 
+    @verb
     def open(self, service: str = "chargen", octets: int = 0, **own: Any) -> None:
         """Call a service, with so many octets in the BEGIN; ``own`` is what the tester offers."""
         self.ended = False
@@ -62,15 +53,59 @@ class Player:
         if self.connection is None:
             self.connection = self.peer.connect(service, data=data, **own)
 
+    @verb
     def call(self, role: str = "send") -> None:
         """Have the implementation's user call the tester, in order to send or to receive."""
+        self.ring(role)
+        self.answer()
+
+    @verb
+    def ring(self, role: str = "send") -> None:
+        """Have the implementation's user call the tester, who does not answer yet."""
         self.ended = False
+        self.connection = None
         wanted: Role = "send" if role == "send" else "receive"
         # Not every implementation can be asked to.
         with suppress(LaneError):
             self.connection = self.peer.summon(wanted, octets=20_000)
-            self.connection.bgak()
 
+    @verb
+    def answer(self, **fields: Any) -> None:
+        """Send a BGAK with these fields."""
+        if self.connection is not None and not self.connection.closed:
+            with suppress(ValueError, KeyError, TypeError):
+                self.connection.bgak(**fields)
+
+    @verb
+    def knock(self, service: str = "discard", back: int = 0, flip: int = -1) -> None:
+        """Call with a cookie and look at no answer.
+
+        Args:
+            service: see :meth:`open`.
+            back: which cookie: 0 for one that has not been used, 1 for the last that was, and so
+                on.
+            flip: number of a bit of it that is changed; below 0: none.
+        """
+        cookie = self.used[-back] if 0 < back <= len(self.used) else self.peer.cookie(service)
+        self.used.append(cookie)
+        if flip >= 0:
+            changed = bytearray(cookie)
+            changed[flip // 8 % len(changed)] ^= 1 << flip % 8
+            cookie = bytes(changed)
+        self.connection = self.peer.begin(service, cookie=cookie)
+        self.ended = False
+
+    @verb
+    def hang_up(self) -> None:
+        """End both streams and leave the implementation's END without an answer."""
+        connection = self.connection
+        if connection is not None and not connection.closed and not self.ended:
+            self.ended, connection.polite = True, False
+            connection.sd(b"the end", fin=True, poll=True)
+            with suppress(NotReached):
+                connection.serve(lambda: bool(connection.closed), within=4 * connection.rtt)
+
+    @verb
     def write(self, sds: int = 1, octets: int = 100, poll: bool = False, gap: float = 0.0) -> None:
         """Send new SDs of ``octets``, every ``gap`` seconds; with ``poll`` the last one asks."""
         connection = self.connection
@@ -83,6 +118,7 @@ class Player:
             if gap:
                 self.receive(gap)
 
+    @verb
     def close(self, poll: bool = True) -> None:
         """Send an SD with FIN."""
         connection = self.connection
@@ -90,24 +126,16 @@ class Player:
             self.ended = True
             connection.sd(b"", fin=True, poll=poll)
 
+    @verb
     def release(self) -> None:
         """Close in order, until both streams have ended and END is acknowledged."""
         if self.connection is not None and not self.connection.closed:
             self.ended = True
             self.connection.release(within=LONGEST_S)
 
-    def abort(self) -> None:
-        """Abort the connection."""
-        if self.connection is not None:
-            self.connection.abort()
-            self.connection = None
-
     # -- the peer
 
-    def wait(self, seconds: float = 1.0) -> None:
-        """Look at nothing for a while."""
-        self.peer.wait(min(seconds, self.longest))
-
+    @verb
     def receive(
         self, seconds: float = 1.0, credit: int | None = 64, report: bool = True,
         answer: Sequence[float] = (0.0,),
@@ -129,6 +157,7 @@ class Player:
                 answer=lambda _poll, _before: answer[:3], within=min(seconds, LONGEST_S),
             )  # fmt: skip
 
+    @verb
     def settle(self) -> None:
         """Ask and send again until everything is acknowledged."""
         if self.connection is not None and not self.connection.closed:
@@ -139,6 +168,7 @@ class Player:
         self.settle()
         self.receive(3.0)
 
+    @verb
     def ask(self) -> None:
         """Send a POLL."""
         if self.connection is not None:
@@ -146,11 +176,12 @@ class Player:
 
     # -- what is odd
 
+    @verb
     def packet(
         self, kind: str = "POLL", seq: Place | None = None, octets: int | None = None,
         n_mr: Place | None = None, n_ps: int | None = None, elements: Sequence[Place] | None = None,
         tag: int = 0, csn: int = 0, peer_csn: int = 0, fields: Mapping[str, Any] | None = None,
-        odd: bool = False,
+        reserved: bool = False, odd: bool = False,
     ) -> None:  # fmt: skip
         """A packet of the connection with any field.
 
@@ -164,7 +195,8 @@ class Player:
             tag: bits that are wrong in the tag.
             csn: distance from the right CSN.
             peer_csn: distance from the right CSN of the peer.
-            fields: raw fields of the packet: ``flags``, ``reason``, ``version``, ``reserved``.
+            fields: raw fields of the packet: ``flags``, ``reason``, ``version``.
+            reserved: set every reserved field of its body.
             odd: make it with Scapy in any case.
         """
         connection = self.connection
@@ -174,7 +206,7 @@ class Player:
         usual = connection.compose(number)
         raw: dict[str, Any] = dict(fields or {})
         if seq is not None:
-            count = self.count(seq)
+            count = self.number(seq)
             raw["seq"] = connection.ours(count) if number in _OWN else connection.theirs(count)
             known = connection.sent.get(count)
             if number in (codec.SD, codec.SDP) and known is not None:
@@ -183,11 +215,13 @@ class Player:
         if octets is not None:
             raw["data"] = pattern(0, min(octets, 1400))
         if n_mr is not None:
-            raw["n_mr"] = connection.theirs(self.count(n_mr))
+            raw["n_mr"] = connection.theirs(self.number(n_mr))
         if n_ps is not None and usual.n_ps is not None:
             raw["n_ps"] = (usual.n_ps + n_ps) % (1 << 24)
         if elements is not None:
-            raw["elements"] = connection.their_list(self.count(place) for place in elements[:12])
+            raw["elements"] = connection.their_list(self.number(place) for place in elements[:12])
+        if reserved:
+            raw["reserved"] = RESERVED.get(number, ())
         if tag:
             raw["tag"] = usual.tag ^ (tag & 0xFFFF)
         for name, distance in (("csn", csn), ("peer_csn", peer_csn)):
@@ -197,6 +231,7 @@ class Player:
         with suppress(ValueError, KeyError, TypeError):
             connection.send(number, odd=odd or self.expressive, **raw)
 
+    @verb
     def begin(self, service: str | int = "chargen", octets: int = 0, cookie: int = -1) -> None:
         """A BEGIN of another connection; the answer is not looked at.
 
@@ -208,11 +243,13 @@ class Player:
         own: dict[str, Any] = {} if cookie < 0 else {"cookie": pattern(0, min(max(cookie, 8), 32))}
         self.peer.begin(service, data=pattern(0, min(octets, 1000)), **own)
 
+    @verb
     def octets(self, octets: str = "", right: bool = True) -> None:
         """Any octets (hexadecimal) in the place of what follows the common header."""
         if self.connection is not None:
             self._put(self.connection.compose(codec.POLL), bytes.fromhex(octets)[:200], right)
 
+    @verb
     def malformed(
         self, kind: str = "POLL", cut: int = -1, more: str = "", right: bool = True,
         here: bool = True,
@@ -239,28 +276,15 @@ class Player:
         crafted = craft_octets(packet, octets)
         self.peer.send(crafted if right else wrong_checksum(crafted))
 
-    def count(self, place: Place) -> int:
-        """The count of SDs that a place is now.
-
-        ``next``, ``acked`` and ``edge`` (the credit) are of the tester's SDs; ``delivered``,
-        ``highest`` and ``credit`` of the implementation's; any other base is 0.
-        """
+    def places(self) -> Mapping[str, int]:
+        """``next``, ``acked`` and ``edge`` (the credit) are of the tester's SDs, the others not."""
         connection = self.connection
         assert connection is not None
-        base, distance = place
-        known = {
+        return {
             "next": connection.vt_s, "acked": connection.vt_a, "edge": connection.vt_ms,
             "delivered": connection.reception.vr_r, "highest": connection.highest,
             "credit": connection.reception.vr_mr,
         }  # fmt: skip
-        return int(known.get(base, 0)) + int(distance)
 
 
-VERBS: Mapping[str, Callable[..., None]] = {
-    verb.__name__: verb
-    for verb in (
-        Player.open, Player.call, Player.write, Player.close, Player.release, Player.abort,
-        Player.wait, Player.receive, Player.settle, Player.ask, Player.packet, Player.begin,
-        Player.octets, Player.malformed,
-    )
-}  # fmt: skip
+VERBS = verbs_of(Player)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import conversation, step
 from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.tcp.episodes import HONEST, LAZY, ODD, OPTIONS
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 536, -536, 1460, -1460, 1 << 16, 1 << 30, (1 << 31) - 1, -(1 << 31)]
@@ -30,10 +31,10 @@ service = st.sampled_from(["chargen", "chargen", "echo", "echo", "discard"])
 window = st.sampled_from([0, 1, 535, 1460, 2919, 4380, 20_000, 65_535, 1 << 20])
 
 offer: Mapping[str, st.SearchStrategy[Any]] = {
-    "mss": st.sampled_from([None, 536, 1000, 1460, 1460]),
+    "mss": st.sampled_from([None, 536, 1000, 1460, 1460, 9000]),
     "sack": st.booleans(),
     "timestamps": st.booleans(),
-    "window_scale": st.sampled_from([None, 0, 2, 7, 14]),
+    "window_scale": st.sampled_from([None, 0, 2, 7, 14, 15]),
     "window": st.sampled_from([2920, 8000, 20_000, 40_000]),
 }
 
@@ -57,12 +58,13 @@ lazy = st.one_of(
     step("abort"),
 )
 
-raw = st.binary(max_size=8).map(bytes.hex)
+raw = st.one_of(st.binary(max_size=8).map(bytes.hex), OPTIONS)
 odd = st.fixed_dictionaries(
     {},
     optional={
         "reserved": st.integers(1, 7), "urgptr": st.sampled_from([0, 1, 65_535]),
         "dataofs": st.integers(0, 15), "raw": raw, "checksum": st.just(True),
+        "fuzz": st.integers(0, 1 << 16),
     },
 )  # fmt: skip
 odd_of_syn = st.fixed_dictionaries(
@@ -79,7 +81,7 @@ almost_valid = st.one_of(
     step("segment", sack=blocks),
     step("segment", window=window),
     step("segment", flags=st.sampled_from(["R", "RA", "S", "SA"]), seq=own, ack=near_theirs),
-    step("segment", tsval=distance, octets=size),
+    step("segment", tsval=distance, octets=size, bare=st.booleans()),
 )
 garbage = st.one_of(
     step("segment", flags=flags, seq=own, ack=theirs, octets=size, odd=odd),
@@ -96,8 +98,10 @@ off_path = st.one_of(
 )  # fmt: skip
 
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
-    "honest": conversation(opening | calling, honest),
-    "lazy": conversation(opening, honest, lazy),
-    "on-path": conversation(opening | calling | odd_opening, honest, almost_valid, garbage),
+    "honest": conversation(opening | calling, honest, episodes=HONEST),
+    "lazy": conversation(opening | opening | calling, honest, lazy, episodes=LAZY),
+    "on-path": conversation(
+        opening | calling | odd_opening, honest, almost_valid, garbage, episodes=ODD
+    ),
     "off-path": conversation(opening, honest, off_path),
 }

@@ -1,24 +1,30 @@
 """The tester's side of a TCP conversation: what the steps of a script do.
 
-Every verb acts on the newest connection, and does nothing while there is none. Its arguments are
-numbers that mean something in any run: octets, seconds, and distances from what the connection
-knows. A segment that a verb makes on purpose is one of Scapy.
+Places are offsets of a stream. A segment that a verb makes on purpose is one of Scapy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import BasePeer, NotReached, pattern
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, build
 from bentpipe_conformance.protocols.tcp.connection import Connection
-from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options, wrong_checksum
+from bentpipe_conformance.protocols.tcp.crafting import (
+    craft,
+    layers,
+    usual_options,
+    wrong_checksum,
+)
 
-LONGEST_S = 60.0
-"""Seconds that one step lasts at most."""
+from bentpipe_fuzz.campaign.player import LONGEST_S, BasePlayer, Place, verb, verbs_of
 
 SYN_TIMES_S = (2.0, 3.0)
 """Seconds after which the tester sends its SYN again, and the usual one where that was odd."""
@@ -26,28 +32,39 @@ SYN_TIMES_S = (2.0, 3.0)
 MOST_SEGMENTS = 60
 """Segments that one step writes at most."""
 
+MOST_TIMES = 20
+"""How often one step sends a segment at most."""
+
 FLAGS = {name: 1 << bit for bit, name in enumerate("FSRPAUEC")}
 
-Place = Sequence[Any]
-"""A number as ``[base, distance]``; the bases are names that :meth:`Player.number` knows."""
+
+def _bits(flags: str) -> int:
+    return sum(FLAGS[letter] for letter in set(flags))
 
 
-class Player:
-    """One conversation.
+def fuzzed_fields(seed: int) -> dict[str, Any]:
+    """Fields that ``fuzz()`` of Scapy draws for a segment; which of them, is random as well."""
+    layer, scapy_fuzz = layers().TCP, importlib.import_module("scapy.packet").fuzz
+    numbers, usual = random.Random(seed), random.getstate()
+    random.seed(seed)
+    try:
+        drawn = scapy_fuzz(layer())
+        wanted = numbers.sample(("reserved", "urgptr", "window", "flags"), numbers.randint(1, 3))
+        return {name: int(drawn.getfieldval(name)) for name in wanted}
+    finally:
+        random.setstate(usual)
 
-    Args:
-        peer: the tester.
-    """
+
+class Player(BasePlayer[BasePeer[Any, Any], Connection]):
+    """See :class:`BasePlayer`."""
 
     def __init__(self, peer: BasePeer[Any, Any]) -> None:
-        self.peer = peer
-        self.connection: Connection | None = None
-        self.expressive = False
-        self.longest = LONGEST_S
+        super().__init__(peer)
         self.fin: int | None = None
 
     # -- users
 
+    @verb
     def open(
         self, service: str = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
     ) -> None:  # fmt: skip
@@ -65,16 +82,38 @@ class Player:
         opened.establish()
         self.connection = opened
 
+    @verb
     def call(self, role: str = "send", **offer: Any) -> None:
         """Have the implementation's user call the tester, in order to send or to receive."""
-        self.fin = None
-        port = 9 if role == "send" else 19
-        # Not every implementation can be asked to.
-        with suppress(LaneError):
-            self.connection = self.peer.summon(port, octets=20_000, **offer)  # type: ignore[attr-defined]
+        self.ring(role, **offer)
+        if self.connection is not None:
             self.connection.answer()
             self.wait(self.connection.rtt)
 
+    @verb
+    def knock(self, service: str = "chargen", **offer: Any) -> None:
+        """Send a SYN and wait for its answer, which is not acknowledged; see :meth:`open`."""
+        self.fin = None
+        self.connection = connection = self._syn(service, None, offer)
+        self.peer.pump_until(lambda: connection.answered or bool(connection.closed), SYN_TIMES_S[0])
+
+    @verb
+    def ring(self, role: str = "send", **offer: Any) -> None:
+        """Have the implementation's user call the tester, who does not answer yet."""
+        self.fin = None
+        port = 9 if role == "send" else 19
+        self.connection = None
+        # Not every implementation can be asked to.
+        with suppress(LaneError):
+            self.connection = self.peer.summon(port, octets=20_000, **offer)  # type: ignore[attr-defined]
+
+    @verb
+    def answer(self, flags: str = "SA", ack: int = 0) -> None:
+        """Answer the implementation's SYN, whose acknowledgment is ``ack`` octets off."""
+        if self.connection is not None and self.connection.answered:
+            self.connection.answer(flags=_bits(flags), ack=ack)
+
+    @verb
     def write(self, octets: int = 1000, at_once: int = 1460, gap: float = 0.0) -> None:
         """Send new data in segments of ``at_once``, every ``gap`` seconds, as far as it may."""
         connection = self.connection
@@ -91,6 +130,7 @@ class Player:
             if gap:
                 self.receive(gap)
 
+    @verb
     def close(self) -> None:
         """Send FIN."""
         connection = self.connection
@@ -98,30 +138,41 @@ class Player:
             self.fin = connection.next_offset
             connection.send(flags=ACK | FIN)
 
-    def abort(self) -> None:
-        """Reset the connection."""
-        if self.connection is not None:
-            self.connection.abort()
-            self.connection = None
-
     # -- the peer
 
-    def wait(self, seconds: float = 1.0) -> None:
-        """Look at nothing for a while."""
-        self.peer.wait(min(seconds, self.longest))
+    @verb
+    def receive(
+        self, seconds: float = 1.0, every: int = 1, segments: int = 1 << 20,
+        losing: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        """Be a receiver for a while or so many segments.
 
-    def receive(self, seconds: float = 1.0, every: int = 1, segments: int = 1 << 20) -> None:
-        """Be a receiver that acknowledges ``every`` n-th segment, for a while or so many."""
+        Args:
+            seconds: how long.
+            every: each n-th segment is acknowledged.
+            segments: how many, at most.
+            losing: segments to lose, counted from what has been delivered; one that is named twice
+                is lost twice.
+        """
         connection = self.connection
         if connection is None:
             return
         wanted = connection.delivered + segments * connection.segment
+        base = connection.delivered // connection.segment
         with suppress(NotReached):
             connection.serve(
                 lambda: connection.delivered >= wanted, ack_every=max(every, 1),
+                losing=Counter(base + number for number in losing),
                 within=min(seconds, LONGEST_S),
             )  # fmt: skip
 
+    @verb
+    def renege(self, octets: int = 0) -> None:
+        """Throw away what is held from so many octets behind what is delivered on."""
+        if self.connection is not None:
+            self.connection.reception.renege(self.connection.delivered + max(octets, 0))
+
+    @verb
     def settle(self, rounds: int = 8) -> None:
         """Send again what is not acknowledged, once a round, and receive meanwhile."""
         connection = self.connection
@@ -139,6 +190,7 @@ class Player:
             self.settle(2)
             self.receive(3.0, segments=20)
 
+    @verb
     def offer(self, window: int = 0) -> None:
         """Offer a window of ``window`` octets from now on."""
         if self.connection is not None:
@@ -146,10 +198,11 @@ class Player:
 
     # -- what is odd
 
+    @verb
     def segment(
         self, flags: str = "A", seq: Place = ("next", 0), ack: Place = ("delivered", 0),
         octets: int = 0, window: int | None = None, sack: Sequence[Sequence[Place]] | None = None,
-        tsval: int = 0, odd: Mapping[str, Any] | None = None,
+        tsval: int = 0, odd: Mapping[str, Any] | None = None, times: int = 1, bare: bool = False,
     ) -> None:  # fmt: skip
         """A segment of the connection with any field.
 
@@ -162,7 +215,10 @@ class Player:
             sack: blocks, as pairs of places; the right ones when omitted.
             tsval: ticks beyond the tester's clock.
             odd: fields of Scapy's ``TCP``; ``raw`` (hexadecimal) stands behind the options, and
-                ``checksum`` makes the checksum wrong.
+                ``checksum`` makes the checksum wrong. ``fuzz`` is a seed, for which ``fuzz()`` of
+                Scapy draws some of the fields.
+            times: how often it is sent.
+            bare: leave out the timestamp.
         """
         connection = self.connection
         if connection is None:
@@ -172,22 +228,27 @@ class Player:
         connection.window = usual if window is None else max(window, 0)
         drafted = connection.compose(
             pattern(start, min(octets, 1460)), at=start, ack=self.number(ack),
-            flags=sum(FLAGS[letter] for letter in set(flags)),
+            flags=_bits(flags),
             sack=None if sack is None else [(self.number(a), self.number(b)) for a, b in sack[:3]],
             tsval=(connection.timestamp() + tsval) % MODULUS if tsval else None,
         )  # fmt: skip
         connection.window = usual
-        raw, spoilt = bytes.fromhex(odd.pop("raw", ""))[:12], odd.pop("checksum", False)
-        if self.expressive or odd or raw or spoilt:
+        if bare:
+            drafted = replace(drafted, tsval=None, tsecr=None)
+        raw, spoilt = bytes.fromhex(odd.pop("raw", ""))[:20], odd.pop("checksum", False)
+        if "fuzz" in odd:
+            odd = {**fuzzed_fields(int(odd.pop("fuzz"))), **odd}
+        for _ in range(min(times, MOST_TIMES)):
             with suppress(ValueError):
-                packet = craft(drafted, usual_options(drafted), raw, **odd)
-                self.peer.send(wrong_checksum(packet) if spoilt else packet)
-        else:
-            with suppress(ValueError):
-                self.peer.send(build(drafted))
+                if self.expressive or odd or raw or spoilt:
+                    packet = craft(drafted, usual_options(drafted), raw, **odd)
+                    self.peer.send(wrong_checksum(packet) if spoilt else packet)
+                else:
+                    self.peer.send(build(drafted))
         if list(seq) == ["next", 0] and not (spoilt or drafted.flags & (RST | SYN)):
             connection.next_offset += drafted.length
 
+    @verb
     def syn(
         self, service: str | int = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
     ) -> None:  # fmt: skip
@@ -202,35 +263,30 @@ class Player:
             drafted.send_syn()
             return drafted
         fields = dict(odd)
-        raw = drafted.appended + bytes.fromhex(fields.pop("raw", ""))[:12]
+        raw = drafted.appended + bytes.fromhex(fields.pop("raw", ""))[:20]
         with suppress(ValueError):
             self.peer.send(craft(drafted.syn, usual_options(drafted.syn), raw, **fields))
         return drafted
 
+    @verb
     def stray(
         self, flags: str = "A", seq: int = 0, ack: int = 0, octets: int = 0, port: int = 19
     ) -> None:
         """A segment of no connection, with raw numbers."""
         draft = self.peer.draft(port)  # type: ignore[attr-defined]
         segment = draft.compose(pattern(0, min(octets, 1460)), at=seq, ack=ack, sack=(),
-                                flags=sum(FLAGS[letter] for letter in set(flags)))  # fmt: skip
+                                flags=_bits(flags))  # fmt: skip
         self.peer.send(craft(segment) if self.expressive else build(segment))
 
-    def number(self, place: Place) -> int:
-        """The offset that a place is now.
-
-        ``next``, ``acked`` and ``edge`` are of the tester's stream, ``delivered`` and ``highest``
-        of the implementation's; any other base is 0.
-        """
+    def places(self) -> Mapping[str, int]:
+        """``next``, ``acked`` and ``edge`` are of the tester's stream, the others of its peer's."""
         connection = self.connection
         assert connection is not None
-        base, distance = place
-        known = {
+        return {
             "next": connection.next_offset, "acked": connection.acked,
             "edge": connection.acked + connection.iut_window,
             "delivered": connection.delivered, "highest": connection.highest,
         }  # fmt: skip
-        return int(known.get(base, 0)) + int(distance)
 
     # -- helpers
 
@@ -249,10 +305,4 @@ class Player:
             connection.send_data(min(end - start, self._largest(connection)), at=start)
 
 
-VERBS: Mapping[str, Callable[..., None]] = {
-    verb.__name__: verb
-    for verb in (
-        Player.open, Player.call, Player.write, Player.close, Player.abort, Player.wait,
-        Player.receive, Player.settle, Player.offer, Player.segment, Player.syn, Player.stray,
-    )
-}  # fmt: skip
+VERBS = verbs_of(Player)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_fuzz.campaign.binding import binding_of
-from bentpipe_fuzz.campaign.link import ImpairedPort, flipped
+from bentpipe_fuzz.campaign.link import Enough, ImpairedPort, flipped
 from bentpipe_fuzz.campaign.plan import Planner, drawn, impairments, links
 from bentpipe_fuzz.campaign.script import Impairment, Script, ScriptError, Step, decode, encode
 from hypothesis import given, settings
@@ -194,3 +194,18 @@ def test_same_seed_beside_another_module_draws_the_same_scripts(
     monkeypatch.syspath_prepend(tmp_path)
     importlib.import_module("neighbour")
     assert drawn(numbers, 100, 11) == before
+
+
+def test_conversation_that_has_had_its_packets_gets_no_more_until_it_is_relieved() -> None:
+    wire = Wire()
+    port = ImpairedPort(wire, (), most=3)
+    for number in (1, 2, 3):
+        port.send(bytes([number]))
+    assert port.spent
+    with pytest.raises(Enough):
+        port.send(b"4")
+    with pytest.raises(Enough):
+        port.receive(1.0)
+    port.relieve()
+    port.send(b"5")
+    assert not port.spent and len(wire.sent) == 4

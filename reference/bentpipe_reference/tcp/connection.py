@@ -102,7 +102,8 @@ class Connection(ConnectionOutput):
 
     def next_deadline(self) -> float | None:
         """When :meth:`advance` must be called next, None when no timer runs."""
-        first, receiver = self.sender.next_deadline(), self.receiver
+        sender, receiver = self.sender, self.receiver
+        first = sender.rto_deadline if sender.persist_deadline is None else sender.next_deadline()
         delayed = None if receiver is None else receiver.ack_deadline
         if delayed is not None and (first is None or delayed < first):
             first = delayed
@@ -173,7 +174,7 @@ class Connection(ConnectionOutput):
         if flags & _RST:
             if seq == receiver.rcv_nxt:
                 self._end("the peer reset the connection", now)
-            else:
+            elif seq > receiver.rcv_nxt:  # one that begins below the window is outside it
                 receiver.ack_now = True
             return
         if flags & _SYN:
@@ -202,7 +203,8 @@ class Connection(ConnectionOutput):
         if self.state is State.TIME_WAIT and flags & _FIN:
             self.time_wait_until = now + self.config.time_wait
         receiver.ack_now = True
-        receiver.on_old_text(seq, len(segment.payload))
+        # A SYN is challenged, and what it carries is not looked at (RFC 5961 section 4.2).
+        receiver.on_old_text(seq, 0 if flags & _SYN else len(segment.payload))
         if flags & _ACK and not flags & _SYN and seq == receiver.rcv_nxt:
             self._take_ack(segment, seq, now)
 

@@ -43,6 +43,13 @@ class Reassembly:
         grown = left, right = self._held.around(seq)
         self.blocks = [grown, *(block for block in self.blocks if not left <= block[0] < right)]
 
+    def end_at(self, bound: int) -> None:
+        """Forget what was held at or above ``bound``: there the stream ends."""
+        if any(right > bound for _, right in self.blocks):
+            self._pieces = [(at, piece[: bound - at]) for at, piece in self._pieces if at < bound]
+            kept = [(left, min(right, bound)) for left, right in self.blocks if left < bound]
+            self.blocks, self._held = kept, RangeSet(tuple(sorted(kept)))
+
     def _deliver(self, piece: bytes) -> None:
         if piece:
             self._ready.append(piece)

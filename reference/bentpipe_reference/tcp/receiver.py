@@ -114,6 +114,7 @@ class Receiver:
         """Process the text of an acceptable segment and decide how to acknowledge it."""
         if fin and self.fin_seq is None:
             self.fin_seq = seq + len(payload)
+            self.buffer.end_at(self.fin_seq)
         if self.fin_seq is not None:
             payload = payload[: max(0, self.fin_seq - seq)]
         payload = payload[: self.edge - seq]

@@ -45,14 +45,19 @@ def make_room(connection: Connection) -> None:
     connection.ack()
 
 
+def starve(peer: Peer, gateway: Gateway, connections: list[Connection]) -> None:
+    """Take the credit away, and then make room: each connection waits with a window to send."""
+    gateway.restart(0)
+    peer.wait(PAUSE_S)
+    for connection in connections:
+        make_room(connection)
+    peer.wait(peer.rtt + PAUSE_S)
+
+
 def waiting(peer: Peer, connections: int = 1) -> tuple[Gateway, list[Connection]]:
     """Connections that have a window each to send, and no credit."""
     gateway, made = opened(peer, connections)
-    gateway.restart(0)
-    peer.wait(PAUSE_S)
-    for connection in made:
-        make_room(connection)
-    peer.wait(peer.rtt + PAUSE_S)
+    starve(peer, gateway, made)
     return gateway, made
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.rwbp.cases.test_gateway import FEW, make_room, opened
+from bentpipe_conformance.protocols.rwbp.cases.test_gateway import FEW, make_room, opened, starve
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
 from bentpipe_conformance.protocols.rwbp.peer import Peer
@@ -38,11 +38,7 @@ def contended(
         size = sizes[index % len(sizes)]
         made.append(peer.connect(mss=size, window=FEW * SEGMENT // size * size))
     peer.wait(peer.rtt + PAUSE_S)
-    gateway.restart(0)
-    peer.wait(PAUSE_S)
-    for connection in made:
-        make_room(connection)
-    peer.wait(peer.rtt + PAUSE_S)
+    starve(peer, gateway, made)
     return gateway, made
 
 

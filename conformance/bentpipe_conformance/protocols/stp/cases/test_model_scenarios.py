@@ -6,9 +6,9 @@ cover in extra ones.
 
 from __future__ import annotations
 
-from bentpipe_spec.scenario import Scenario, load_scenarios
+from bentpipe_spec.scenario import load_scenarios
 
-from bentpipe_conformance.engine.scenario import ScenarioCases
+from bentpipe_conformance.engine.scenario import ScenarioCases, distinct
 from bentpipe_conformance.protocols.stp.scenarios import replay_on_receiver, replay_on_sender
 
 MODEL = load_scenarios("stp-data")
@@ -18,13 +18,10 @@ BATCH = 25
 
 
 def _add(cases: ScenarioCases) -> None:
-    known: dict[tuple[object, ...], Scenario] = {}
-    for scenario in MODEL.named():
-        if scenario.events:
-            known.setdefault(scenario.script(), scenario)
-    about = "\n".join(f"{item.name}: {item.about}" for item in known.values())
+    known = [alike[0] for alike in distinct(item for item in MODEL.named() if item.events)]
+    about = "\n".join(f"{item.name}: {item.about}" for item in known)
     purpose = f"What the model's mutants stumble over.\n\n{about}"
-    cases.add("counterexamples", purpose, list(known.values()))
+    cases.add("counterexamples", purpose, known)
     cases.add_covers([item for item in MODEL.covers() if item.events], BATCH)
 
 

@@ -221,7 +221,8 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
             left, right = event.dsack
             if right <= 0 or event is with_fin:
                 continue  # the SYN came again, or the block was not one of a duplicate
-            if left >= right or not twice.covers(left, right):
+            # What lies below the stream came before it.
+            if left >= right or not twice.covers(max(left, 0), right):
                 sentence = f"the D-SACK block {left}-{right} reports what came once"
                 expected = "a block of data that arrived twice"
                 actual = f"blocks {event.blocks}"

@@ -69,7 +69,8 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     # Exercised by the first acknowledgment above snd_max (later ones may be rate-limited).
     established = context.prepared.lifetime.established
     begin = float("inf") if established is None else established.packet.number
-    beyond = (ack for ack in flow.acks if ack.beyond and not ack.rejected)
+    sound = (ack for ack in flow.acks if ack.tcp.options_ok)
+    beyond = (ack for ack in sound if ack.beyond and not (ack.rejected or ack.may_refuse))
     ack = next((ack for ack in beyond if ack.packet.number > begin), None)
     if ack is None:
         return

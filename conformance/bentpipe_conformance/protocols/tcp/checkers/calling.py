@@ -18,6 +18,7 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset, lasts, leaving_after
+from bentpipe_conformance.protocols.tcp.replay.order import later
 
 ATTEMPT_S = 60.0
 """Seconds for which no implementation gives an attempt up."""
@@ -168,6 +169,10 @@ def other_resets_are_ignored(flow: Flow, context: Context) -> Findings:
         answer = leaving_after(
             flow, item, flow.reaction, lambda s: s.tcp.flags & (SYN | ACK) != SYN
         )
+        following = next(later(flow.arriving, item.packet), None)
+        if answer is not None and following is not None:
+            # What leaves after another arrival may be the answer to that.
+            answer = answer if answer.packet.number < following.packet.number else None
         if answer is not None:
             sentence = "a segment to be dropped in SYN-SENT was answered"
             actual = f"a segment with flags {answer.tcp.flag_names}"

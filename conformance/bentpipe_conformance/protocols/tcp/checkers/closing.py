@@ -23,11 +23,11 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     Lifetime,
     is_reset,
     lasts,
-    latest_before,
     leaving_after,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.recovery import may_be_timed
+from bentpipe_conformance.protocols.tcp.replay.resets import latest_before
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT, is_own_reset
 
@@ -278,7 +278,7 @@ def syn_is_challenged(flow: Flow, context: Context) -> Findings:
     reset = lifetime.reset
     until = min(_last(flow, lifetime), math.inf if reset is None else reset.packet.number)
     for item in flow.arriving:
-        if begin < item.packet.number < until and item.tcp.flags & SYN:
+        if begin < item.packet.number < until and item.tcp.flags & SYN and item.tcp.options_ok:
             yield from _challenged(flow, context, item, None, "a SYN on an open connection")
             return
 

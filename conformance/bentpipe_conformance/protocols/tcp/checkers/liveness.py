@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -88,12 +90,13 @@ def service_closes(flow: Flow, context: Context) -> Findings:
         yield context.holds("the service's FIN was sent", own, where)
         return
     # Data, or the window, may hold it back.
+    top = max((sent.end for sent in flow.sent), default=0)
     busy = [a.time for a in flow.acks if a.packet.number >= since and a.ack < a.max]
     busy += [a.time for a in flow.acks if a.packet.number >= since and a.window_edge <= a.max]
     busy += [sent.time for sent in flow.sent if sent.packet.number > since]
     start = max([start, *busy])
     last = next((a for a in reversed(flow.acks) if a.acceptable), None)
-    if last is not None and (last.window_edge <= last.max or last.ack < last.max):
+    if last is not None and (last.window_edge <= top or last.ack < top):
         return
     if flow.horizon - start > patience + flow.reaction:
         sentence = f"no FIN was sent in {flow.horizon - start:.1f} s"
@@ -153,10 +156,13 @@ def stream_is_consistent(flow: Flow, context: Context) -> Findings:
 @checker("SNR-CON-038")
 def last_segment_is_pushed(flow: Flow, context: Context) -> Findings:
     """The last segment queued has PSH (RFC 9293 section 3.9.1.2, MUST-61)."""
-    # Exercised by the segment with which echo has returned all that ever arrived.
+    # Exercised by the segment with which echo has returned all that ever arrived. What need not be
+    # taken, such as data with too old an acknowledgment, was taken if it is acknowledged.
     if not echoes(flow):
         return
-    given = max((a.start + a.payload for a in flow.arrivals if a.acceptable), default=0)
+    end = max((item.end for item in flow.arrivals if item.fin), default=math.inf)
+    told = (reply.ack - (reply.ack >= end) for reply in flow.replies)
+    given = max((*told, *(a.start + a.payload for a in flow.arrivals if a.acceptable)), default=0)
     for sent in flow.sent:
         if sent.payload and sent.start + sent.payload == given:
             pushed = "pushed" if sent.tcp.flags & PSH else "not pushed"

@@ -20,12 +20,13 @@ from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     answers_as_none,
-    at_next_expected,
     is_reset,
     lasts,
     leaving_after,
+    read_lifetime,
     strays,
 )
+from bentpipe_conformance.protocols.tcp.replay.resets import at_next_expected
 
 THROTTLED_S = 0.5
 """A segment that begins too early need not be answered this soon after the last answer (RFC 5961
@@ -87,7 +88,11 @@ def _effect(flow: Flow, item: Segment) -> Segment | None:
         return first if tcp.flags & SYN and early and not known else None
     if tcp.flags & RST:
         # A live connection goes on; one that was reset answers the next segment by a RST.
+        # Once the connection is over, a RST answers whatever comes.
         reset = flow.own_reset
+        over = read_lifetime(flow).over
+        if over is not None and number > over:
+            return None
         later = [s for s in flow.arriving if s.packet.number > number]
         if reset is None or not later or reset.packet.number < later[0].packet.number:
             return None

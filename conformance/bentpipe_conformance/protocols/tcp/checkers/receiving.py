@@ -342,12 +342,14 @@ def data_beyond_the_fin_is_ignored(flow: Flow, context: Context) -> Findings:
         return
     end = fin.end
     taken, beyond = False, None
+    before = RangeSet()
     for event in flow.events:
         if isinstance(event, Reply):
             taken = taken or event.ack >= end
             if beyond is None:
                 continue
-            highest = max([event.ack, *(right for _, right in event.sack)])
+            blocks = [right for left, right in event.sack if not before.covers(left, right)]
+            highest = max([event.ack, *blocks])
             sentence = f"data behind the FIN at offset {end - 1} was "
             sentence += "acknowledged" if highest > end else "ignored"
             yield judged(
@@ -358,7 +360,9 @@ def data_beyond_the_fin_is_ignored(flow: Flow, context: Context) -> Findings:
             if highest > end:
                 return
             beyond = None
-        elif isinstance(event, Arrival) and taken and event.start >= end and event.payload:
+        elif isinstance(event, Arrival) and not taken:
+            before.add(event.start, event.end)
+        elif isinstance(event, Arrival) and event.start >= end and event.payload:
             beyond = event
 
 
@@ -398,13 +402,14 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         at = nearest(tcp.seq - offer.seq - 1, ack)
         arrival = arrivals.get(number)
         old = arrival is not None and arrival.duplicate and number > own_fin
-        if (tcp.length and not old) or tcp.flags & (ACK | SYN | RST | FIN) != ACK:
-            continue
         beyond = at > ack + _LONGEST_WINDOWS * max(edge - ack, widest)
         below = at + tcp.length <= ack if tcp.length else at < ack
-        if not (below or beyond):
+        challenged = bool(tcp.flags & (SYN | RST))  # RFC 5961: one limit for all answers
+        if not (below or beyond or challenged):
             continue
         waited, before = item.time - before, item.time
+        if (tcp.length and not old) or tcp.flags & (ACK | SYN | RST | FIN) != ACK:
+            continue
         if stale or waited < apart or (flow.handshake.timestamps and tcp.tsval is None):
             continue
         answer = leaving_after(flow, item, LONGEST_DELAY_S + flow.reaction, lambda _: True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -480,8 +481,12 @@ def reported_data_is_kept(flow: Flow, context: Context) -> Findings:
     """Data reported in SACK blocks is kept (RFC 2018 section 8)."""
     # Exercised by acknowledgments that reach or pass a block reported earlier.
     reported: dict[Range, Reply] = {}
+    fin = context.prepared.lifetime.fin
+    end = math.inf if fin is None else fin.end
     for reply in flow.replies:
         for (left, right), report in list(reported.items()):
+            if right > end:
+                continue  # the FIN came after it: the peer contradicts itself
             if left <= reply.ack < right:
                 sentence = f"the acknowledgment stops at {reply.ack}, inside a block reported held"
                 expected = f"an acknowledgment number of at least {right}"

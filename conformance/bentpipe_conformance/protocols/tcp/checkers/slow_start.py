@@ -47,7 +47,8 @@ def largest_initial_window(flow: Flow, context: Context) -> int:
 
 
 MOST_ROUNDS = 100
-"""Round trips that are counted; half as much again in each is beyond any window long before."""
+"""Round trips in which a window grows by a factor; half as much again in each is beyond any window
+long before."""
 
 UNMEASURED_PROBE_S = 0.95
 """When a tail loss probe leaves before any measurement (RFC 8985 section 7.2): after a second, by a
@@ -318,6 +319,11 @@ def _algorithm(context: Context) -> tuple[float, float]:
     return float(context.permitted("share")[name]), float(context.permitted("factor")[name])
 
 
+def _grown(octets: float, factor: float, rounds: int) -> float:
+    """A window some round trips later, but for the segment that each of them may add."""
+    return octets * factor ** min(rounds, MOST_ROUNDS)
+
+
 @dataclass(slots=True)
 class _Round:
     """The time from one moment until all that was outstanding then is acknowledged."""
@@ -383,7 +389,7 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
             shown = segment * _segments(flow, rounds[0].largest)
         base = max(shown, share * max(before, default=0), 2 * segment)
         for number, item in enumerate(rounds[1:], start=1):
-            limit = base * factor**number + (number + 1) * segment
+            limit = _grown(base, factor, number) + (number + 1) * segment
             if item.largest is not None and item.peak > limit:
                 last = last_before_reports(flow, episode.first)
                 if last is not None and may_be_last(flow, last):
@@ -430,8 +436,8 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
                 continue
             if not rtt:
                 break
-            rounds = min(int((step.sent.time - crossed) / rtt) + 1, MOST_ROUNDS)
-            limit = threshold * factor**rounds + (rounds + 2) * segment
+            rounds = int((step.sent.time - crossed) / rtt) + 1
+            limit = _grown(threshold, factor, rounds) + (rounds + 2) * segment
             if step.pipe > limit:
                 sentence = f"slow start went on above {threshold:.0f} octets after a timeout"
                 yield at_most(context, step.pipe, limit, sentence, step.sent, aftermath.expiry.sent)

@@ -51,7 +51,8 @@ def _echo_of_the_syn(flow: Flow, context: Context) -> Findings:
         return
     offered: set[int | None] = set()
     for segment in map(Segment, flow.packets):
-        if not segment.packet.outgoing and segment.tcp.flags & SYN:
+        # What comes before the handshake is complete may be taken for TS.Recent too.
+        if not segment.packet.outgoing and (offered or segment.tcp.flags & SYN):
             offered.add(segment.tcp.tsval)
         elif segment.packet.outgoing and segment.tcp.flags & SYN and segment.tcp.tsval is not None:
             wanted = " or ".join(str(value) for value in offered)
@@ -243,7 +244,10 @@ def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Findings:
         return
     bare: Segment | None = None
     latest: Segment | None = None
+    over = context.prepared.lifetime.over
     for segment in map(Segment, flow.packets):
+        if over is not None and segment.packet.number > over:
+            return
         reset = segment.tcp.flags & RST
         if not segment.packet.outgoing:
             if reset:

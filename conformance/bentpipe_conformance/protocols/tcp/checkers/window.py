@@ -16,6 +16,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     until_violated,
 )
 from bentpipe_conformance.protocols.tcp.checkers.limited_transmit import early_duplicates
+from bentpipe_conformance.protocols.tcp.checkers.retransmission_timer import PERSISTENCE_S
 from bentpipe_conformance.protocols.tcp.codec import FIN, PSH
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
@@ -251,6 +252,12 @@ def _reset_by_sender(flow: Flow, after: float, before: float) -> Segment | None:
     return Segment(first) if first and first.outgoing and first.time <= before else None
 
 
+def _silent_before(flow: Flow, reset: Segment) -> float:
+    """Seconds for which nothing had arrived when a RST left."""
+    heard = (item.time for item in flow.arriving if item.packet.number < reset.packet.number)
+    return reset.time - max(heard, default=0.0)
+
+
 def _answered(closure: Closure) -> bool:
     """Whether every probe but the last was followed by an acknowledgment."""
     times = [ack.time for ack in closure.answered]
@@ -341,6 +348,8 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
         reset = _reset_by_sender(flow, ack.time, flow.horizon)
         if reset is not None and not is_own_reset(flow, reset.packet):
             return
+        if reset is not None and _silent_before(flow, reset) >= PERSISTENCE_S:
+            return  # nobody was there any more (RFC 9293 section 3.8.3, MUST-20)
         if reset is not None:
             sentence = f"the sender aborted {reset.time - ack.time:.2f} s after the window shrank"
             expected = "a connection that continues"

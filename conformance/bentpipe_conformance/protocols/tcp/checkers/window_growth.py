@@ -82,7 +82,10 @@ def congestion_avoidance_opens_the_window(flow: Flow, context: Context) -> Findi
         first, last = full[0], full[-1]
         assert last.largest is not None
         largest = [item.largest for item in full if item.largest is not None]
-        room = min(sent.window_edge - sent.end for sent in largest)
+        # The edge may have moved back.
+        edges = [(sent, sent.window_edge if sent.cause is None else sent.cause.window_edge)
+                 for sent in largest]  # fmt: skip
+        room = min(edge - sent.end for sent, edge in edges)
         if last.largest.packet.number >= stopped_at(flow) or room < 2 * segment:
             continue
         wanted = first.peak + int(least * (len(full) - 1)) * segment - segment
@@ -115,7 +118,8 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
     # Exercised by acknowledgments after a timeout that leave data to send.
     if not acts_at_once(context.ics) or any(map(reneges, flow.acks)):
         return
-    segment, slack = largest_segment(flow), context.permitted("slack_segments")
+    # SMSS may be larger; but then nothing has shown that the window lags.
+    segment, slack = flow.segment, context.permitted("slack_segments")
     counts_segments = context.permitted("counts_segments", False)
     # Timeouts of the same segment, one after the other, set ssthresh once.
     interrupting = {

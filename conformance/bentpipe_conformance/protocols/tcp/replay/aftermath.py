@@ -54,7 +54,7 @@ class Reaction:
             counts them all, held or not (RFC 5681 section 2, FlightSize).
         acks: acknowledgments of new data since the timeout, this one included.
         growth: octets by which they let slow start open the window: what each acknowledges, a
-            segment at most (RFC 5681 section 3.1).
+            segment at most (RFC 5681 section 3.1). SMSS is at least as large as any segment sent.
     """
 
     ack: Ack
@@ -85,7 +85,7 @@ class _Account:
     def __init__(self, flow: Flow, expiry: Expiry) -> None:
         sent = expiry.sent
         self.aftermath = Aftermath(expiry, sent.max)
-        self._segment = largest_segment(flow)
+        self._segment, self._shown = largest_segment(flow), flow.segment
         self._una = sent.una
         self._since = RangeSet(((sent.start, sent.end),))
         self._log = [sent]
@@ -167,7 +167,7 @@ class _Account:
             self._held.remove_below(ack.ack)
             self._duplicates = 0
             self._acks += 1
-            self._growth += min(ack.advance, self._segment)
+            self._growth += min(ack.advance, self._shown)
             self._open = ack
         elif ack.duplicate and not ack.newly_sacked:
             # Without blocks a duplicate reports one more segment received.

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from bentpipe_reference.common.ranges import Range, RangeSet
+
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
@@ -100,13 +102,16 @@ def still_receiving(flow: Flow, *, fins: bool = False) -> list[Arrival]:
 
     Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
     receiver is in the state ESTABLISHED or CLOSE-WAIT. The daytime service reads on in FIN-WAIT,
-    until the tester's FIN.
+    until the tester's FIN. A segment whose options cannot be read may be dropped (MUST-7).
     """
     closing = [sent.packet for sent in flow.sent if sent.fin]
     if flow.iut[1] == DAYTIME_PORT and closing:
         closing = [item.packet for item in flow.arrivals if item.fin]
     end = min((packet.number for packet in (*closing[:1], *flow.resets[:1])), default=math.inf)
-    return [item for item in flow.arrivals if (item.payload or fins) and item.packet.number < end]
+    return [
+        item for item in flow.arrivals
+        if (item.payload or fins) and item.packet.number < end and item.tcp.options_ok
+    ]  # fmt: skip
 
 
 def refusals(
@@ -115,27 +120,33 @@ def refusals(
     """Follow each segment for which ``refused`` holds until its data arrives again.
 
     With it comes the acknowledgment that covers any of its data and True, or the last one seen that
-    does not and False. Segments after which no acknowledgment left are not mentioned.
+    does not and False. Segments after which no acknowledgment left are not mentioned, nor is data
+    that had arrived before in another segment, which may have been kept.
     """
-    waiting: dict[Arrival, Reply | None] = {}
+    waiting: dict[Arrival, tuple[list[Range], Reply | None]] = {}
+    arrived = RangeSet()
     for event in flow.events:
         if isinstance(event, Arrival):
             for item in [a for a in waiting if event.start < a.end and a.start < event.end]:
-                reply = waiting.pop(item)
+                _, reply = waiting.pop(item)
                 if reply is not None:
                     yield item, reply, False
-            if event.payload and refused(event):
-                waiting[event] = None
+            if not event.payload:
+                continue
+            if not refused(event):
+                arrived.add(event.start, event.end)
+            elif new := arrived.gaps(max(event.start, event.expected), event.end):
+                waiting[event] = new, None
         elif isinstance(event, Reply):
-            for item in list(waiting):
-                covered = event.ack > max(item.start, item.expected) or any(
-                    left < item.end and item.start < right for left, right in event.blocks
+            for item, (new, _) in list(waiting.items()):
+                covered = event.ack > new[0][0] or any(
+                    left < b and a < right for left, right in event.blocks for a, b in new
                 )
                 if covered:
                     del waiting[item]
                     yield item, event, True
                 else:
-                    waiting[item] = event
-    for item, reply in waiting.items():
+                    waiting[item] = new, event
+    for item, (_, reply) in waiting.items():
         if reply is not None:
             yield item, reply, False

@@ -111,8 +111,8 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                 longest = trips.longest_after(expired)
                 waiting = data_waited(flow, event)
                 current = Closure(
-                    event, trips.smallest, trips.largest, longest, until=event.time,
-                    waiting=waiting, waited_from=event.time if waiting else None,
+                    event, trips.smallest if trips.samples else 0.0, trips.largest, longest,
+                    until=event.time, waiting=waiting, waited_from=event.time if waiting else None,
                 )  # fmt: skip
                 found.append(current)
         elif isinstance(event, Reply):

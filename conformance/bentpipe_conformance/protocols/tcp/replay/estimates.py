@@ -174,7 +174,8 @@ def read_estimates(flow: Flow) -> Estimates:
     longest: dict[Sent | Ack, float] = {}
     sent_at: dict[int, float] = {}  # by the end of new data, in its order
     probes: dict[int, float] = {}  # of a window, which need not be measured
-    stamped: dict[int, float] = {}
+    # Even that of a SYN may be echoed later.
+    stamped = {item.tcp.tsval: item.time for item in opened if item.tcp.tsval is not None}
     samples = 0
     fresh: int | None = None
     alone = True

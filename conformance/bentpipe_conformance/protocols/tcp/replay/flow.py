@@ -25,6 +25,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
 from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.receiver import Receiver
+from bentpipe_conformance.protocols.tcp.replay.resets import at_next_expected
 from bentpipe_conformance.protocols.tcp.replay.sender import Sender
 
 Ends = tuple[tuple[str, int], tuple[str, int]]
@@ -179,13 +180,17 @@ class _Replay:
         )
         self.receiver = Receiver(flow.reaction)
         self.following: Iterable[Packet] = ()
+        self.over = False
 
     def packet(self, packet: Packet, tcp: Tcp, following: Iterable[Packet]) -> None:
         self.following = following
         self.flow.packets.append(packet)
         (self.flow.leaving if packet.outgoing else self.flow.arriving).append(Segment(packet))
         if tcp.flags & RST:
+            self.over = self.over or self._is_heeded(packet)
             self.flow.resets.append(packet)
+        elif self.over:
+            return  # it is of no connection any more
         elif tcp.flags & SYN:
             self._syn(packet, tcp)
         elif self.flow.handshake.iut is None or self.flow.handshake.tester is None:
@@ -194,6 +199,13 @@ class _Replay:
             self._leaving(packet, tcp)
         else:
             self._arriving(packet, tcp)
+
+    def _is_heeded(self, packet: Packet) -> bool:
+        """Whether a RST of the tester certainly has ended the connection."""
+        established = self.flow.handshake.established is not None
+        segment = Segment(packet)
+        sound = not packet.outgoing and segment.tcp.options_ok
+        return sound and established and at_next_expected(self.flow, segment)
 
     def _syn(self, packet: Packet, tcp: Tcp) -> None:
         handshake = self.flow.handshake
@@ -210,7 +222,7 @@ class _Replay:
             default = DEFAULT_MSS_IPV6 if ":" in tcp.src else DEFAULT_MSS
             self.flow.mss = max(SMALLEST_MSS, tcp.mss or default)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
-            self.sender.edge = tcp.window
+            self.sender.edge = self.sender.widest = tcp.window
             self.sender.last_in = packet.time
         elif handshake.tester is not None:
             self.receiver.repeated_syn(packet.time, tcp)
@@ -356,13 +368,30 @@ def _begins_after_the_end(packets: list[Packet], packet: Packet) -> bool:
     if tcp.flags & (SYN | ACK) != SYN | ACK or syn.flags & (SYN | ACK) != SYN:
         return False
     known = [(item.outgoing, item.content) for item in packets[:-1] if item.content is not None]
-    if any(old.flags & SYN and old.seq == (tcp if own else syn).seq for own, old in known):
-        return False  # one of them is repeated
+    if any(own and old.flags & SYN and old.seq == tcp.seq for own, old in known):
+        return False  # it is repeated
     own_end = {(old.seq + old.length) % MODULUS for own, old in known if own and old.flags & FIN}
     theirs = {old.ack for own, old in known if not own and old.flags & ACK}
     closed = any(old.flags & FIN for own, old in known if not own)
-    refused = any(old.flags & RST for own, old in known if own)
-    return refused or (closed and not own_end.isdisjoint(theirs))
+    if (closed and not own_end.isdisjoint(theirs)) or _reset_by_tester(packets[:-1]):
+        return True
+    again = any(old.flags & SYN and old.seq == syn.seq for own, old in known if not own)
+    return not again and any(old.flags & RST for own, old in known if own)
+
+
+def _reset_by_tester(packets: list[Packet]) -> bool:
+    """Whether there was a RST where the segment before it said that the next was expected."""
+    expected: int | None = None
+    over = False
+    for item in packets:
+        tcp = item.content
+        if tcp is None or not tcp.checksum_ok:
+            continue
+        if item.outgoing and tcp.flags & ACK and not tcp.flags & RST:
+            expected = tcp.ack
+        elif not item.outgoing and tcp.flags & RST:
+            over = over or tcp.seq == expected
+    return over
 
 
 def connections_of(trace: Trace) -> list[tuple[Ends, list[Packet]]]:

@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.order import (
-    count_before,
-    count_through,
-    latest_first,
-)
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
+from bentpipe_conformance.protocols.tcp.replay.resets import at_next_expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,50 +72,8 @@ def read_lifetime(flow: Flow) -> Lifetime:
 
 def _received(fin: Arrival) -> bool:
     """Whether a FIN has arrived in sequence, and not with what the window has cut off."""
-    taken = fin.end <= fin.window_edge or any(reply.ack >= fin.end for reply in fin.replies)
-    return fin.in_order and taken
-
-
-def latest_before(flow: Flow, number: int) -> Segment | None:
-    """The last segment that left the IUT before a packet, RSTs excepted."""
-    earlier = latest_first(flow.leaving, count_through(flow.leaving, number))
-    return next((item for item in earlier if not item.tcp.flags & RST), None)
-
-
-def at_next_expected(flow: Flow, segment: Segment) -> bool:
-    """Whether a segment certainly has the sequence number that the IUT expects next.
-
-    That is what its latest segment acknowledged, or the end of the data that has arrived in
-    sequence since, whose acknowledgment may be delayed; provided that nothing was held.
-    """
-    number = segment.packet.number
-    latest = latest_before(flow, number)
-    if latest is None or not latest.tcp.flags & ACK:
-        return False
-    replies = [reply for reply in flow.replies if reply.packet.number == latest.packet.number]
-    if replies and replies[0].ack != replies[0].expected:
-        return False
-    expected = latest.tcp.ack
-    arrivals = {item.packet.number: item for item in flow.arrivals}
-    for item in _between(flow, latest.packet.number, number):
-        arrival = arrivals.get(item.packet.number)
-        if not item.tcp.length or item.tcp.flags & SYN:
-            continue
-        # The data of an answer to the SYN is taken only when the handshake is complete.
-        sure = arrival is not None and arrival.in_order and not arrival.held and bool(replies)
-        if arrival is None or not sure or arrival.fin or arrival.end > arrival.window_edge:
-            return False
-        if not item.tcp.flags & ACK or arrival.may_be_stale or arrival.lacks_timestamp:
-            return False
-        expected = (item.tcp.seq + item.tcp.length) % MODULUS
-    return segment.tcp.seq == expected
-
-
-def _between(flow: Flow, first: int, last: int) -> list[Segment]:
-    """What arrived between two packets."""
-    begin = count_through(flow.arriving, first)
-    end = count_before(flow.arriving, last)
-    return flow.arriving[begin:end]
+    told = any(reply.ack >= fin.end for reply in fin.replies)
+    return told or (fin.in_order and fin.end <= fin.window_edge)
 
 
 def leaving_after(
@@ -159,7 +114,8 @@ def strays(flow: Flow, lifetime: Lifetime) -> Iterator[Segment]:
             return
         if begun <= number and (over is None or number <= over):
             continue
-        if closed or flags & (RST | ACK):
+        # One whose options cannot be read may be dropped.
+        if (closed or flags & (RST | ACK)) and item.tcp.options_ok:
             yield item
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
-from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction, older
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
@@ -73,7 +73,8 @@ class Receiver:
         self._doubt = False
         self._offered = 0
         self._moved = 0.0
-        self._closed: int | None = None
+        self._fin: int | None = None
+        self._top = 0
 
     def opened(self, tcp: Tcp) -> None:
         """The tester's SYN arrived."""
@@ -113,11 +114,12 @@ class Receiver:
         """Whether a segment lies at the right edge offered, or beyond one that has moved back.
 
         RFC 9293 section 3.10.7.4 does not accept one without text at the edge; most implementations
-        do.
+        do. It may also be refused for a timestamp older than one that may have been taken.
         """
         start = self.offset(tcp.seq)
         shrunk = self._offered < self.edge and start >= self._offered
-        return start > self.expected and (shrunk or (tcp.length == 0 and start == self.edge))
+        beside = shrunk or (tcp.length == 0 and start == self.edge)
+        return (start > self.expected and beside) or any(self._stale(tcp))
 
     def repeats(self, tcp: Tcp) -> bool:
         """Whether a segment that leaves next would only repeat the last acknowledgment."""
@@ -179,8 +181,9 @@ class Receiver:
         acceptable = inside and not stale and not bare and tcp.options_ok
         # Without ACK a segment is dropped (section 3.10.7.4, fifth).
         acceptable = acceptable and bool(tcp.flags & ACK) and not unsent
-        # Behind a FIN received in sequence text is ignored (seventh).
-        acceptable = acceptable and not (self._closed is not None and end > self._closed)
+        # Behind a FIN text is ignored (seventh); a peer that sends any, or a FIN below what it has
+        # sent, contradicts itself.
+        acceptable = acceptable and not self._contradicts(tcp, end)
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
@@ -193,6 +196,10 @@ class Receiver:
         for left, right in () if stale else arrival.held:  # the text of an old one is not read
             self._duplicates.add(max(left, start), min(right, end))
         self._arrive(start, end)
+        if inside and not paws and tcp.flags & ACK and not unsent:
+            self._top = max(self._top, end)
+            if arrival.fin:
+                self._fin = end if self._fin is None else min(self._fin, end)
         if self._stamped:
             self._stamped[-1].reach = self._limit
         if acceptable:
@@ -202,9 +209,13 @@ class Receiver:
                 self._held.add(max(start, self.expected), min(end, self.edge))
             if self.expected < (reached := _drop_reached(self._held, self.expected)):
                 self.expected, self._moved = reached, packet.time
-            if arrival.fin and self.expected == end:
-                self._closed = end
         return arrival
+
+    def _contradicts(self, tcp: Tcp, end: int) -> bool:
+        """Whether a segment says of the end of the stream something else than one before."""
+        if self._fin is not None and end > self._fin:
+            return True
+        return bool(tcp.flags & FIN) and self._top > end
 
     def _arrive(self, start: int, end: int) -> None:
         self._arrived.add(start, end)

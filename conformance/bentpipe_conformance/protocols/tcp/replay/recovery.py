@@ -126,7 +126,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
 
     A retransmission while an episode is running belongs to it, except that a timeout ends it and
     starts another. A tail loss probe (RFC 8985 section 7) of a segment that is not the earliest
-    outstanding one starts none.
+    outstanding one starts none. A RST ends the last one: nothing need be sent any more.
     """
     rtt = minimum_rtt(flow)
     episodes: list[Episode] = []
@@ -134,6 +134,8 @@ def read_episodes(flow: Flow) -> list[Episode]:
     progress = restarted = news = 0.0
     partially = False
     for event in flow.events:
+        if event.packet.number > flow.first_reset:
+            break
         if isinstance(event, Ack):
             if event.advance:
                 # Of the partial acknowledgments only the first may count (RFC 6582 section 3.2).

@@ -33,6 +33,7 @@ class RoundTrips:
         self.samples = 0
         self.smallest = self.largest = self.echoed = 0.0
         self.minimum = float("inf")
+        self._opening = float("inf")
         self._sent: dict[int, float] = {}
         self._spoiled: set[int] = set()
         opened, self._stamped = _departures(flow)
@@ -43,11 +44,13 @@ class RoundTrips:
         elif established is not None:
             self._echo(answer_of_handshake(flow, established).tcp.tsecr, established)
             self.smallest = self.echoed
+            # That measurement is one that need not be taken.
+            self._opening, self.minimum = self.minimum, float("inf")
 
     def _take(self, sample: float) -> None:
         self.smallest = min(self.smallest, sample) if self.samples else sample
         self.largest = max(self.largest, sample)
-        self.minimum = min(self.minimum, sample)
+        self.minimum = min(self.minimum, self._opening, sample)
         self.samples += 1
 
     def sent(self, item: Sent) -> None:
@@ -69,7 +72,7 @@ class RoundTrips:
         if stamped_at is not None:
             age = time - stamped_at
             self.echoed = max(self.echoed, age)
-            self.minimum = min(self.minimum, age)
+            self.minimum = min(self.minimum, self._opening, age)
             if self.samples:
                 self.smallest = min(self.smallest, age)
 

@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
-from bentpipe_conformance.protocols.tcp.codec import Tcp
+from bentpipe_conformance.protocols.tcp.codec import MODULUS, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
@@ -138,6 +138,8 @@ class Sender:
         if self.strict and self.is_old(start, tcp):
             window = max(0, self._edge - ack)
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
+        if abs(ack - una) == MODULUS // 2:
+            ancient, beyond = True, False  # half the space away it may be either
         usable = not (ancient or beyond or rejected)
         dsack, good, bad = self._blocks(tcp, ack)
         # A window probe beyond the edge is refused again and again; that reports no loss.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
 
 
@@ -22,3 +24,15 @@ def test_new_data_behind_a_hole_never_sent() -> None:
 def test_keep_alive_with_one_garbage_octet_below_what_is_acknowledged() -> None:
     story = Story().send(0, 1).ack(2, after=RTT)
     assert story.send_octets(2 * SIZE - 1, 1, after=75.0).verdicts("SNR-CON-037") == NOTHING
+
+
+@pytest.mark.parametrize(("push", "expected"), [(True, PASS), (False, FAIL)])
+def test_echo_of_data_that_came_with_too_old_an_acknowledgment(
+    push: bool, expected: set[Verdict]
+) -> None:
+    story = Story(service=7, window=2 * SIZE)
+    for segment in range(3):
+        story.ack(segment, data=bytes(SIZE)).send(segment)
+    story.ack(3, data=bytes(SIZE), after=RTT).ack(0, data=bytes(SIZE))
+    story.send(3).ack(4, after=RTT).send(4, push=push).ack(5, after=RTT)
+    assert story.verdicts("SNR-CON-038") == expected

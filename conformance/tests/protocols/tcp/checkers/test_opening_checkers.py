@@ -189,3 +189,11 @@ def test_sender_that_gives_up_long_after_a_reset_below_its_window(
         receipt.reply(200, payload=b"x" * 50, after=2.0**again)
     receipt.reply(200, flags=RST | ACK, after=8.0)
     assert receipt.verdicts("SNR-CON-011") == expected
+
+
+def test_segment_without_ack_whose_data_had_been_held_before() -> None:
+    held = Receipt().data(1, 2).reply(0, (1, 2)).data(0, 3, flags=PSH, after=1.0)
+    held.data(-1, 0, after=1.0).reply(0, (1, 2))
+    assert held.later().verdicts("SNR-CON-014") == PASS
+    taken = Receipt().data(1, 2).reply(0, (1, 2)).data(0, 3, flags=PSH, after=1.0)
+    assert taken.reply(3).later().verdicts("SNR-CON-014") == FAIL

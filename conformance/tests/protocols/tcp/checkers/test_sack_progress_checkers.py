@@ -91,3 +91,15 @@ def test_second_hole_shown_by_the_last_report_before_the_peers_data(
         story.ack(0, (1, 12), (13, 17 if data else top), after=0.01, data=data)
     story.ack(12, (13, 20), after=RTT - 0.2).send(12)
     assert story.verdicts("SNR-SAK-007") == expected
+
+
+@pytest.mark.parametrize(("reset", "expected"), [(False, FAIL), (True, NOTHING)])
+def test_hole_left_alone_in_a_recovery_that_a_reset_cut_short(
+    reset: bool, expected: set[Verdict]
+) -> None:
+    story = flight(12, sack=True).ack(1, (2, 3), after=RTT)
+    story.ack(1, (2, 4), after=0.01).ack(1, (2, 5), after=0.01).send(1)
+    if reset:
+        story.reset(after=0.001)
+    story.ack(1, (2, 5), (7, 12), after=0.1).ack(1, (2, 6), after=0.4)
+    assert story.verdicts("SNR-SAK-008", "hk99") == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, SIZE, Story
 
 
 @pytest.mark.parametrize(
@@ -159,6 +159,24 @@ def _slow_start_after_timeout(limit: int, timeouts: int = 1) -> Story:
 def test_slow_start_after_a_timeout_ends_or_not() -> None:
     assert _slow_start_after_timeout(6).verdicts("SNR-CA-002") == PASS
     assert _slow_start_after_timeout(30).verdicts("SNR-CA-002") == FAIL
+
+
+@pytest.mark.parametrize(("segments", "expected"), [(110, PASS), (140, FAIL)])
+def test_window_grown_a_segment_in_each_of_many_round_trips_after_a_timeout(
+    segments: int, expected: set[Verdict]
+) -> None:
+    story, size = Story(sack=False), 100
+    for start in range(12):
+        story.send_octets(start * size, size)
+    story.send_octets(0, size, after=2)
+    sent = 1
+    for una in range(1, 125):
+        window = min(una + 1, 6) if una < 124 else segments
+        story.ack(una * size / SIZE, after=RTT)
+        for start in range(sent, una + window):
+            story.send_octets(start * size, size)
+        sent = una + window
+    assert story.verdicts("SNR-CA-002") == expected
 
 
 def test_slow_start_after_two_timeouts_reaches_half_the_flight_or_not() -> None:

@@ -84,6 +84,25 @@ def test_acknowledgment_of_less_than_a_segment_opens_the_window_by_as_much(
     assert story.verdicts("SNR-RTO-017") == expected
 
 
+@pytest.mark.parametrize(("opens", "expected"), [((2, 3, 4), PASS), ((2, 2, 2), FAIL)])
+def test_slow_start_after_a_timeout_in_segments_below_the_peers_mss(
+    opens: tuple[int, ...], expected: set[Verdict]
+) -> None:
+    story = Story(sack=False, service=7)
+    for index in range(24):
+        story.send_octets(index * 500, 500, push=True)
+    story.send_octets(0, 500, after=2.0, push=True)
+    acknowledged, following = 0, 1
+    for window in opens:
+        acknowledged = min(acknowledged + 2, following)
+        story.ack(acknowledged / 2, after=RTT)
+        for index in range(following, acknowledged + window):
+            story.send_octets(index * 500, 500, push=True)
+        following = acknowledged + window
+    assert story.verdicts("SNR-RTO-017") >= expected
+    assert (Verdict.FAIL in story.verdicts("SNR-RTO-017")) == (expected == FAIL)
+
+
 @pytest.mark.parametrize(("window", "expected"), [(1100, PASS), (1400, PASS | FAIL)])
 def test_window_without_room_for_a_whole_segment_behind_what_is_in_flight(
     window: int, expected: set[Verdict]

@@ -1,0 +1,102 @@
+"""What no honest peer does, and campaigns do: which rules still hold then."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
+from bentpipe_conformance.protocols.tcp.receipt import Receipt
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, Story
+
+UNREADABLE = bytes((8, 40, 0, 0))
+"""An option longer than the options."""
+
+
+def _innocent(receipt: Receipt | Story, *requirements: str) -> None:
+    for requirement in requirements:
+        assert receipt.verdicts(requirement).isdisjoint(FAIL), requirement
+
+
+def test_data_behind_a_fin_that_is_held_above_a_gap_need_not_be_answered() -> None:
+    receipt = Receipt().data(50, 60, flags=ACK | FIN).reply(0, (50, 60)).data(61, 62, after=0.1)
+    _innocent(receipt.later(), "SNR-RCV-001", "SNR-RCV-015")
+    receipt.data(0, 50).reply(61, after=0.01)
+    _innocent(receipt.later(), "SNR-RCV-002", "SNR-RCV-022", "SNR-RCV-019", "SNR-RCV-003")
+    receipt = Receipt().data(50, 60).reply(0, (50, 60)).data(61, 62, after=0.1)
+    assert receipt.later().verdicts("SNR-RCV-001") == PASS | FAIL
+
+
+def test_fin_below_data_that_is_held_ends_the_stream() -> None:
+    receipt = Receipt().data(1, 2).reply(0, (1, 2)).data(0, 0, flags=ACK | FIN).reply(1)
+    receipt.data(1, 2, after=0.1).later()
+    _innocent(receipt, "SNR-RCV-003", "SNR-RCV-019", "SNR-RCV-028")
+
+
+def test_block_behind_the_fin_that_was_held_before_it_came() -> None:
+    receipt = Receipt().data(5, 9).reply(0, (5, 9)).data(0, 2, flags=ACK | FIN).reply(3, (5, 9))
+    receipt.data(5, 6, after=0.1).reply(3, (5, 9)).later()
+    _innocent(receipt, "SNR-RCV-028")
+    taken = Receipt().data(0, 2, flags=ACK | FIN).reply(3).data(5, 9, after=0.1).reply(3, (5, 9))
+    assert taken.later().verdicts("SNR-RCV-028") == FAIL
+
+
+@pytest.mark.parametrize(
+    "requirement", ["SNR-RCV-001", "SNR-RCV-003", "SNR-RCV-013", "SNR-RCV-015"]
+)
+def test_data_whose_options_cannot_be_read_may_be_dropped(requirement: str) -> None:
+    at = {"SNR-RCV-001": 200, "SNR-RCV-003": 100, "SNR-RCV-013": 0, "SNR-RCV-015": 90_000}[
+        requirement
+    ]
+    sound = Receipt().data(0, 100).reply(100).data(at, at + 10, after=0.1).later()
+    assert sound.verdicts(requirement) >= FAIL
+    odd = Receipt().data(0, 100).reply(100).data(at, at + 10, after=0.1, options=UNREADABLE).later()
+    _innocent(odd, requirement)
+
+
+def test_syn_whose_options_cannot_be_read_need_not_be_challenged() -> None:
+    sound = Receipt().data(0, 100).reply(100).data(100, 100, flags=SYN, after=1.0).later()
+    assert sound.verdicts("SNR-CON-013") >= FAIL
+    odd = Receipt().data(0, 100).reply(100)
+    _innocent(odd.data(100, 100, flags=SYN, after=1.0, options=UNREADABLE).later(), "SNR-CON-013")
+
+
+def test_what_comes_after_a_reset_at_the_next_octet_is_of_no_connection() -> None:
+    receipt = Receipt().data(0, 100).reply(100).reset(100, after=1.0).data(100, 100, ack=900)
+    receipt._put(True, RST, seq=900, ack=0)
+    _innocent(receipt.later(), "SNR-ACK-003", "SNR-RCV-003")
+
+
+def test_duplicate_that_begins_below_the_stream_is_reported_whole() -> None:
+    receipt = Receipt().data(0, 1).reply(1).data(-1, 1, after=0.1).reply(1, (-1, 1)).later()
+    _innocent(receipt, "SNR-RCV-024", "SNR-RCV-009")
+    receipt = Receipt().data(0, 1).reply(1).data(-1, 2, after=0.1).reply(2, (-1, 2)).later()
+    assert receipt.verdicts("SNR-RCV-024") == FAIL
+
+
+def test_syn_ack_with_a_new_number_after_the_tester_has_reset() -> None:
+    def again(receipt: Receipt) -> set[Verdict]:
+        receipt.syn(after=0.5)
+        return receipt._put(True, SYN | ACK, seq=699, ack=0).later().verdicts("SNR-CON-006")
+
+    assert again(Receipt().reset(0, after=0.1)) == PASS
+    assert again(Receipt().reset(7, after=0.1)) == PASS | FAIL
+
+
+def test_repeated_syn_ack_echoes_what_came_before_the_handshake_was_complete() -> None:
+    receipt = Receipt(timestamps=True).open(answer=None)
+    receipt.reply(0, flags=SYN | ACK, seq=-1, tsval=7000, tsecr=1000)
+    receipt.data(0, 0, ack=900, tsval=1500, after=0.1)
+    receipt.reply(0, flags=SYN | ACK, seq=-1, tsval=8000, tsecr=1500, after=0.9)
+    assert receipt.verdicts("SNR-TS-001") == PASS
+    receipt.reply(0, flags=SYN | ACK, seq=-1, tsval=9000, tsecr=1501, after=2.0)
+    assert receipt.verdicts("SNR-TS-001") == PASS | FAIL
+
+
+def test_reset_for_what_lacks_a_timestamp_once_both_sides_have_closed() -> None:
+    def closed(receipt: Receipt) -> Receipt:
+        return receipt.data(1, 5, after=1.0, tsval=None, tsecr=None)._put(True, RST, seq=1, ack=0)
+
+    over = Receipt(timestamps=True).data(0, 0, flags=ACK | FIN).reply(1, flags=ACK | FIN)
+    over.data(1, 1, ack=1)
+    assert closed(over).verdicts("SNR-TS-008") == NOTHING
+    assert closed(Receipt(timestamps=True).data(0, 1).reply(1)).verdicts("SNR-TS-008") >= FAIL

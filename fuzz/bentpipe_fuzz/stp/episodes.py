@@ -1,0 +1,120 @@
+"""Episodes of STP: a few steps that lead into a state and vary what matters in it."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from bentpipe_fuzz.campaign.plan import episode, repeated, step
+from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.stp.player import KINDS
+
+Episode = st.SearchStrategy[list[Step]]
+
+one = st.just
+perhaps = st.none()
+role = st.sampled_from(["send", "receive"])
+kinds = st.sampled_from(sorted(KINDS))
+soon = st.sampled_from([0.05, 0.3, 0.7, 1.0, 3.0])
+later = st.sampled_from([10.0, 40.0, 100.0])
+hours = st.sampled_from([400.0, 1000.0, 4000.0])
+credit = st.sampled_from([0, 1, 2, 4, 16, 64])
+
+
+def _wait(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Step]:
+    return step("wait", seconds=seconds)
+
+
+_receive = step("receive", seconds=st.sampled_from([0.7, 2.0, 5.0]))
+_data = step("write", sds=st.sampled_from([1, 3, 10, 40]), octets=st.sampled_from([8, 100, 1000]),
+             poll=st.booleans())  # fmt: skip
+_bits = st.sampled_from([1, 2, 4, 8, 15])
+_spoilt = st.one_of(
+    step("malformed", kind=kinds, cut=st.integers(0, 30)),
+    step("malformed", kind=kinds, right=one(False)),
+    step("malformed", kind=kinds, more=st.sampled_from([4, 8, 12]).map(lambda n: "00" * n)),
+    step("malformed", kind=kinds, more=st.binary(min_size=4, max_size=12).map(bytes.hex)),
+    step("packet", kind=kinds, tag=st.sampled_from([1, 0x8000, 0xFFFF])),
+    step("packet", kind=kinds, fields=st.fixed_dictionaries({"flags": _bits})),
+    step("packet", kind=kinds, reserved=one(True)),
+    step("packet", kind=one("BEGIN"), fields=st.fixed_dictionaries(
+        {"version": st.sampled_from([0, 1, 3, 15])})),
+)  # fmt: skip
+_elsewhere = st.one_of(
+    step("malformed", kind=kinds, cut=st.integers(0, 30), here=one(False)),
+    step("malformed", kind=kinds, right=one(False), here=one(False)),
+    step("malformed", kind=kinds, more=st.binary(min_size=4, max_size=12).map(bytes.hex),
+         here=one(False)),
+    step("malformed", kind=kinds, here=one(False)),
+)  # fmt: skip
+volley = repeated(_spoilt, 12)
+"""Packets of any type, each spoilt in one way."""
+
+ready = episode(perhaps | _data, volley, _data, step("settle"), _receive)
+calling = episode(step("ring", role=role), volley, perhaps | step("answer"), _receive)
+releasing = episode(perhaps | _data, step("hang_up"), volley, _wait(soon), _receive)
+answering = episode(
+    step("ring", role=role),
+    step("answer", max_sd=st.sampled_from([512, 513, 1000, 1400]), credit=credit),
+    _receive, perhaps | step("settle"),
+)  # fmt: skip
+strange = episode(repeated(_elsewhere, 12), perhaps | _data, _receive)
+
+cookies = episode(
+    repeated(step("knock", service=st.sampled_from(["discard", "echo"]),
+                  back=st.sampled_from([0, 0, 1, 2, 3]),
+                  flip=st.sampled_from([-1, -1, 0, 3, 64, 100, 255])), 6),
+    _wait(soon | later | hours),
+    perhaps | step("knock", back=st.sampled_from([0, 1, 2])), _receive,
+)  # fmt: skip
+begins = episode(
+    repeated(step("begin", service=st.sampled_from(["chargen", "echo", 47]),
+                  octets=st.sampled_from([0, 10, 512])), 12),
+    perhaps | step("begin"), _receive,
+)  # fmt: skip
+
+gaps = episode(
+    perhaps | _data,
+    repeated(step("packet", kind=st.sampled_from(["SD", "SDP"]),
+                  seq=st.tuples(one("next"), st.integers(0, 12)), octets=one(8)), 10),
+    perhaps | step("ask"), perhaps | _data, step("settle"), _receive,
+)  # fmt: skip
+"""SDs with holes between them, and their reports."""
+
+brink = episode(
+    step("write", sds=st.sampled_from([40, 100]), octets=one(8)),
+    repeated(step("packet", kind=st.sampled_from(["SD", "SDP"]),
+                  seq=st.tuples(st.sampled_from(["edge", "next"]), st.integers(-2, 2)),
+                  octets=one(8)), 4),
+    _data, step("settle"),
+)  # fmt: skip
+"""SDs on both sides of the credit."""
+
+reported = episode(
+    step("receive", seconds=st.sampled_from([0.7, 2.0]), credit=credit),
+    repeated(step("packet", kind=st.sampled_from(["STAT", "USTAT"]),
+                  seq=st.tuples(st.sampled_from(["delivered", "highest"]), st.integers(-2, 2)),
+                  elements=st.lists(st.tuples(one("delivered"), st.integers(0, 8)), max_size=5),
+                  n_mr=st.tuples(st.sampled_from(["credit", "delivered"]), st.integers(-4, 4))), 4),
+    _receive, step("receive", seconds=one(5.0)),
+)  # fmt: skip
+
+closed = episode(
+    step("receive", seconds=st.sampled_from([0.7, 2.0]), credit=st.sampled_from([0, 1, 4])),
+    _wait(soon | later | hours), step("receive", seconds=soon, credit=credit), _wait(soon | later),
+    _receive,
+)  # fmt: skip
+stalled = episode(
+    step("open", service=one("echo"), credit=st.sampled_from([1, 4])),
+    repeated(step("write", sds=one(100), octets=st.sampled_from([100, 1000])), 3),
+    _wait(soon | later), repeated(step("ask"), 3), _receive, step("settle"), _receive,
+)  # fmt: skip
+"""An echo whose sending is stopped closes the implementation's own window."""
+
+silent = episode(perhaps | _data, _wait(hours), perhaps | _data, _receive)
+unheard = episode(step("ring", role=role), _wait(soon | later | hours), perhaps | step("answer"),
+                  _receive)  # fmt: skip
+
+HONEST: tuple[Episode, ...] = (answering, silent, closed, gaps)
+LAZY: tuple[Episode, ...] = (silent, closed, stalled, unheard, cookies)
+ODD: tuple[Episode, ...] = (ready, calling, releasing, gaps, brink, reported, cookies)
+STRAY: tuple[Episode, ...] = (strange, cookies, begins)

@@ -1,0 +1,149 @@
+"""Steps of an STP script as lines of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+NAMES: Mapping[str, str] = {
+    "next": "connection.vt_s", "acked": "connection.vt_a", "edge": "connection.vt_ms",
+    "delivered": "connection.reception.vr_r", "highest": "connection.highest",
+    "credit": "connection.reception.vr_mr",
+}  # fmt: skip
+
+_POSSESSED: Mapping[str, frozenset[str]] = {
+    "n_ps": frozenset({"SDP", "POLL", "STAT"}),
+    "csn": frozenset({"BEGIN", "BGAK", "END", "SDP", "POLL"}),
+    "peer_csn": frozenset({"BGAK", "END", "ENDAK", "BGREJ"}),
+}
+"""The packets that have a field (section 5)."""
+
+
+def _words(given: Mapping[str, Any]) -> str:
+    return "".join(f", {name}={value!r}" for name, value in given.items())
+
+
+def _place(place: Sequence[Any]) -> str:
+    base, distance = place
+    known = NAMES.get(base)
+    if known is None:
+        return str(distance)
+    return known if not distance else f"{known} {'+' if distance > 0 else '-'} {abs(distance)}"
+
+
+def _kind(name: str) -> str:
+    return f"codec.{name}"
+
+
+def _open(service: str = "chargen", octets: int = 0, **own: Any) -> list[str]:
+    data = f", data=pattern(0, {octets})" if octets else ""
+    return [f"connection = peer.connect({service!r}{data}{_words(own)})"]
+
+
+def _call(role: str = "send") -> list[str]:
+    return [f"connection = peer.summon({role!r}, octets=20_000)", "connection.bgak()"]
+
+
+def _write(sds: int = 1, octets: int = 100, poll: bool = False, gap: float = 0.0) -> list[str]:
+    lines = []
+    before = sds - 1 if poll else sds
+    if before > 0:
+        lines += [f"for _ in range({before}):", f"    connection.sd({octets})"]
+        if gap:
+            lines.append(f"    peer.wait({gap})")
+    return [*lines, *([f"connection.sd({octets}, poll=True)"] if poll and sds else [])]
+
+
+def _receive(
+    seconds: float = 1.0, credit: int | None = 64, report: bool = True,
+    answer: Sequence[float] = (0.0,),
+) -> list[str]:  # fmt: skip
+    times = f"lambda _poll, _before: {list(answer)!r}"
+    words = f"credit={credit}, report_gaps={report}, answer={times}, within={seconds}"
+    return ["with suppress(NotReached):", f"    connection.serve(lambda: False, {words})"]
+
+
+def _packet(
+    kind: str = "POLL", seq: Sequence[Any] | None = None, octets: int | None = None,
+    n_mr: Sequence[Any] | None = None, n_ps: int | None = None,
+    elements: Sequence[Sequence[Any]] | None = None, tag: int = 0, csn: int = 0, peer_csn: int = 0,
+    fields: Mapping[str, Any] | None = None, odd: bool = False,
+) -> list[str]:  # fmt: skip
+    usual = f"connection.compose({_kind(kind)})"
+    words = [f"{name}={value!r}" for name, value in (fields or {}).items()]
+    if seq is not None:
+        side = "ours" if kind in ("SD", "SDP", "POLL") else "theirs"
+        words.append(f"seq=connection.{side}({_place(seq)})")
+    if octets is not None:
+        words.append(f"data=pattern(0, {min(octets, 1400)})")
+    if n_mr is not None:
+        words.append(f"n_mr=connection.theirs({_place(n_mr)})")
+    if n_ps is not None and kind in _POSSESSED["n_ps"]:
+        words.append(f"n_ps=({usual}.n_ps + {n_ps}) % (1 << 24)")
+    if elements is not None:
+        listed = ", ".join(_place(place) for place in elements[:12])
+        words.append(f"elements=connection.their_list([{listed}])")
+    if tag:
+        words.append(f"tag={usual}.tag ^ {tag & 0xFFFF}")
+    for name, distance in (("csn", csn), ("peer_csn", peer_csn)):
+        if distance and kind in _POSSESSED[name]:
+            words.append(f"{name}=({usual}.{name} + {distance}) % (1 << 32)")
+    if odd:
+        words.append("odd=True")
+    return [f"connection.send({', '.join([_kind(kind), *words])})"]
+
+
+def _begin(service: str | int = "chargen", octets: int = 0, cookie: int = -1) -> list[str]:
+    told = "" if cookie < 0 else f", cookie=pattern(0, {min(max(cookie, 8), 32)})"
+    return [f"peer.begin({service!r}, data=pattern(0, {octets}){told})"]
+
+
+def _put(draft: str, octets: str, right: bool) -> list[str]:
+    crafted = f"craft_octets({draft}, {octets})"
+    return [f"peer.send({crafted if right else f'wrong_checksum({crafted})'})"]
+
+
+def _octets(octets: str = "", right: bool = True) -> list[str]:
+    return _put("connection.compose(codec.POLL)", f"bytes.fromhex({octets!r})", right)
+
+
+def _malformed(
+    kind: str = "POLL", cut: int = -1, more: str = "", right: bool = True, here: bool = True
+) -> list[str]:
+    who = "connection" if here else "peer.prepare('echo')"
+    draft = f"{who}.compose({_kind(kind)})"
+    kept = "COMMON_HEADER:" if cut < 0 else f"COMMON_HEADER : COMMON_HEADER + {cut}"
+    octets = f"codec.octets_of(packet)[{kept}]" + (f" + bytes.fromhex({more!r})" if more else "")
+    return [f"packet = {draft}", *_put("packet", octets, right)]
+
+
+LINES: Mapping[str, Callable[..., list[str]]] = {
+    "open": _open,
+    "call": _call,
+    "write": _write,
+    "close": lambda poll=True: [f'connection.sd(b"", fin=True, poll={poll})'],
+    "release": lambda: ["connection.release(within=60.0)"],
+    "abort": lambda: ["connection.abort()"],
+    "wait": lambda seconds=1.0: [f"peer.wait({seconds})"],
+    "receive": _receive,
+    "settle": lambda: ["connection.deliver(within=2 * connection.rtt + 1.0)"],
+    "ask": lambda: ["connection.poll()"],
+    "packet": _packet,
+    "begin": _begin,
+    "octets": _octets,
+    "malformed": _malformed,
+}
+
+IMPORTS = """\
+from contextlib import suppress
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached, pattern
+from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.crafting import (
+    COMMON_HEADER,
+    craft_octets,
+    wrong_checksum,
+)
+from bentpipe_conformance.protocols.stp.peer import Peer
+"""

@@ -1,0 +1,206 @@
+"""Episodes of TCP: a few steps that lead into a situation and vary what matters in it.
+
+Steps drawn one by one hardly ever meet there: a window that closes and opens again, three
+duplicates after a timeout, data that fills holes in some order, a handshake that is not completed.
+"""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from bentpipe_fuzz.campaign.plan import episode, repeated, step
+from bentpipe_fuzz.campaign.script import Step
+
+Episode = st.SearchStrategy[list[Step]]
+
+one = st.just
+perhaps = st.none()
+beside = st.sampled_from([-1, 0, 0, 1])
+part = st.sampled_from([1, 100, 536, 1000, 1459, 1460, 1461, 2920, 4380])
+"""Of a segment or a few, octets."""
+
+soon = st.sampled_from([0.05, 0.3, 0.7, 1.0, 3.0])
+later = st.sampled_from([3.0, 10.0, 30.0, 70.0])
+long = st.sampled_from([100.0, 400.0, 1000.0])
+hours = st.sampled_from([1000.0, 4000.0, 9000.0])
+count = st.sampled_from([1, 2, 3, 3, 4, 6, 10])
+
+_KINDS = st.sampled_from([0, 1, 1, 2, 3, 4, 5, 8, 9, 28, 34, 69, 254])
+
+
+@st.composite
+def _option(draw: st.DrawFn) -> str:
+    """An option whose length is right, or nearly so."""
+    kind, data = draw(_KINDS), draw(st.binary(max_size=6))
+    if kind < 2:
+        return f"{kind:02x}"
+    length = max(0, 2 + len(data) + draw(st.sampled_from([0, 0, 0, 0, 1, -1])))
+    return f"{kind:02x}{length:02x}{data.hex()}"
+
+
+OPTIONS = st.lists(_option(), min_size=1, max_size=3).map("".join).map(lambda text: text[:40])
+"""Octets of options, hexadecimal."""
+
+
+_WHILE, _EACH = one(5.0), one(1)
+
+
+def _wait(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Step]:
+    return step("wait", seconds=seconds)
+
+
+def _receive(
+    seconds: st.SearchStrategy[float] = _WHILE, every: st.SearchStrategy[int] = _EACH
+) -> st.SearchStrategy[Step]:
+    return step("receive", seconds=seconds, every=every)
+
+
+_some = step("receive", segments=st.sampled_from([1, 2, 5, 10]), seconds=one(10.0))
+_data = step("write", octets=st.sampled_from([1, 100, 1460, 2920, 5000]))
+_all = step("write", octets=one(80_000), gap=one(0.02))
+_duplicates = step("segment", times=count, sack=st.sampled_from([None, []]))
+
+
+def _place(base: str, distance: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[str, int]]:
+    return st.tuples(one(base), distance)
+
+
+def _acks(distance: st.SearchStrategy[int]) -> st.SearchStrategy[Step]:
+    return step("segment", ack=_place("delivered", distance))
+
+
+DAYTIME = 13
+_ended = episode(step("open", service=one(DAYTIME), timestamps=st.booleans()), perhaps | _data,
+                 _receive(st.sampled_from([0.0, 2.0])))  # fmt: skip
+"""The implementation closes first."""
+
+idle = episode(step("settle"), _wait(hours), perhaps | _data, step("settle"))
+half_close = episode(_ended, perhaps | _data, perhaps | _wait(soon), step("settle"),
+                     step("close"), _receive())  # fmt: skip
+lingering = episode(_ended, step("close"), _receive(), _wait(st.sampled_from([1.0, 50.0, 300.0])),
+                    step("segment", flags=st.sampled_from(["FA", "A", "S"]),
+                         seq=_place("next", st.sampled_from([-1, 0, 1, 70_000]))),
+                    _receive())  # fmt: skip
+outage = episode(_some, _wait(later), _receive(), step("settle"))
+_losing = st.lists(st.integers(0, 12), min_size=1, max_size=4)
+_grown = step("receive", segments=st.sampled_from([3, 10, 20]), seconds=one(10.0))
+recovery = episode(
+    perhaps | _grown,
+    step("receive", losing=_losing, every=st.sampled_from([1, 1, 2]),
+         segments=st.sampled_from([10, 20, 30]), seconds=one(20.0)),
+    perhaps | step("receive", losing=_losing, segments=one(20), seconds=one(10.0)),
+    perhaps | _receive(one(3.0)),
+)  # fmt: skip
+
+vanishing = episode(perhaps | _some, perhaps | _data, _wait(hours))
+splitting = episode(
+    perhaps | _some, _wait(soon), repeated(_acks(part), 6), _receive(soon), step("settle")
+)
+stretching = episode(
+    perhaps | _some, _receive(one(5.0), st.sampled_from([2, 3, 4, 8, 20])), step("settle")
+)
+duplicated = episode(
+    _grown, perhaps | _wait(soon | later), _duplicates, perhaps | _wait(soon),
+    st.none() | _acks(part), perhaps | _duplicates, _receive(),
+)  # fmt: skip
+_offer = step(
+    "offer", window=st.sampled_from([0, 1, 100, 535, 536, 1459, 1460, 2919, 2920, 20_000])
+)
+windows = episode(
+    perhaps | _some, step("offer", window=st.sampled_from([0, 0, 1, 100, 1000])),
+    repeated(episode(perhaps | _data, _wait(soon | later | long), _offer), 4), _receive(soon),
+    step("offer", window=one(40_000)), _receive(),
+)  # fmt: skip
+filling = episode(
+    step("open", service=one("echo"), window_scale=st.sampled_from([None, 7])),
+    step("offer", window=st.sampled_from([0, 0, 0, 1])), _all, _receive(one(1.0)), _all,
+    _receive(one(1.0)), _all,
+    repeated(step("segment", seq=_place("next", beside),
+                  octets=st.sampled_from([0, 1, 1, 700]),
+                  window=st.sampled_from([None, 1 << 20])), 3),
+    perhaps | _receive(soon | later),
+    repeated(episode(step("offer", window=st.sampled_from([100, 1460, 5000, 40_000])),
+                     _receive(soon)), 3),
+    perhaps | step("close"), step("settle"),
+)  # fmt: skip
+"""An echo whose sending is stopped closes the implementation's own window."""
+
+unanswered = episode(
+    step("knock", service=st.sampled_from(["chargen", "echo"])),
+    perhaps | step("segment", flags=st.sampled_from(["A", "S", "SA", "RA", "R", "FA", "PA"]),
+                   seq=_place("next", beside | st.sampled_from([1 << 20])),
+                   ack=_place("zero", st.sampled_from([0, 1, -1, -2, 70_000])),
+                   octets=st.sampled_from([0, 0, 1, 100])),
+    _wait(soon | later | hours), perhaps | step("segment"), _receive(),
+)  # fmt: skip
+called = episode(
+    step("ring", role=st.sampled_from(["send", "receive"])),
+    st.one_of(
+        perhaps,
+        _wait(soon | later | hours),
+        step("answer", flags=one("S")),
+        step("answer", ack=st.sampled_from([1, -1, 70_000])),
+        step("segment", flags=st.sampled_from(["A", "RA", "R", "FA"]), seq=_place("zero", beside),
+             ack=_place("zero", st.sampled_from([0, 0, 1, -1, 70_000]))),
+    ),
+    perhaps | _wait(soon), perhaps | step("answer"), perhaps | step("segment"), _receive(),
+)  # fmt: skip
+holes = episode(
+    repeated(step("segment", seq=_place("next", st.integers(0, 8).map(lambda n: n * 1000)),
+                  octets=st.sampled_from([1000, 1000, 500]), times=st.sampled_from([1, 1, 2])), 8),
+    perhaps | _wait(soon), perhaps | step("write", octets=st.sampled_from([1000, 3000])),
+    perhaps | step("close"), step("settle"),
+)  # fmt: skip
+resets = episode(
+    perhaps | step("segment", seq=_place("next", st.sampled_from([0, 500, 1000])),
+                   octets=one(1000)),
+    step("segment", flags=st.sampled_from(["R", "RA", "S", "SA"]),
+         seq=st.tuples(st.sampled_from(["next", "edge"]),
+                       st.sampled_from([-1, 0, 1, 500, 1000, 1500, 2000])),
+         tsval=st.sampled_from([0, 0, -1, -5000])),
+    _receive(soon), perhaps | _data, step("settle"),
+)  # fmt: skip
+edges = episode(
+    perhaps | _some,
+    repeated(step("segment", flags=st.sampled_from(["A", "A", "FA", "RA"]),
+                  seq=_place("edge", st.sampled_from([-2, -1, -1, 0, 1])),
+                  octets=st.sampled_from([0, 1, 2, 100])), 2),
+    _receive(soon), step("settle"),
+)  # fmt: skip
+stamps = episode(
+    perhaps | _data, perhaps | _wait(soon),
+    repeated(step("segment", octets=st.sampled_from([0, 100]),
+                  tsval=st.sampled_from([0, -1, -100, -100_000, 1 << 30, -(1 << 31)]),
+                  bare=st.booleans(), flags=st.sampled_from(["A", "A", "PA", "R", "FA"])), 2),
+    _data, step("settle"),
+)  # fmt: skip
+optioned = episode(
+    st.one_of(perhaps, step("open", odd=st.fixed_dictionaries({"raw": OPTIONS}))),
+    repeated(step("segment", octets=st.sampled_from([0, 100]),
+                  odd=st.fixed_dictionaries({"raw": OPTIONS})), 2),
+    _receive(), step("settle"),
+)  # fmt: skip
+urgent = episode(
+    step("segment", flags=one("UPA"), octets=st.sampled_from([1, 100]),
+         odd=st.fixed_dictionaries({"urgptr": st.sampled_from([0, 1, 100, 65_535])})),
+    _data, step("settle"),
+)  # fmt: skip
+reneging = episode(
+    _grown,
+    st.one_of(perhaps, episode(step("receive", losing=st.lists(st.integers(0, 3), min_size=2,
+                                                               max_size=5),
+                                    seconds=st.sampled_from([0.7, 1.0, 1.5])),
+                               step("renege", octets=st.sampled_from([0, 1460, 2920])))),
+    perhaps | _wait(soon),
+    step("segment", sack=st.lists(
+        st.tuples(_place("delivered", part), _place("delivered", part.map(lambda n: n + 1460))),
+        min_size=1, max_size=3,
+    ), times=st.sampled_from([1, 1, 3])),
+    perhaps | step("segment", sack=one([]), times=count), _wait(soon | later), _receive(),
+)  # fmt: skip
+
+HONEST: tuple[Episode, ...] = (idle, half_close, lingering, recovery, outage, stretching, urgent)
+LAZY: tuple[Episode, ...] = (vanishing, splitting, windows, filling, duplicated, outage)
+ODD: tuple[Episode, ...] = (
+    recovery, duplicated, unanswered, called, holes, resets, edges, stamps, optioned, reneging,
+)  # fmt: skip
