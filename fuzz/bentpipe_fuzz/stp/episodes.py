@@ -110,11 +110,16 @@ stalled = episode(
 )  # fmt: skip
 """An echo whose sending is stopped closes the implementation's own window."""
 
+restarted = episode(
+    perhaps | _data, perhaps | _wait(soon | later),
+    step("restart", service=st.sampled_from(["chargen", "echo", "discard"])),
+    _data, _receive, step("settle"),
+)  # fmt: skip
 silent = episode(perhaps | _data, _wait(hours), perhaps | _data, _receive)
 unheard = episode(step("ring", role=role), _wait(soon | later | hours), perhaps | step("answer"),
                   _receive)  # fmt: skip
 
-HONEST: tuple[Episode, ...] = (answering, silent, closed, gaps)
+HONEST: tuple[Episode, ...] = (answering, silent, closed, gaps, restarted)
 LAZY: tuple[Episode, ...] = (silent, closed, stalled, unheard, cookies)
 ODD: tuple[Episode, ...] = (ready, calling, releasing, gaps, brink, reported, cookies)
 STRAY: tuple[Episode, ...] = (strange, cookies, begins)

@@ -54,6 +54,13 @@ class Player(BasePlayer[Peer, Connection]):
             self.connection = self.peer.connect(service, data=data, **own)
 
     @verb
+    def restart(self, service: str = "chargen", octets: int = 0) -> None:
+        """Forget the connection, and call again between the same ports."""
+        if self.connection is not None:
+            port = self.connection.source_port
+            self.open(service, octets, source_port=port)
+
+    @verb
     def call(self, role: str = "send") -> None:
         """Have the implementation's user call the tester, in order to send or to receive."""
         self.ring(role)

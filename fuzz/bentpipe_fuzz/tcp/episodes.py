@@ -57,7 +57,6 @@ def _receive(
 
 _some = step("receive", segments=st.sampled_from([1, 2, 5, 10]), seconds=one(10.0))
 _data = step("write", octets=st.sampled_from([1, 100, 1460, 2920, 5000]))
-_all = step("write", octets=one(80_000), gap=one(0.02))
 _duplicates = step("segment", times=count, sack=st.sampled_from([None, []]))
 
 
@@ -113,8 +112,7 @@ windows = episode(
 )  # fmt: skip
 filling = episode(
     step("open", service=one("echo"), window_scale=st.sampled_from([None, 7])),
-    step("offer", window=st.sampled_from([0, 0, 0, 1])), _all, _receive(one(1.0)), _all,
-    _receive(one(1.0)), _all,
+    step("fill", beyond=st.sampled_from([0, 0, 1, 700])),
     repeated(step("segment", seq=_place("next", beside),
                   octets=st.sampled_from([0, 1, 1, 700]),
                   window=st.sampled_from([None, 1 << 20])), 3),
