@@ -41,7 +41,8 @@ SUITE = $(shell echo $(firstword $(subst -, ,$(ID))) | tr A-Z a-z)
 
 help:
 	@echo "Use it"
-	@echo "  make certify         certify Linux's TCP over a netem GEO link; report in $(OUT)"
+	@echo "  make certify         certify Linux's TCP over a netem GEO link; report in $(OUT);"
+	@echo "                       KEY=~/.ssh/id_ed25519 signs it"
 	@echo "  make stp-transfer    100 MB by STP between two hosts over a lossy GEO link (minutes)"
 	@echo "  make docs            build the documentation in docs/_build"
 	@echo "  make bed             build the test bed's virtual-time kernel (once per machine)"
@@ -80,7 +81,7 @@ bed: setup
 	$(BIN)/bentpipe bed build
 
 certify: bed
-	$(BIN)/bentpipe certify linux --link geo --out $(OUT) --fresh
+	$(BIN)/bentpipe certify linux --link geo --out $(OUT) --fresh $(if $(KEY),--sign $(KEY))
 
 stp-transfer: bed
 	$(BIN)/python -m bentpipe_conformance.benchmarks.stp_transfer

@@ -23,6 +23,8 @@ from bentpipe_reference.tcp.path import Delivery
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Segment
 
+_CLOSED = State.CLOSED, State.CLOSED
+
 
 class Link(Protocol):
     """One direction of what is between two nodes."""
@@ -108,11 +110,12 @@ class Interface:
 
     def leave(self) -> None:
         """Let leave what may."""
-        link, ends = self._link, self._ends
-        for segment in self.uplink.send(self._simulation.now):
-            end = ends[segment.sport]
-            link.send(partial(end.peer.receive, segment), segment.packet_octets)
-            end.set_alarm()
+        send, ends = self._link.send, self._ends
+        leaving = self.uplink.send(self._simulation.now)
+        for segment in leaving:
+            send(partial(ends[segment.sport].peer.receive, segment), segment.packet_octets)
+        for port in {segment.sport for segment in leaving}:
+            ends[port].set_alarm()
 
 
 class ScheduledEnd(End):
@@ -263,8 +266,9 @@ class ConnectionHop:
     @property
     def started(self) -> bool:
         """See :class:`Hop`."""
-        ends = self.sending, self.receiving
-        return any(end.state is not State.CLOSED or end.receiver is not None for end in ends)
+        near, far = self.sending, self.receiving
+        states = near.state, far.state
+        return states != _CLOSED or near.receiver is not None or far.receiver is not None
 
     @property
     def room(self) -> int:

@@ -223,9 +223,7 @@ def _credit(trace: FlowTrace, credit: type[Credit]) -> type[Credit]:
     return Traced
 
 
-def _gateway(
-    trace: FlowTrace, gateway: type[Gateway[tuple[Delivery, int]]]
-) -> type[Gateway[tuple[Delivery, int]]]:
+def _gateway(trace: FlowTrace, gateway: type[Gateway[Delivery]]) -> type[Gateway[Delivery]]:
     class Traced(gateway):  # type: ignore[misc, valid-type]
         """Reports what leaves it."""
 
@@ -247,7 +245,7 @@ def record(
     *,
     seed: int = 1,
     alter: Callable[[Setup], Setup] | None = None,
-    gateway: type[Gateway[tuple[Delivery, int]]] = Gateway,
+    gateway: type[Gateway[Delivery]] = Gateway,
     window: int | None = None,
     events: int = 150,
     limit_s: float = 60.0,

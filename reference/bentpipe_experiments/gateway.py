@@ -50,7 +50,7 @@ class Space:
     def __init__(
         self,
         simulation: Simulation,
-        gateway: Gateway[tuple[Delivery, int]],
+        gateway: Gateway[Delivery],
         delay_s: float,
         ber: float,
         seed: int,
@@ -73,13 +73,13 @@ class Space:
     def send(self, item: Delivery, size: int) -> None:
         """A packet of low priority arrives."""
         gateway = self.gateway
-        gateway.take((item, size), size, self._simulation.now)
+        gateway.take(item, size, self._simulation.now)
         if not gateway.waiting:  # it is the first one on an idle link
             self._settle()
 
     def send_high(self, item: Delivery, size: int) -> None:
         """A packet of high priority arrives."""
-        self.gateway.take_high((item, size), size, self._simulation.now)
+        self.gateway.take_high(item, size, self._simulation.now)
         self._settle()
 
     def grant(self, on_credit: Callable[[CreditFrame], None]) -> None:
@@ -94,7 +94,7 @@ class Space:
         """
         now, counters, delay = self._simulation.now, self._counters, self._delay
         plan, good = self._simulation.call_at, self._good
-        for left, (item, size) in self.gateway.departures(now):
+        for left, item, size in self.gateway.departures(now):
             counters.packets += 1
             counters.octets += size
             if good == 1.0 or self._random() < good ** (8 * size):

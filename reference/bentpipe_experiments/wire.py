@@ -284,8 +284,14 @@ class SinkHop(WireHop):
 
     def await_room(self) -> None:
         """See :class:`.chain.Hop`."""
-        first = self._acknowledged[0] if self._acknowledged else self._flying[0]
-        self._await(first[0])
+        if self._acknowledged:
+            self._await(self._acknowledged[0][0])
+            return
+        flying, two = self._flying, 2 * self.wire.segment
+        # An arrival that is not acknowledged makes no room: the one behind it is awaited.
+        lone = len(flying) > 1 and flying[1][1] <= flying[0][0]
+        lone = lone and self._unacknowledged + flying[0][2] < two
+        self._await(flying[lone][0])
 
     def _wake(self) -> None:
         self._awaited = False

@@ -123,7 +123,7 @@ class World:
         seed: int,
         *,
         upstream: Callable[[RwbpSetup], RwbpSetup] | None = None,
-        gateway: type[Gateway[tuple[Delivery, int]]] = Gateway,
+        gateway: type[Gateway[Delivery]] = Gateway,
     ) -> None:
         self.network = network
         self.simulation = Simulation()

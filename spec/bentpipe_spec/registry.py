@@ -38,6 +38,7 @@ class Requirement:
         condition: the conformance-statement item it depends on, or ``item=one|another`` for the
             answers it depends on; empty when unconditional.
         difference: where paper and RFC disagree, and what that means here.
+        conditions: per profile, a further condition, where not every answer is specified there.
         alternatives: per profile, the permitted alternatives as named values.
         rests_on: requirements that define quantities it speaks of: where one of them is violated
             too, a violation of this one may be its consequence.
@@ -54,9 +55,15 @@ class Requirement:
     profiles: tuple[str, ...]
     condition: str = ""
     difference: str = ""
+    conditions: Mapping[str, str] = field(default_factory=dict)
     alternatives: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     rests_on: tuple[str, ...] = ()
     fundamental: bool = False
+
+    def condition_in(self, profile: str) -> str:
+        """What a conformance statement has to claim for it to apply in ``profile``."""
+        both = self.condition, self.conditions.get(profile, "")
+        return ", ".join(part for part in both if part)
 
     def permitted(self, profile: str, name: str, default: Any = None) -> Any:
         """The permitted alternative ``name`` in ``profile``, or ``default``."""
@@ -75,6 +82,7 @@ _FIELDS = {
 _OPTIONAL = {
     "condition": str,
     "difference": str,
+    "conditions": dict,
     "alternatives": dict,
     "rests_on": list,
     "fundamental": bool,
@@ -110,11 +118,11 @@ def parse_requirement(entry: Mapping[str, Any], where: str) -> Requirement:
         raise SpecificationError(f"{where}: {name}: profiles must be among {known}")
     if not entry["source"]:
         raise SpecificationError(f"{where}: {name} names no source")
-    alternatives = entry.get("alternatives", {})
-    if extra := set(alternatives) - set(profiles):
-        raise SpecificationError(
-            f"{where}: {name}: alternatives for {sorted(extra)[0]!r}, which is not its profile"
-        )
+    for key in ("alternatives", "conditions"):
+        if extra := set(entry.get(key, {})) - set(profiles):
+            raise SpecificationError(
+                f"{where}: {name}: {key} for {sorted(extra)[0]!r}, which is not its profile"
+            )
     folded = {key: " ".join(entry.get(key, "").split()) for key in ("text", "difference")}
     listed = {key: tuple(entry.get(key, ())) for key in ("source", "rests_on")}
     return Requirement(**{**entry, **folded, **listed, "profiles": profiles})

@@ -44,6 +44,7 @@ def test_good_table_becomes_a_record_with_folded_text() -> None:
         ({"profiles": ["dream"]}, "profiles must be among"),
         ({"source": []}, "names no source"),
         ({"alternatives": {"hk99": {}}}, "which is not its profile"),
+        ({"conditions": {"hk99": "sack"}}, "which is not its profile"),
     ],
 )
 def test_bad_table_is_refused_in_one_sentence(change: dict[str, Any], complaint: str) -> None:

@@ -58,6 +58,7 @@ class Row:
 
     Attributes:
         requirement: its record.
+        condition: what a statement has to claim for it to apply.
         holds: how many times it was exercised and met.
         violations, unclear: findings, each with its connection.
         unjudgeable: reasons why it could not be judged, with the number of connections.
@@ -66,6 +67,7 @@ class Row:
     """
 
     requirement: Requirement
+    condition: str
     holds: int
     violations: tuple[tuple[Judged, Finding], ...]
     unclear: tuple[tuple[Judged, Finding], ...]
@@ -103,7 +105,7 @@ class Row:
             case "not judgeable":
                 return f"not judgeable: {'; '.join(self.unjudgeable)}"
             case "not claimed":
-                return f"not claimed: {self.requirement.condition}"
+                return f"not claimed: {self.condition}"
         return "not exercised"
 
 
@@ -336,6 +338,7 @@ def _rows(suite: Suite, profile: str, judged: Iterable[Judged]) -> Iterator[Row]
                  if requirement.id in item.entries]  # fmt: skip
         yield Row(
             requirement,
+            requirement.condition_in(profile),
             sum(entry.holds for _, entry in found),
             tuple((item, finding) for item, entry in found for finding in entry.violations),
             tuple((item, finding) for item, entry in found for finding in entry.unclear),

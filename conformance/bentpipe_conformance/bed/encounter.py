@@ -71,7 +71,8 @@ class Meeting:
         caller: 0 or 1, the host that opens it.
         port: the port it opens; of no other meeting with the same host.
         options: of the caller's and the other's socket: ``congestion``, ``mss``, ``send``,
-            ``receive`` (buffers, octets), ``nodelay``, ``keepalive`` (seconds).
+            ``receive`` (buffers, octets), ``nodelay``, ``keepalive`` (seconds), ``clamp`` (the
+            widest window, octets).
         scripts: of the caller's and the other's user.
     """
 
@@ -216,7 +217,7 @@ def configure(handle: socket.socket, options: Mapping[str, Any]) -> None:
         else:
             numbers = {
                 "mss": (tcp, socket.TCP_MAXSEG), "send": (own, _SNDBUF), "receive": (own, _RCVBUF),
-                "nodelay": (tcp, socket.TCP_NODELAY),
+                "nodelay": (tcp, socket.TCP_NODELAY), "clamp": (tcp, socket.TCP_WINDOW_CLAMP),
             }  # fmt: skip
             handle.setsockopt(*numbers[name], value)
 

@@ -24,6 +24,7 @@ IFF_UP = 1
 RB_POWER_OFF = 0x4321FEDC
 NR_FINIT_MODULE = 313
 TUN_NUMBERS = os.makedev(10, 200)
+SEND_BUFFER = 4 << 20
 CONGESTION = "/proc/sys/net/ipv4/tcp_{}_congestion_control"
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -56,6 +57,10 @@ def prepare(run_dir: str, order: dict[str, Any]) -> None:
     for path in order["modules"]:
         load_module(path)
     allow_congestion_controls()
+    # Services without rights ask for send buffers of this size.
+    with open("/proc/sys/net/core/wmem_max", "w") as most:
+        most.write(str(SEND_BUFFER))
+    make_groups(f"{run_dir}/guest/groups")
     bring_up("lo")
     # Timers are coarse until the first tick, which a virtual clock has not reached yet.
     time.sleep(order["settle"])
@@ -65,6 +70,17 @@ def mount(kind: str, where: str) -> None:
     """Mount a file system of ``kind``."""
     if libc.mount(kind.encode(), where.encode(), kind.encode(), 0, None):
         raise OSError(ctypes.get_errno(), f"cannot mount {kind} on {where}")
+
+
+def make_groups(where: str) -> None:
+    """Prepare control groups for implementations, if the kernel has them."""
+    os.mkdir(where)
+    if libc.mount(b"cgroup2", where.encode(), b"cgroup2", 0, None):
+        return
+    os.mkdir(f"{where}/implementations")
+    for folder in (where, f"{where}/implementations"):
+        with open(f"{folder}/cgroup.subtree_control", "w") as handle:
+            handle.write("+memory +pids")
 
 
 def load_module(path: str) -> None:

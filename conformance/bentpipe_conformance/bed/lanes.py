@@ -25,6 +25,7 @@ from bentpipe_conformance.bed.capture import Capture
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.devices import await_running, clear_offloads, open_tun
 from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.jail import Confinement
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
 from bentpipe_conformance.bed.port import TunPort
@@ -35,6 +36,9 @@ from bentpipe_conformance.engine.lane import GATEWAY_ADDRESS, Captured, Opening,
 IUT_ADDRESS, GATEWAY, PREFIX = "10.77.0.2", "10.77.0.1", 24
 TESTERS, TESTERS_PREFIX = "10.78.0.0", 16
 IUT_MAC, GATEWAY_MAC = b"\x02\x00\x0a\x4d\x00\x02", b"\x02\x00\x0a\x4d\x00\x01"
+
+UNPRIVILEGED = {"net.ipv4.ip_unprivileged_port_start": "0"}
+"""In a namespace of its own an implementation needs no right to serve the usual ports."""
 
 Kind = Literal["namespace", "tun", "tap", "address"]
 
@@ -62,6 +66,8 @@ class Attachment:
             ``interface``, through which it then only receives; empty for the same.
         sends_to: the satellite's IPv4 address there, and the length of that network's prefix.
         opening: how it is made to open a connection, None when it cannot be.
+        confinement: what it may have, None for the rights of this process; not for kind
+            ``address``.
     """
 
     kind: Kind
@@ -78,6 +84,7 @@ class Attachment:
     sends_on: str = ""
     sends_to: tuple[str, int] = ("", 0)
     opening: Opening | None = None
+    confinement: Confinement | None = None
 
 
 class KernelLane(Closing):
@@ -108,6 +115,7 @@ class KernelLane(Closing):
         self._process: IutProcess | None = None
         self._resolver: Resolver | None = None
         self._opening = attachment.opening
+        self._confined = attachment.confinement is not None
         self._iut_mac = IUT_MAC
         self._satellite = self._held.enter_context(NetworkNamespace())
         self.iut_namespace: NetworkNamespace | None = None
@@ -155,6 +163,8 @@ class KernelLane(Closing):
                 lay_out_host(iut, (IUT_ADDRESS, IUT_MAC), (GATEWAY, GATEWAY_MAC), PREFIX)
             with satellite.entered():
                 await_running(*ports, "sat_b")
+            if attachment.kind == "namespace" and attachment.confinement is not None:
+                iut.set_sysctls(UNPRIVILEGED)
             iut.set_sysctls(attachment.sysctls)
             if attachment.command and attachment.kind != "address":
                 with iut.entered():
@@ -226,6 +236,8 @@ class KernelLane(Closing):
             self._process.tell(opening.line)
         elif opening.on_host:
             run_opening(opening.command)
+        elif self._process is not None and self._confined:
+            self._process.call(opening.command)
         else:
             with (self.iut_namespace or self._satellite).entered():
                 run_opening(opening.command)
@@ -299,4 +311,6 @@ def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int
         cwd=attachment.cwd,
         inherited=inherited,
         listens=attachment.opening is not None and bool(attachment.opening.line),
+        confinement=attachment.confinement if attachment.kind != "address" else None,
+        own_network=attachment.kind in ("tun", "tap"),
     )

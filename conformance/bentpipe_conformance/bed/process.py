@@ -15,11 +15,14 @@ from bentpipe_reference.common.processes import die_with_parent
 
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError, quoted
+from bentpipe_conformance.bed.jail import Confinement, Jail
 
 TAIL = 4096
 """Octets at the end of standard error that may be quoted."""
 OPENING_TIMEOUT_S = 10.0
 """Seconds on this place's clock that a command of ``[open]`` may take; it opens and returns."""
+
+REMEDY = "correct [open] command in the implementation's TOML file"
 
 
 class IutProcess(Closing):
@@ -35,16 +38,47 @@ class IutProcess(Closing):
         cwd: str | None = None,
         inherited: Sequence[int] = (),
         listens: bool = False,
+        confinement: Confinement | None = None,
+        own_network: bool = False,
     ) -> None:
         """Start ``command`` and wait until it prints the line ``ready`` (None: ready at once).
 
         ``ready_timeout`` is in seconds on this place's clock. The process keeps the ``inherited``
         file descriptors; one that ``listens`` reads lines from its standard input, see `tell`.
+        With a ``confinement`` it is isolated, with ``own_network`` from this thread's network too;
+        ``env`` and ``cwd`` are then of no account.
 
         Raises:
             BedError: it does not start, ends, or never becomes ready.
         """
         self.name = os.path.basename(command[0])
+        self._jail: Jail | None = None
+        if confinement is not None:
+            self._jail = Jail(
+                command, confinement, inherited=inherited, own_network=own_network, listens=listens
+            )
+            self._process = self._jail.process
+        else:
+            self._start(command, env, cwd, inherited, listens)
+        assert self._process.stdout is not None
+        self._output = self._process.stdout.fileno()
+        os.set_blocking(self._output, False)
+        try:
+            if ready is not None:
+                self._await(ready.encode(), ready_timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str] | None,
+        cwd: str | None,
+        inherited: Sequence[int],
+        listens: bool,
+    ) -> None:
+        """Start it with the rights of this process."""
         in_guest = os.environ.get("BENTPIPE_PLACE", "").startswith("uml")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  (closed by close())
         try:
@@ -66,15 +100,6 @@ class IutProcess(Closing):
                 f"The implementation does not start: {command[0]}: {error.strerror}; "
                 "correct [start] command in its TOML file."
             ) from None
-        assert self._process.stdout is not None
-        self._output = self._process.stdout.fileno()
-        os.set_blocking(self._output, False)
-        try:
-            if ready is not None:
-                self._await(ready.encode(), ready_timeout)
-        except BaseException:
-            self.close()
-            raise
 
     def _await(self, ready: bytes, timeout: float) -> None:
         deadline = time.monotonic() + timeout
@@ -122,12 +147,33 @@ class IutProcess(Closing):
         return f"{self.name} ended {how}{self._quoted_stderr()}."
 
     def _quoted_stderr(self) -> str:
-        size = os.fstat(self._stderr.fileno()).st_size
-        tail = os.pread(self._stderr.fileno(), TAIL, max(0, size - TAIL))
+        if self._jail is not None:
+            tail = self._jail.complaints()
+        else:
+            size = os.fstat(self._stderr.fileno()).st_size
+            tail = os.pread(self._stderr.fileno(), TAIL, max(0, size - TAIL))
         return quoted(tail.decode(errors="replace"))
 
+    def call(self, command: Sequence[str]) -> None:
+        """Run the command that makes it open a connection, where it runs itself.
+
+        Raises:
+            BedError: the command does not start, fails, or does not return in time.
+        """
+        if self._jail is None:
+            run_opening(command)
+            return
+        code = self._jail.call(command, OPENING_TIMEOUT_S)
+        if code is None:
+            raise _did_not_return(command[0])
+        if code:
+            raise _failed(command[0], code, self._jail.complaints())
+
     def close(self) -> None:
-        """Kill it and what it started in its session."""
+        """Kill it and what it started: in its session, or in its isolation."""
+        if self._jail is not None:
+            self._jail.close()
+            return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -143,22 +189,29 @@ def run_opening(command: Sequence[str]) -> None:
     Raises:
         BedError: it does not start, fails, or does not return in time.
     """
-    remedy = "correct [open] command in the implementation's TOML file"
     try:
         done = subprocess.run(
             list(command), stdin=subprocess.DEVNULL, capture_output=True, check=False,
             timeout=OPENING_TIMEOUT_S,
         )  # fmt: skip
     except OSError as error:
-        raise BedError(f"{command[0]} does not start ({error.strerror}); {remedy}.") from None
+        raise BedError(f"{command[0]} does not start ({error.strerror}); {REMEDY}.") from None
     except subprocess.TimeoutExpired:
-        raise BedError(
-            f"{command[0]} did not return within {OPENING_TIMEOUT_S:g} s; [open] command must "
-            "start the opening and return."
-        ) from None
+        raise _did_not_return(command[0]) from None
     if done.returncode:
-        how = f"exit status {done.returncode}{quoted(done.stderr.decode(errors='replace'))}"
-        raise BedError(f"{command[0]} failed with {how}; {remedy}.")
+        raise _failed(command[0], done.returncode, done.stderr)
+
+
+def _did_not_return(program: str) -> BedError:
+    return BedError(
+        f"{program} did not return within {OPENING_TIMEOUT_S:g} s; [open] command must start the "
+        "opening and return."
+    )
+
+
+def _failed(program: str, code: int, complaints: bytes) -> BedError:
+    how = f"exit status {code}{quoted(complaints.decode(errors='replace'))}"
+    return BedError(f"{program} failed with {how}; {REMEDY}.")
 
 
 def _signal_name(number: int) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError, quoted
+from bentpipe_conformance.bed.jail import GROUP_VARIABLE
 from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.supervised import Supervised
 from bentpipe_conformance.bed.xstate import preload
@@ -105,6 +106,7 @@ class Guest(Closing):
             "TMPDIR": str(folder / "guest" / "tmp"),
             "BENTPIPE_TUN": str(folder / "guest" / "tun"),
             "BENTPIPE_PLACE": "uml-virtual" if virtual else "uml",
+            GROUP_VARIABLE: str(folder / "guest" / "groups" / "implementations"),
         }
         order = {
             "command": list(command),

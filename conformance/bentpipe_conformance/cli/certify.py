@@ -78,6 +78,7 @@ class LiveWatcher(Watcher):
         "certify lwip --only 'snr/timeout/*' --out /tmp/lwip",
         "certify my-stack.toml --link geo-asym --profile hk99 --json",
         "certify linux --out run --resume     continue after an interruption",
+        "certify linux --sign ~/.ssh/id_ed25519",
         "certify stp-reference --link geo     a description chooses its suite",
     )
 )
@@ -93,6 +94,10 @@ class LiveWatcher(Watcher):
 @click.option("--jobs", type=click.IntRange(1), help="Number of parallel workers.")
 @click.option("--resume", is_flag=True, help="Continue the interrupted run in --out.")
 @click.option("--fresh", is_flag=True, help="Replace an earlier bundle in --out.")
+@click.option(
+    "--sign", "key", type=click.Path(path_type=Path), metavar="KEY",
+    help="Sign the bundle with this SSH key (ssh-keygen asks for a passphrase).",
+)  # fmt: skip
 @click.option("--seed", type=int, help="Seed of everything random (default: a new one, printed).")
 @click.option(
     "--case-timeout", type=click.FloatRange(1.0),
@@ -102,16 +107,17 @@ class LiveWatcher(Watcher):
 @options.json_option("Print result.json on standard output.")
 def certify(
     iut: str, link: str, profile: str | None, only: tuple[str, ...], bed: str, out: Path | None,
-    jobs: int | None, resume: bool, fresh: bool, seed: int | None, case_timeout: float | None,
-    as_json: bool,
+    jobs: int | None, resume: bool, fresh: bool, key: Path | None, seed: int | None,
+    case_timeout: float | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Certify the implementation under test IUT over a satellite link.
 
     IUT is an ID from 'bentpipe list iuts' or the path of a TOML description. The run leaves a
-    bundle: result.json, junit.xml, report.html, and for each case a capture at either side of the
-    link. A run of chosen cases (--only) is partial: it can fail, but never pass.
+    bundle: result.json, junit.xml, report.html, certificate.html, and for each case a capture at
+    either side of the link. A run of chosen cases (--only) is partial: it can fail, but never pass.
     """
     from bentpipe_conformance.bed.errors import BedError
+    from bentpipe_conformance.evidence.attestation import SigningError, check_key
     from bentpipe_conformance.evidence.bundle import BundleError, remove_bundle
     from bentpipe_conformance.iut.build import IutUnavailable
     from bentpipe_conformance.iut.description import load_iut
@@ -125,6 +131,9 @@ def certify(
     directory = out or Path("bentpipe-runs") / f"{Path(iut).stem}-{Path(link).stem}-{profile}"
     if resume and fresh:
         raise Failure("--resume and --fresh exclude each other", USAGE)
+    if key is not None:
+        with explained(SigningError, exit_code=USAGE):
+            check_key(key)
     if fresh:
         with explained(BundleError, exit_code=USAGE):
             remove_bundle(directory)
@@ -142,10 +151,11 @@ def certify(
         console.print(f"{names}, profile {profile}, {len(plan.cases)} cases")
         console.print(f"bed: {plan.place.name} ({escape(plan.place.reason)}); seed {plan.run.seed}")
     try:
-        with ended_by_signals(), explained(AdapterError, BedError, BundleError, IutUnavailable):
+        stops = (AdapterError, BedError, BundleError, IutUnavailable, SigningError)
+        with ended_by_signals(), explained(*stops):
             with LiveWatcher(quiet=as_json) as watcher:
                 bundle = run_plan(plan, watcher)
-            result = seal_bundle(bundle)
+            result = seal_bundle(bundle, key)
             bundle.close()
     except KeyboardInterrupt:
         again = f"finished cases are in {directory}: go on with --out {directory} --resume"

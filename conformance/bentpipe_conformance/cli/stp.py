@@ -115,7 +115,8 @@ def _place(text: str, protocol: str | None, *, listening: bool = False) -> Place
         "stp serve --listen 192.0.2.1 --ip 253",
         more="""\
 Prints "ready" once it listens. Lines on standard input:
-  open ADDRESS UDPPORT SERVICEPORT [echo|discard|chargen]   call, and serve that connection
+  open ADDRESS UDPPORT SERVICEPORT [echo|discard|chargen [OCTETS]]
+              call, and serve that connection; chargen ends after OCTETS
   close       end the streams of all connections that were called
   abort       abort them""",
     )

@@ -15,24 +15,32 @@ MOST_SHOWN = 40
 """Differences that are printed; ``--json`` has all."""
 
 
-@click.command(epilog=examples("verify bentpipe-runs/linux-geo-rfc"))
+@click.command(epilog=examples("verify bentpipe-runs/linux-geo-rfc", "verify run --signer lab.pub"))
 @click.argument("bundle", type=click.Path(path_type=Path))
+@click.option(
+    "--signer", type=click.Path(path_type=Path), metavar="FILE",
+    help="It has to be signed by the public SSH key in FILE (or by one of ssh-keygen's allowed "
+         "signers).",
+)  # fmt: skip
 @json_option("Print what differs, and the result as the packets give it, as JSON.")
-def verify(bundle: Path, as_json: bool) -> None:
+def verify(bundle: Path, signer: Path | None, as_json: bool) -> None:
     """Make everything in a bundle again from its plan and packets, offline, and compare.
 
-    Nothing stored is believed: verdicts, findings, timing errors, result.json, junit.xml and
-    report.html are made again. Exit status 0 when the bundle is complete and all of it is
-    reproduced, 1 when the packets contradict something (each is named), 3 when it cannot be judged
-    whole: it is damaged, partial, or another bentpipe's.
+    Nothing stored is believed: verdicts, findings, timing errors, result.json, junit.xml,
+    report.html and certificate.html are made again. Exit status 0 when the bundle is complete and
+    all of it is reproduced, 1 when the packets contradict something (each is named) or the signer
+    has not signed it, 3 when it cannot be judged whole: it is damaged, partial, unsigned, or
+    another bentpipe's.
     """
+    from bentpipe_conformance.evidence.attestation import SigningError
     from bentpipe_conformance.evidence.bundle import BundleError
     from bentpipe_conformance.run.verification import verify as verify_bundle
 
-    with explained(BundleError), working("verify", quiet=as_json) as told:
-        done = verify_bundle(bundle, told)
+    with explained(BundleError, SigningError), working("verify", quiet=as_json) as told:
+        done = verify_bundle(bundle, told, signer)
     if as_json:
-        print_json({**done.result, "agrees": done.reproduced, "doubts": done.doubts,
+        print_json({**done.result, "agrees": done.reproduced, "signed": done.signed,
+                    "doubts": done.doubts,
                     "differences": [asdict(item) for item in done.differences]})  # fmt: skip
     else:
         console = output()
@@ -46,6 +54,8 @@ def verify(bundle: Path, as_json: bool) -> None:
             say(f"differs  {item}", "bold red")
         if len(done.differences) > MOST_SHOWN:
             say(f"and {len(done.differences) - MOST_SHOWN} more differences; see --json")
+        if done.signed:
+            say(done.signed)
         overall = done.result.get("verdict", "none")
         if done.reproduced:
             word = f"everything stored is reproduced (overall: {overall})"

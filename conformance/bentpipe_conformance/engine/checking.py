@@ -98,9 +98,10 @@ def judge(
         found, check = registry[name], checkers.get(name)
         if check is None or profile not in found.profiles:
             continue
-        if found.condition not in claimed:
-            claimed[found.condition] = declared(ics, found.condition)
-        if claimed[found.condition]:
+        condition = found.condition_in(profile)
+        if condition not in claimed:
+            claimed[condition] = declared(ics, condition)
+        if claimed[condition]:
             applicable.append((found, check))
     findings: list[Finding] = []
     for flow in interpreter.read_flows(trace):
@@ -138,7 +139,7 @@ def judge_flow(
     for requirement in suite.requirements().values():
         if requirement.testability != "wire" or profile not in requirement.profiles:
             continue
-        if not declared(ics, requirement.condition):
+        if not declared(ics, requirement.condition_in(profile)):
             yield requirement, None
         elif requirement.id in left_out:
             yield requirement, []

@@ -158,12 +158,13 @@ def judge_case(recording: Recording) -> Judgment:
     targets = [
         name
         for name in item.requirements
-        if profile in registry[name].profiles and declared(ics, registry[name].condition)
+        if profile in registry[name].profiles
+        and declared(ics, registry[name].condition_in(profile))
     ]
     if not targets:
         return Verdict.UNSUPPORTED, "no target requirement applies", tuple(findings)
     broken_by_that = recording.not_reached.partition(":")[0]
-    if broken_by_that in registry and declared(ics, registry[broken_by_that].condition):
+    if broken_by_that in registry and declared(ics, registry[broken_by_that].condition_in(profile)):
         targets = [*dict.fromkeys((*targets, broken_by_that))]
         findings.append(Finding(broken_by_that, Verdict.FAIL, (), recording.not_reached))
     judged = {finding.requirement for finding in findings}

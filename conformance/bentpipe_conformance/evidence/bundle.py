@@ -6,7 +6,8 @@ Layout::
     DIR/resumed-1.json ...           later sessions of an interrupted run (records.Session)
     DIR/cases/<id, / as __>/iut.pcapng, peer.pcapng, case.json
     DIR/attempts/1/<id ...>/         what a later session tried again: errors, damaged cases
-    DIR/result.json, junit.xml, report.html, manifest.sha256      when the run is finished
+    DIR/result.json, junit.xml, report.html, certificate.html, manifest.sha256   when it is finished
+    DIR/attestation.json             the signed statement about the manifest, if it was signed
 
 Each file appears whole or not at all, and ``case.json`` is written last in its directory, so a case
 is complete if and only if it has one. A writer killed at any moment leaves at most a temporary
@@ -19,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ from bentpipe_conformance.evidence.files import (
 )
 from bentpipe_conformance.evidence.frames import CaptureError
 from bentpipe_conformance.evidence.layout import (
+    ATTESTATION,
+    CERTIFICATE,
     DERIVED,
     FORMAT,
     FORMER,
@@ -138,7 +141,7 @@ class Bundle:
         with explained(root):
             bundle._lock = take_lock(root)
             (root / "cases").mkdir(exist_ok=True)
-            for name in (MANIFEST, *DERIVED):
+            for name in (ATTESTATION, MANIFEST, *DERIVED):
                 (root / name).unlink(missing_ok=True)
             session = Session(run.command, run.bed, run.started)
             number = len(bundle.sessions) + 1
@@ -251,8 +254,12 @@ class Bundle:
         """
         return self._captured(self._case_folder(case_id))
 
-    def seal(self, files: Mapping[str, str]) -> None:
+    def seal(
+        self, files: Mapping[str, str], certificate: Callable[[str], str] | None = None
+    ) -> None:
         """Finish the run: write ``files`` (name -> text) and the manifest, and sync everything.
+
+        ``certificate`` makes the text of the certificate from the digest of all other files.
 
         Raises:
             BundleError: the disk refuses.
@@ -262,13 +269,40 @@ class Bundle:
                 path.unlink()
             for name, text in files.items():
                 write(self.directory / name, text.encode("utf-8", "replace"))
-            files_now = sorted(self.files().items())
-            lines = [f"{digest(read(path))}  {name}\n" for name, path in files_now]
-            for place in {path.parent for _, path in files_now} | {p for _, p in files_now}:
+            if certificate is not None:
+                text = certificate(self.contents_digest())
+                write(self.directory / CERTIFICATE, text.encode("utf-8", "replace"))
+            present = self.files()
+            for place in {path.parent for path in present.values()} | {*present.values()}:
                 sync(place)
-            write(self.directory / MANIFEST, "".join(lines).encode())
+            write(self.directory / MANIFEST, self._manifest().encode())
             sync(self.directory / MANIFEST)
             sync(self.directory)
+
+    def _manifest(self, *without: str) -> str:
+        """The lines of the manifest, without those of some files."""
+        present = sorted(self.files().items())
+        lines = (f"{digest(read(path))}  {name}\n" for name, path in present if name not in without)
+        return "".join(lines)
+
+    def contents_digest(self) -> str:
+        """SHA-256 of the manifest's lines but the certificate's, which the certificate shows."""
+        return digest(self._manifest(CERTIFICATE).encode())
+
+    def manifest_digest(self) -> str:
+        """SHA-256 of the manifest, which stands for the whole bundle in an attestation."""
+        return digest(read(self.directory / MANIFEST))
+
+    def attest(self, envelope: Mapping[str, Any]) -> None:
+        """Store the signed statement about a finished bundle.
+
+        Raises:
+            BundleError: the disk refuses.
+        """
+        path = self.directory / ATTESTATION
+        write(path, serialization.dumps(dict(envelope)).encode())
+        sync(path)
+        sync(self.directory)
 
     def check(self) -> None:
         """Compare every file with the manifest of a finished bundle.

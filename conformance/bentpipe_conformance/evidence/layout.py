@@ -15,8 +15,12 @@ from bentpipe_conformance.evidence.files import BundleError, explained, read_jso
 POINTS: tuple[Point, ...] = get_args(Point)
 MANIFEST = "manifest.sha256"
 LOCK = ".lock"
-DERIVED = ("result.json", "junit.xml", "report.html")
+CERTIFICATE = "certificate.html"
+"""Made of all the other files but the manifest."""
+DERIVED = ("result.json", "junit.xml", "report.html", CERTIFICATE)
 """What is made of the cases when the run ends."""
+ATTESTATION = "attestation.json"
+"""The signed statement about the manifest, in a bundle that was signed."""
 CASE_FILES = ("case.json", *(f"{point}.pcapng" for point in POINTS))
 FORMAT = "bentpipe-bundle/2"
 FORMER = frozenset({"bentpipe-bundle/1"})
@@ -78,7 +82,7 @@ def _known(
         path = folder / name
         if path.is_symlink():
             raise BundleError(f"{path} is a symbolic link; a bundle has none.")
-        if not label and name in ("cases", "attempts", LOCK, MANIFEST):
+        if not label and name in ("cases", "attempts", LOCK, MANIFEST, ATTESTATION):
             continue
         if _TEMPORARY.fullmatch(name) and not finished:
             continue
@@ -143,7 +147,8 @@ def remove_bundle(root: Path) -> None:
     with explained(root):
         handle = take_lock(root)
         try:
-            for path in (*files.values(), *root.rglob(".*.tmp"), root / MANIFEST):
+            beside = (root / MANIFEST, root / ATTESTATION)
+            for path in (*files.values(), *root.rglob(".*.tmp"), *beside):
                 path.unlink(missing_ok=True)
             inside = [Path(place) for place, _, _ in os.walk(root)]
             for folder in sorted(inside, reverse=True)[:-1]:

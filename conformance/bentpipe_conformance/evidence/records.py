@@ -57,7 +57,9 @@ class Implementation:
         ics: the implementation conformance statement, as declared.
         bundled: whether the description is one of this tool's own.
         attached: how it meets the bed, as its description says.
-        files: SHA-256 of its description and of every file that its commands name, by path.
+        files: SHA-256 of its description, and of every executable, library and directory that it
+            runs from, by path.
+        isolation: how it was kept apart, and what it asked for beyond its own files.
     """
 
     id: str
@@ -67,6 +69,7 @@ class Implementation:
     bundled: bool = False
     attached: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    isolation: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from bentpipe_conformance.engine.lane import Opening
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.engine.suite import Suite, UnknownSuite, suite_named
 from bentpipe_conformance.iut.attachment import Attach, AttachKind, read_attach
+from bentpipe_conformance.iut.isolation import Isolation, read_isolation
 from bentpipe_conformance.iut.proforma import Answer, Item, complete, load_proforma
 from bentpipe_conformance.iut.start import Start, read_opening, read_start
 from bentpipe_conformance.iut.table import DescriptionError, Table
@@ -43,6 +44,7 @@ class IutDescription:
         suite: the suite that judges it.
         encapsulation: how its packets travel, where the kernel does not know their protocol.
         opening: how to make it open a connection, None when it cannot be made to.
+        isolation: what it asks for beyond its own files.
         ics: the complete conformance statement.
         path: the file it was read from.
     """
@@ -58,6 +60,7 @@ class IutDescription:
     opening: Opening | None
     ics: Mapping[str, Answer]
     path: Path = field(compare=False)
+    isolation: Isolation = field(default_factory=Isolation)
 
 
 def _sysctl(table: Table, kind: AttachKind) -> dict[str, str]:
@@ -102,7 +105,7 @@ def parse_description(
     top = Table(document, path.name)
     top.only(
         "id", "name", "suite", "attach", "start", "sysctl", "services", "encapsulation", "open",
-        "ics",
+        "isolation", "ics",
     )  # fmt: skip
     identifier = top.text("id")
     if not _ID.fullmatch(identifier):
@@ -126,7 +129,7 @@ def parse_description(
         services={name: services.port(name, usual) for name, usual in STANDARD_SERVICES.items()},
         suite=suite, encapsulation=_encapsulation(top.table("encapsulation"), suite),
         opening=read_opening(top.table("open"), start, attach.kind, path.parent),
-        ics=ics, path=path,
+        ics=ics, path=path, isolation=read_isolation(top.table("isolation"), attach.kind),
     )  # fmt: skip
 
 

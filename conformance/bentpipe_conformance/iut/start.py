@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 from bentpipe_conformance.engine.lane import Opening, filled
 from bentpipe_conformance.iut.attachment import AttachKind
@@ -15,6 +17,9 @@ PLACEHOLDERS = (
     "udp_port", "protocol",
 )  # fmt: skip
 """What a command may name; ``docs/howto/own-stack.rst`` says what each is."""
+
+Restart = Literal["never", "case"]
+RESTARTS: tuple[Restart, ...] = get_args(Restart)
 
 OPEN_PLACEHOLDERS = ("python", "here", "tester", "udp_port", "port", "service", "octets")
 """What ``[open]`` may name, likewise."""
@@ -28,15 +33,21 @@ class Start:
         command: words with :data:`PLACEHOLDERS`.
         ready: the line on standard output that says it listens.
         build: the recipe that makes ``{cache}``, or empty.
+        restart: ``case`` for a fresh process in every case.
     """
 
     command: tuple[str, ...] = ()
     ready: str = "ready"
     build: str = ""
+    restart: Restart = "never"
 
     def words(self, values: Mapping[str, object]) -> list[str]:
-        """The command with these placeholders filled in; others stay, for the lane to fill."""
-        return [filled(word, values) for word in self.command]
+        """The command with these placeholders filled in; others stay, for the lane to fill.
+
+        Paths are without ``..``: in isolation there may be nothing to go back from.
+        """
+        words = (filled(word, values) for word in self.command)
+        return [os.path.normpath(word) if word.startswith("/") else word for word in words]
 
 
 def read_start(table: Table, kind: AttachKind) -> Start:
@@ -45,9 +56,12 @@ def read_start(table: Table, kind: AttachKind) -> Start:
     Raises:
         DescriptionError: it has a mistake.
     """
-    table.only("command", "ready", "build")
+    table.only("command", "ready", "build", "restart")
     command = table.words("command")
-    start = Start(command, table.text("ready", "ready"), table.text("build", ""))
+    restart: Restart = table.choice("restart", RESTARTS, "never")
+    if restart == "case" and not command:
+        raise table.wrong("needs 'command' for restart = \"case\"")
+    start = Start(command, table.text("ready", "ready"), table.text("build", ""), restart)
     named = table.placeholders(command, PLACEHOLDERS, " in 'command'")
     if ("cache" in named) != bool(start.build):
         raise table.wrong("needs 'build' and {cache} in 'command' together or not at all")

@@ -148,7 +148,7 @@ def render_page(
     ]
     if len(ways) != 2:
         ways = []
-    return _template().render(
+    return template().render(
         run=run,
         suite=suite,
         quality=quality,
@@ -292,7 +292,8 @@ def _plots(
     return plots
 
 
-def _template() -> Template:
+def template(name: str = "report.html.j2") -> Template:
+    """A page's template; what it is given is text, whatever it looks like."""
     folder = resources.files(__package__) / "templates"
     environment = Environment(
         loader=FunctionLoader(lambda name: (folder / name).read_text(encoding="utf-8")),
@@ -302,13 +303,34 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        thousands=thousands, instant=_instant, duration=_duration, flat=_flat, shown=_shown
+        thousands=thousands,
+        instant=_instant,
+        duration=_duration,
+        flat=_flat,
+        shown=_shown,
+        isolation=isolation_sentence,
     )
     environment.globals.update(marks=MARKS)
-    for name in ("style.css", "script.js"):
-        text = (folder / name).read_text(encoding="utf-8")
-        environment.globals[name.replace(".", "_")] = Markup(text)
-    return environment.get_template("report.html.j2")
+    for part in ("style.css", "script.js"):
+        text = (folder / part).read_text(encoding="utf-8")
+        environment.globals[part.replace(".", "_")] = Markup(text)
+    return environment.get_template(name)
+
+
+def isolation_sentence(told: Mapping[str, Any]) -> str:
+    """How an implementation was kept apart from its tester."""
+    if told.get("kind") != "isolated":
+        return f"Not isolated: {told.get('because', 'the plan does not say how')}."
+    asked = []
+    if files := told.get("files"):
+        asked.append(f"to read {_shown(files)}")
+    if told.get("network"):
+        asked.append("for an administrator's rights over its own network")
+    more = f" Its description asks {' and '.join(asked)}." if asked else ""
+    return (
+        "Isolated: a user without rights, in namespaces of its own; it saw the files listed here "
+        f"and a bounded /tmp, and nothing else of this machine.{more}"
+    )
 
 
 def _instant(seconds: float) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from bentpipe_conformance.evidence.serialization import decode, dumps, encode, loads
+from bentpipe_conformance.iut.contents import Contents
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Assignment:
         bundle: directory of the bundle.
         claims: directory of the claims.
         seed: the run's seed.
+        contents: the files of the implementation, as the plan has them.
         lanes: how many lanes to run side by side in this place.
         timing_error: seconds, from the bed's check.
         probe: file to write the probe's result to, instead of running cases; empty otherwise.
@@ -34,6 +36,7 @@ class Assignment:
     bundle: str
     claims: str
     seed: int
+    contents: Contents = field(default_factory=Contents)
     lanes: int = 1
     timing_error: float = 0.0
     probe: str = ""

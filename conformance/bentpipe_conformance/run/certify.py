@@ -76,7 +76,7 @@ def _assignment(plan: Plan, cases: tuple[str, ...], claims: str, probe: str = ""
     run, bundle = plan.run, str(plan.directory.resolve())
     return Assignment(
         plan.iut, plan.link, run.profile, run.suite, cases, bundle, claims, run.seed,
-        timing_error=run.bed.timing_error, probe=probe,
+        plan.contents, timing_error=run.bed.timing_error, probe=probe,
     )  # fmt: skip
 
 

@@ -7,10 +7,12 @@ from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 
+from bentpipe_conformance.bed.jail import Confinement
 from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.iut.build import built
+from bentpipe_conformance.iut.contents import Contents, contents_of
 from bentpipe_conformance.iut.description import IutDescription
 
 
@@ -53,9 +55,12 @@ def run_settings(
 
 
 def open_lane(
-    description: IutDescription, link: LinkProfile, seed: int, timing_error: float = 0.0
-) -> Lane:
+    description: IutDescription, link: LinkProfile, seed: int, timing_error: float = 0.0,
+    contents: Contents | None = None,
+) -> Lane:  # fmt: skip
     """A lane on an implementation that was built before, if it needs to be.
+
+    ``contents`` are its files, found here where they are not known.
 
     Raises:
         LaneError: it cannot be laid out.
@@ -79,6 +84,15 @@ def open_lane(
         del place["variant"]
     attachment = Attachment(
         command=start.words(values), ready=start.ready, sysctls=description.sysctl,
-        opening=description.opening, **place,
+        opening=description.opening, confinement=_confinement(description, contents), **place,
     )  # fmt: skip
     return KernelLane(link, attachment, timing_error=timing_error)
+
+
+def _confinement(description: IutDescription, contents: Contents | None) -> Confinement | None:
+    """What an implementation may have; None for everything, or where it is not ours to say."""
+    asked = description.isolation
+    if asked.privileged or description.attach.kind == "address":
+        return None
+    found = contents_of(description) if contents is None else contents
+    return Confinement(found.files, found.links, found.outermost, asked.network)

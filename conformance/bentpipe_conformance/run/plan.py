@@ -18,6 +18,7 @@ from bentpipe_conformance.evidence.records import Bed, RunRecord
 from bentpipe_conformance.evidence.serialization import encode
 from bentpipe_conformance.evidence.tool import environment, source_digest
 from bentpipe_conformance.iut.build import build
+from bentpipe_conformance.iut.contents import Contents, contents_of
 from bentpipe_conformance.iut.description import load_iut
 from bentpipe_conformance.run.identity import implementation, requirements_digest
 from bentpipe_conformance.run.opening import load_link
@@ -41,6 +42,7 @@ class Plan:
         jobs: workers side by side (None: as many as fit).
         resume: whether to continue an interrupted run.
         case_timeout: wall-clock seconds after which one case counts as hung.
+        contents: the files of the implementation.
     """
 
     run: RunRecord
@@ -52,6 +54,7 @@ class Plan:
     jobs: int | None
     resume: bool
     case_timeout: float
+    contents: Contents
 
 
 def select_cases(suite: str, profile: str, only: Sequence[str] = ()) -> tuple[Case, ...]:
@@ -103,12 +106,13 @@ def make_plan(
     chosen = select_cases(suite.name, profile, only) if cases is None else cases
     if description.start.build:
         build(description.start.build)
+    contents = contents_of(description)
     place = choose_workplace(bed, description, link_profile)
     report = place.report
     run = RunRecord(
         bentpipe=version("bentpipe"),
         command=command,
-        iut=implementation(description),
+        iut=implementation(description, contents),
         link=encode(link_profile),
         profile=profile,
         suite=suite.name,
@@ -128,7 +132,7 @@ def make_plan(
         environment=environment(),
     )  # fmt: skip
     timeout = CASE_TIMEOUT_S[place.name] if case_timeout is None else case_timeout
-    return Plan(run, place, iut, link, chosen, directory, jobs, resume, timeout)
+    return Plan(run, place, iut, link, chosen, directory, jobs, resume, timeout, contents)
 
 
 def _seed(directory: Path, resume: bool) -> int:

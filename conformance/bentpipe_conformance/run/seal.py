@@ -6,6 +6,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from bentpipe_spec.registry import Requirement
@@ -14,8 +15,9 @@ from bentpipe_conformance.engine.attribution import CaseFindings, attribute
 from bentpipe_conformance.engine.statement import unclaimed
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict, across_cases
+from bentpipe_conformance.evidence.attestation import sign, statement
 from bentpipe_conformance.evidence.bundle import Bundle
-from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
 from bentpipe_conformance.evidence.serialization import encode
 from bentpipe_conformance.run.completeness import lacking
 
@@ -48,7 +50,7 @@ def result_of(
     for requirement in suite.requirements().values():
         if requirement.testability != "wire" or run.profile not in requirement.profiles:
             continue
-        entry = _requirement(requirement, records, run.iut.ics)
+        entry = _requirement(requirement, records, run.iut.ics, run.profile)
         if entry is not None:
             entries.append(entry)
     summary = Counter(entry["verdict"] for entry in entries)
@@ -104,7 +106,7 @@ def _overall(
 
 
 def _requirement(
-    requirement: Requirement, records: Sequence[CaseRecord], ics: Mapping[str, Any]
+    requirement: Requirement, records: Sequence[CaseRecord], ics: Mapping[str, Any], profile: str
 ) -> dict[str, Any] | None:
     entry = {"id": requirement.id, "level": requirement.level, "title": requirement.title}
     targeting = [record for record in records if requirement.id in record.requirements]
@@ -118,7 +120,7 @@ def _requirement(
         return None
     blocked = [record.reason for record in targeting if record.verdict is Verdict.UNSUPPORTED]
     unsupported = blocked[0] if blocked and not found else None
-    unsupported = unclaimed(ics, requirement.condition) or unsupported
+    unsupported = unclaimed(ics, requirement.condition_in(profile)) or unsupported
     if unsupported is not None:
         return {**entry, "verdict": Verdict.UNSUPPORTED.value, "reason": unsupported,
                 "exercised": 0, "cases": [record.id for record in targeting],
@@ -139,16 +141,29 @@ def _requirement(
     }
 
 
-def seal_bundle(bundle: Bundle) -> dict[str, Any]:
-    """Write everything derived from the cases and the manifest; return the result.
+def seal_bundle(bundle: Bundle, key: Path | None = None) -> dict[str, Any]:
+    """Write everything derived from the cases, and the manifest; return the result.
+
+    With an SSH ``key``, what the bundle says is signed.
 
     Raises:
         BundleError: a file cannot be written, or a stored case is damaged.
+        SigningError: the key does not sign.
     """
     records = bundle.cases()
     outcome = result_of(bundle, records, time.time())
-    bundle.seal(rendered(bundle, outcome, records))
+    files = rendered(bundle, outcome, records)
+    bundle.seal(files, lambda digest: certificate(bundle.run, outcome, digest))
+    if key is not None:
+        bundle.attest(sign(statement(bundle.run, outcome, bundle.manifest_digest()), key))
     return outcome
+
+
+def certificate(run: RunRecord, outcome: Mapping[str, Any], digest: str) -> str:
+    """The text of ``certificate.html``; ``digest`` is that of all other files."""
+    from bentpipe_conformance.report.certificate import render_certificate
+
+    return render_certificate(run, outcome, digest)
 
 
 def rendered(

@@ -18,17 +18,25 @@ from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.suite import load_suites
+from bentpipe_conformance.evidence.attestation import opened, signed_by, statement
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_directory
 from bentpipe_conformance.evidence.files import read, read_json
+from bentpipe_conformance.evidence.layout import ATTESTATION, CERTIFICATE, DERIVED
 from bentpipe_conformance.evidence.limits import bounded, size_of
 from bentpipe_conformance.evidence.records import CaseRecord
-from bentpipe_conformance.evidence.serialization import LARGEST, RecordError, decode, encode
+from bentpipe_conformance.evidence.serialization import (
+    LARGEST,
+    RecordError,
+    decode,
+    encode,
+    loads,
+)
 from bentpipe_conformance.evidence.tool import source_digest, tool_name
 from bentpipe_conformance.iut.description import list_iuts
 from bentpipe_conformance.run.completeness import lacking
 from bentpipe_conformance.run.identity import requirements_digest
 from bentpipe_conformance.run.rejudge import judge_again
-from bentpipe_conformance.run.seal import rendered, result_of
+from bentpipe_conformance.run.seal import certificate, rendered, result_of
 
 Told = Callable[[str, int, int], None]
 """Told which case is being judged, how many are done, and of how many."""
@@ -61,6 +69,7 @@ class Verification:
         doubts: why the bundle cannot be judged whole, a sentence each.
         result: ``result.json`` as it is made now; empty when it could not be made.
         cases: how many cases were judged again.
+        signed: what is known of who signed it; empty if nobody has.
         own: whether this very source made the bundle; what another one would say differs, perhaps.
     """
 
@@ -68,6 +77,7 @@ class Verification:
     doubts: list[str] = field(default_factory=list)
     result: dict[str, Any] = field(default_factory=dict)
     cases: int = 0
+    signed: str = ""
     own: bool = True
 
     @property
@@ -81,20 +91,25 @@ class Verification:
         return not self.differences and not self.doubts
 
 
-def verify(directory: Path, told: Told = lambda *_: None) -> Verification:
+def verify(
+    directory: Path, told: Told = lambda *_: None, signer: Path | None = None
+) -> Verification:
     """Make everything in a bundle again, and compare, in bounded memory and time.
 
+    With a ``signer`` (a public SSH key, or allowed signers) it has to be signed by it.
+
     Raises:
+        SigningError: ``signer`` has no key, or signatures cannot be checked here.
         BundleError: it is no bundle, is damaged, was made by another release, or takes more than
             its size permits.
     """
     # What this takes however small the bundle is, is loaded before its memory is counted.
     load_suites(), list_iuts(), source_digest()
     with bounded(size_of(directory)):
-        return _verify(directory, told)
+        return _verify(directory, told, signer)
 
 
-def _verify(directory: Path, told: Told) -> Verification:
+def _verify(directory: Path, told: Told, signer: Path | None) -> Verification:
     bundle = Bundle.open(directory)
     done = Verification()
     _check_tool(bundle, done)
@@ -113,9 +128,13 @@ def _verify(directory: Path, told: Told) -> Verification:
     _check_attempts(bundle, present)
     if "result.json" in present:
         _check_result(bundle, again, done)
-    for name in ("result.json", "junit.xml", "report.html"):
+    for name in DERIVED:
         if bundle.finished and name not in present:
             done.doubts.append(f"{name} is missing")
+    if bundle.finished:
+        _check_attestation(bundle, signer, done)
+    elif signer is not None:
+        done.doubts.append("it is not signed: the run was not finished")
     done.doubts += [
         f"the run is partial: {why}" for why in lacking(bundle.run, [r.id for r in stored])
     ]
@@ -169,10 +188,12 @@ def _check_plan(bundle: Bundle, done: Verification) -> LinkProfile:
         if own is None:
             done.doubts.append(f"this release has no implementation {run.iut.id[:40]!r}")
         else:
-            said = {"name": run.iut.name, "ics": dict(run.iut.ics)}
-            done.differences += _compare(
-                "run.json: iut", said, {"name": own.name, "ics": dict(own.ics)}
-            )
+            said = {
+                "name": run.iut.name, "ics": dict(run.iut.ics), "isolation": run.iut.isolation,
+            }  # fmt: skip
+            isolation = own.isolation.record(own.attach.kind)
+            true = {"name": own.name, "ics": dict(own.ics), "isolation": isolation}
+            done.differences += _compare("run.json: iut", said, true)
     known = load_cases(run.suite)
     unknown = [name for name in run.cases if name not in known]
     if unknown or len(set(run.cases)) < len(run.cases) or not run.cases:
@@ -228,12 +249,38 @@ def _check_result(bundle: Bundle, records: list[CaseRecord], done: Verification)
         raise BundleError(f"{path} is damaged: it does not say when the run finished.")
     done.result = result_of(bundle, records, ended)
     done.differences += _compare("result.json", stored, json.loads(json.dumps(done.result)))
-    for name, text in rendered(bundle, done.result, records).items():
+    made = rendered(bundle, done.result, records)
+    made[CERTIFICATE] = certificate(bundle.run, done.result, bundle.contents_digest())
+    for name, text in made.items():
         if name == "result.json" or not (bundle.directory / name).exists():
             continue
         octets = read(bundle.directory / name)
         if octets != text.encode("utf-8", "replace"):
             done.differences.append(_first_line(name, octets.decode("utf-8", "replace"), text))
+
+
+def _check_attestation(bundle: Bundle, signer: Path | None, done: Verification) -> None:
+    """Whether the signed statement says what the bundle says, and who signed it."""
+    path = bundle.directory / ATTESTATION
+    if not path.exists() and not path.is_symlink():
+        if signer is not None:
+            done.doubts.append("it is not signed: there is no attestation.json")
+        return
+    payload, signatures = opened(path)
+    try:
+        stored = loads(payload.decode("utf-8"))
+    except (RecordError, UnicodeDecodeError) as error:
+        raise BundleError(f"{path} is damaged: its statement is no JSON ({error}).") from error
+    if done.result:
+        made = statement(bundle.run, done.result, bundle.manifest_digest())
+        done.differences += _compare("attestation.json", stored, json.loads(json.dumps(made)))
+    if signer is None:
+        done.signed = "signed by somebody: name the one you trust with --signer FILE"
+    elif name := signed_by(payload, signatures, signer):
+        done.signed = f"signed by {name}"
+    else:
+        wrong = Difference("attestation.json", "a signature", f"none of those whom {signer} names")
+        done.differences.append(wrong)
 
 
 def _first_line(name: str, stored: str, made: str) -> Difference:

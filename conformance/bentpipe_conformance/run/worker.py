@@ -85,14 +85,15 @@ class Worker:
             asked = self._settings
             outcome = Outcome.of_broken_bed(item, str(error), asked.profile, asked.ics)
         bundle.add_case(case_record(item, outcome, started, self.number), outcome.captured)
-        if outcome.died or outcome.broken:
+        if outcome.died or outcome.broken or self._description.start.restart == "case":
             self._drop_lane()
 
     def _ready_lane(self) -> Lane:
         if self._lane is None:
             self._lane = open_lane(
-                self._description, self._link, self.assignment.seed, self.assignment.timing_error
-            )
+                self._description, self._link, self.assignment.seed, self.assignment.timing_error,
+                self.assignment.contents,
+            )  # fmt: skip
         return self._lane
 
     def _drop_lane(self) -> None:

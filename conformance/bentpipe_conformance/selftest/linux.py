@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
@@ -17,6 +18,9 @@ from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 LONGEST_S = 90.0
 MOST_PACKETS = 5000
 """At one side of the link: judging takes longer than sending."""
+
+WIDER_FROM = 1_000_000
+"""Encounters from this seed on draw more; those before stay what they were when they were named."""
 
 CONTROLS = ("cubic", "cubic", "reno", "reno", "bbr", "hybla", "vegas", "westwood")
 """Congestion controls of the bed's kernel, the usual ones twice."""
@@ -34,7 +38,48 @@ def draw_encounter(seed: int) -> Encounter:
     sysctls = _draw_sysctls(numbers), _draw_sysctls(numbers)
     taken: set[tuple[int, int]] = set()
     meetings = [_draw_meeting(numbers, taken) for _ in range(numbers.choice((1, 2, 3, 4)))]
-    return Encounter(link, seed, sysctls, meetings, LONGEST_S, MOST_PACKETS)
+    drawn = Encounter(link, seed, sysctls, meetings, LONGEST_S, MOST_PACKETS)
+    return _widened(drawn, numbers) if seed >= WIDER_FROM else drawn
+
+
+def _widened(drawn: Encounter, numbers: random.Random) -> Encounter:
+    """With other MTUs, more sysctls, and narrow windows."""
+    link = replace(drawn.link, mtu=numbers.choice((576, 900, 1280, 1400, 1500, 4000, 9000)))
+    first, second = (
+        {**sysctls, **{f"net.ipv4.{name}": numbers.choice(values)
+                       for name, values in _WIDER_SYSCTLS.items()}}
+        for sysctls in drawn.sysctls
+    )  # fmt: skip
+    meetings = [
+        replace(meeting, options=tuple(_narrowed(numbers, each) for each in meeting.options))
+        for meeting in drawn.meetings
+    ]
+    return replace(drawn, link=link, sysctls=(first, second), meetings=meetings)
+
+
+def _narrowed(numbers: random.Random, options: Mapping[str, Any]) -> dict[str, Any]:
+    if numbers.random() < 0.2:
+        return {**options, "clamp": numbers.choice((1000, 2500, 6000, 20_000))}
+    return dict(options)
+
+
+_WIDER_SYSCTLS: Mapping[str, tuple[str, ...]] = {
+    "tcp_ecn": ("1", "1", "2", "0"),
+    "tcp_autocorking": ("0", "1"),
+    "tcp_tw_reuse": ("0", "1", "2"),
+    "tcp_min_tso_segs": ("2", "1", "8"),
+    "tcp_tso_win_divisor": ("3", "0", "1", "8"),
+    "tcp_limit_output_bytes": ("1048576", "1048576", "4096"),
+    "tcp_adv_win_scale": ("1", "1", "-2", "2"),
+    "tcp_app_win": ("31", "31", "2"),
+    "tcp_notsent_lowat": ("4294967295", "4294967295", "4096"),
+    "tcp_mtu_probing": ("0", "0", "1", "2"),
+    "tcp_invalid_ratelimit": ("500", "500", "0"),
+    "tcp_comp_sack_delay_ns": ("1000000", "1000000", "10000000"),
+    "tcp_fin_timeout": ("60", "5"),
+    "tcp_rfc1337": ("0", "1"),
+}
+"""Beside those of every encounter."""
 
 
 def _draw_link(numbers: random.Random) -> LinkProfile:

@@ -53,6 +53,7 @@ def describe(folder: Path, mode: str, command: list[str], kind: str = "tun") -> 
     path.write_text(
         f'id = "{mode}"\nname = "{mode}"\n[attach]\nkind = "{kind}"\n'
         f"[start]\ncommand = {json.dumps(command)}\n"
+        '[isolation]\nfiles = ["{packages}"]\n'
     )
     return path
 
@@ -68,7 +69,7 @@ def certify(description: Path, out: Path, *more: str) -> subprocess.CompletedPro
 @pytest.mark.parametrize(
     ("mode", "complaint"),
     [
-        ("absent", "does not start"),
+        ("absent", "/no/such/stack: No such file or directory"),
         ("mute", "did not print 'ready'"),
         ("quits", "configuration missing"),
         ("silent", "no SYN-ACK"),

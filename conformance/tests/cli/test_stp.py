@@ -215,6 +215,22 @@ def test_server_is_told_to_open_it_calls_and_serves(start: Start, data: Path) ->
     assert len(complaints) == 4
 
 
+def test_server_is_told_how_much_to_send_it_closes_behind_that(start: Start) -> None:
+    server = start("serve", "--listen", "127.0.0.1:0", stdin=subprocess.PIPE)
+    server.listening()
+    receiver = start("recv", "--listen", "127.0.0.1:0")
+    _, port = receiver.listening().rsplit(":", 1)
+    server.say(
+        f"open 127.0.0.1 {port} 9 chargen x\nopen 127.0.0.1 {port} 9 chargen 3000\n".encode()
+    )
+    status, out, _ = receiver.end()
+    assert status == 0
+    assert out == bytes((i ^ i >> 8) & 255 for i in range(3000))
+    server.process.send_signal(signal.SIGTERM)
+    _, _, err = server.end(None)
+    assert "'x' is not a number of octets" in err
+
+
 def test_files_go_into_a_directory_one_after_the_other(
     start: Start, data: Path, tmp_path: Path
 ) -> None:

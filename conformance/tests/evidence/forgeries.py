@@ -68,7 +68,7 @@ def seal(bundle: Path) -> None:
     """Write the manifest anew."""
     lines = []
     for path in sorted(bundle.rglob("*")):
-        if path.is_file() and path.name not in (MANIFEST, ".lock"):
+        if path.is_file() and path.name not in (MANIFEST, "attestation.json", ".lock"):
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             lines.append(f"{digest}  {path.relative_to(bundle).as_posix()}\n")
     (bundle / MANIFEST).write_text("".join(lines), encoding="utf-8")

@@ -136,7 +136,7 @@ def test_mistake_in_a_gateway_gives_one_sentence(
     [
         ('id = "mine"', 'id = "mine"\nsacks = 1', "mine.toml: the file has unknown key 'sacks'; "
          "allowed are id, name, suite, attach, start, sysctl, services, "
-         "encapsulation, open, ics"),
+         "encapsulation, open, isolation, ics"),
         ('id = "mine"', "", "mine.toml: the file lacks 'id'"),
         ('id = "mine"', 'id = "a b"', "mine.toml: the file needs letters, digits and '-' only for "
          "'id', not 'a b'"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -67,19 +67,17 @@ def test_work_and_memory_of_the_reference_are_bounded(
     assert not found
 
 
+def having(part: type[Sender]) -> Callable[[Any], Any]:
+    return lambda setup: setup.with_part(part)
+
+
 def test_work_that_grows_with_a_number_in_a_packet_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     far = [("delivered", 0), ("delivered", 1 << 20)]
     steps = Step("open"), Step("receive"), Step("packet", {"kind": "USTAT", "elements": far})
     record = suite_named("stp")
     told = []
     for part in (Sender, WalksTheNumbers):
-        lane, settings = stage(
-            subject_of("stp"),
-            record.profiles[0],
-            "",
-            0,
-            lambda setup, part=part: setup.with_part(part),
-        )
+        lane, settings = stage(subject_of("stp"), record.profiles[0], "", 0, having(part))
         with metered(monkeypatch) as found:
             play(Script("stp", "on-path", steps), lane, settings)
         told.append([line.partition(":")[0] for line in found])

@@ -43,7 +43,8 @@ class Simulation:
 
     def call_at(self, time: float, action: Callable[[], None]) -> Handle:
         """Plan ``action`` for ``time``, or for now when that has passed."""
-        time = max(time, self.now)
+        if time < self.now:
+            time = self.now
         self._planned += 1
         handle = Handle(time, action)
         heapq.heappush(self._queue, (time, self._planned, handle))

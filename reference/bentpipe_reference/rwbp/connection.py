@@ -12,12 +12,12 @@ from bentpipe_reference.rwbp.receiver import RwbpReceiver
 from bentpipe_reference.rwbp.sender import RwbpSender
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.receiver import Receiver
-from bentpipe_reference.tcp.states import SENDS_DATA
+from bentpipe_reference.tcp.states import SENDS_DATA, State
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import MASK, unwrap
 
 _ACK, _SYN, _FIN, _RST = (int(flag) for flag in (Flags.ACK, Flags.SYN, Flags.FIN, Flags.RST))
-
+_PREDICTED = int(Flags.ACK), int(Flags.ACK | Flags.PSH)
 
 HEADER_OCTETS = 40
 """Of an IPv4 packet with a segment that has no options."""
@@ -51,6 +51,9 @@ class RwbpConnection(Connection):
     _waiting: deque[Segment] | None = None
     _left = 0
     """Without RWBP, one above the highest number that has had its turn; 0 before the first one."""
+
+    _told = -1, -1
+    """The acknowledgment number and the window of the segment taken last."""
 
     @property
     def agreed(self) -> bool:
@@ -104,9 +107,10 @@ class RwbpConnection(Connection):
     def transmit(self, now: float) -> list[Segment]:
         """Everything that may be sent now, including an acknowledgment that is due."""
         sender = self.sender
-        if isinstance(sender, RwbpSender) and self.state in SENDS_DATA:
-            while sender.send_next(now):
-                pass
+        sends = sender.source is not None or sender.fin_queued
+        if sends and isinstance(sender, RwbpSender) and self.state in SENDS_DATA:
+            while sender.can_send():
+                sender.use_turn(now)
         return super().transmit(now)
 
     def transmit_unscheduled(self, now: float) -> list[Segment]:
@@ -135,7 +139,30 @@ class RwbpConnection(Connection):
                 self._put(self.sender.snd_max, _ACK, now)
             if segment.flags & _RST and receiver.is_stray_reset(segment.seq):
                 return
+            if self._is_predicted(segment):
+                seq = unwrap(segment.seq, receiver.rcv_nxt)
+                if receiver.is_acceptable(seq, len(segment.payload)):
+                    self.sender.silent_timeouts = 0
+                    self._take_text(segment, seq, receiver, now)
+                    return
         super().receive(segment, now)
+
+    def _is_predicted(self, segment: Segment) -> bool:
+        """Whether it is data that repeats what is known: the usual one, taken in few steps."""
+        return (
+            segment.flags in _PREDICTED
+            and bool(segment.payload)
+            and (segment.ack, segment.window) == self._told
+            and not (segment.sack_blocks or segment.timestamps or self.sender.on_event)
+            and self.state is State.ESTABLISHED
+        )
+
+    def _take_ack(self, segment: Segment, seq: int, now: float) -> bool:
+        """As TCP; what was accepted once tells nothing when it is repeated."""
+        established = self.state is State.ESTABLISHED
+        accepted = super()._take_ack(segment, seq, now)
+        self._told = (segment.ack, segment.window) if established and accepted else (-1, -1)
+        return accepted
 
     def _take_syn(self, segment: Segment, now: float) -> Receiver:
         """Go over to RWBP's halves if the peer's SYN or SYN-ACK agrees."""
@@ -203,14 +230,17 @@ class RwbpConnection(Connection):
         if not isinstance(receiver, RwbpReceiver):
             super()._put(seq, flags, now, payload)
             return
-        segment = self._segment(seq, flags, payload)
-        segment.ack = receiver.rcv_nxt & MASK
-        segment.window = receiver.window_field()
+        ends, number = self.addresses, receiver.rcv_nxt & MASK
+        segment = Segment(
+            ends.local, ends.remote, ends.local_port, ends.remote_port, seq & MASK, number, flags,
+            receiver.window_field(), 0, payload,
+        )  # fmt: skip
         pure = not payload and not flags & (_FIN | _RST)
         if pure:
             blocks = receiver.sack_blocks_to_send()
             segment.sack_blocks = tuple((left & MASK, right & MASK) for left, right in blocks)
-        receiver.note_ack_sent(complete=pure or self.is_complete(receiver))
+        if receiver.unacked or receiver.ack_now:
+            receiver.note_ack_sent(complete=pure or self.is_complete(receiver))
         self._outbox.append(segment)
 
     def is_complete(self, receiver: RwbpReceiver) -> bool:

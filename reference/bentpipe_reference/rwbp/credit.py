@@ -136,7 +136,7 @@ class Credit:
         return (
             self.epoch is not None
             and now - self._heard <= LIFE
-            and COUNTS.before(self.passed, self.limit)
+            and 0 < self.limit - self.passed & COUNTS.mask < COUNTS.half
         )
 
     def on_pass(self, now: float) -> None:

@@ -44,15 +44,16 @@ class Gateway(Generic[Item]):
         self._epoch = epoch & EPOCHS.mask
         self._arrived = 0
         self._left = 0
-        self._serving: Item | None = None
+        self._serving: tuple[Item, int] | None = None
         self._done_at = 0.0
-        self._out: list[tuple[float, Item]] = []
+        self._out: list[tuple[float, Item, int]] = []
         self._told_at = 0.0
         self._told_left = -low_places
 
     def take(self, item: Item, octets: int, now: float) -> bool:
         """A TCP packet arrives; whether the low-priority queue takes it."""
-        self._serve(now)
+        if self._done_at <= now:
+            self._serve(now)
         if len(self._low) >= self._low_places:
             self.dropped += 1
             return False
@@ -82,10 +83,10 @@ class Gateway(Generic[Item]):
 
     def transmit(self, now: float) -> list[Item]:
         """The packets whose last bit has left."""
-        return [item for _, item in self.departures(now)]
+        return [item for _, item, _ in self.departures(now)]
 
-    def departures(self, now: float) -> list[tuple[float, Item]]:
-        """When the last bit of each packet has left; what has not been told before."""
+    def departures(self, now: float) -> list[tuple[float, Item, int]]:
+        """When the last bit of each packet has left, and its octets; what was not told before."""
         self._serve(now)
         out, self._out = self._out, []
         return out
@@ -142,17 +143,17 @@ class Gateway(Generic[Item]):
             if self._serving is not None:
                 if self._done_at > now:
                     return
-                self._out.append((self._done_at, self._serving))
+                self._out.append((self._done_at, *self._serving))
                 self._serving = None
             elif self._done_at < now:
                 self._done_at = now
             if self._high:
-                item, octets = self._high.popleft()
+                served = self._high.popleft()
             elif self._low:
-                item, octets = self._low.popleft()
-                self._low_octets -= octets
+                served = self._low.popleft()
+                self._low_octets -= served[1]
                 self._left += 1
             else:
                 return
-            self._serving = item
-            self._done_at += 8 * octets / self._rate
+            self._serving = served
+            self._done_at += 8 * served[1] / self._rate

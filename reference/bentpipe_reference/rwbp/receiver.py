@@ -58,6 +58,7 @@ class RwbpReceiver(Receiver):
         self.rotation = irs
         self.unacked = 0
         self._reminded = -math.inf
+        self._size = config.receive_buffer
         self._most_units = min(0xFFFF, LARGEST_WINDOW // self.unit)
 
     # -- the window (section 6) ---------------------------------------------------------------
@@ -68,28 +69,23 @@ class RwbpReceiver(Receiver):
 
     def units(self) -> int:
         """W: whole units that there is room for."""
-        room = self.config.receive_buffer - self.buffer.unread - self.fin_received
+        room = self._size - self.buffer.unread - self.fin_received
         units = room // self.unit
         return units if units < self._most_units else self._most_units
-
-    def _gain(self) -> int:
-        """Octets by which a segment sent now would advance the edge."""
-        return self.rcv_nxt + self.units() * self.unit - self.edge
 
     def window_field(self) -> int:
         """The field of a segment without SYN that is sent now; the edge never retreats."""
         field = self.units()
-        edge = self.rcv_nxt + field * self.unit
+        edge = self.buffer.rcv_nxt + self.fin_received + field * self.unit
         if edge > self.edge:
             self.edge = edge
         return field
 
     def window_update_due(self) -> bool:
         """RWBP-WN-007."""
-        gain = self._gain()
-        if 2 * gain >= self.config.receive_buffer:
-            return True
-        return self.edge - self.rcv_nxt < self.unit and gain >= 2 * self.unit
+        window, unit = self.edge - self.rcv_nxt, self.unit
+        gain = self.units() * unit - window
+        return 2 * gain >= self._size or (window < unit and gain >= 2 * unit)
 
     def is_acceptable(self, seq: int, length: int) -> bool:
         """As in TCP; what takes no number may stand at the edge, too (RWBP-WN-013)."""

@@ -95,9 +95,12 @@ class RwbpSender(Sender):
 
     def next_end(self) -> int | None:
         """END of the next segment, without a FIN that rides on data; None if nothing waits."""
-        if self.source is None and not self.fin_queued:
+        source = self.source
+        if source is None and not self.fin_queued:
             return None
-        start, end = self.snd_nxt, self.data_end
+        start, end = self.snd_nxt, 0 if source is None else source.end()
+        if end is not None:
+            end += self.iss + 1
         if end is None or end - start >= self.smss:
             held = self.segments.octets
             if held and held + self.smss > self.config.send_buffer:
@@ -146,14 +149,15 @@ class RwbpSender(Sender):
 
     def _cut(self) -> Outgoing:
         """Cut the next segment from the stream; its data leaves the source."""
-        start, end, data_end = self.snd_nxt, self.next_end(), self.data_end
+        start, end = self.snd_nxt, self.next_end()
         assert end is not None
-        last = self.fin_queued and data_end is not None and end >= data_end
-        payload = b""
-        if self.source is not None and (data_end is None or start < data_end):
+        data_end = self.data_end if self.fin_queued else None
+        last = data_end is not None and end >= data_end
+        payload, source = b"", self.source
+        if source is not None and (data_end is None or start < data_end):
             offset = start - self.iss - 1
-            payload = self.source.read(offset, end - start)
-            self.source.release(offset + end - start)
+            payload = source.read(offset, end - start)
+            source.release(offset + end - start)
         fin = last and start + len(payload) + 1 <= self.edge
         segment = Outgoing(start, payload, fin)
         segment.first = self.transmissions + 1
@@ -166,7 +170,8 @@ class RwbpSender(Sender):
         segment.latest = self.transmissions
         segment.sent = self.last_send = now
         self.segments.note_transmission(segment)
-        self.start_rto(now)
+        if self.rto_deadline is None:
+            self.start_rto(now)
         self.persist_deadline = None
         self.probes = 0
         self.fresh = segment.first == segment.latest

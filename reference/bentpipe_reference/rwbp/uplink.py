@@ -134,9 +134,13 @@ class Uplink:
         """Let the scheduler fill the queue, and the queue empty, as far as they can now."""
         queue, scheduler = self.queue, self.scheduler
         leaving: list[Segment] = []
+        idle = False
         while True:
-            while queue.has_room() and (packet := scheduler.take(now)) is not None:
-                queue.put(packet)
+            while not idle and queue.has_room():
+                packet = scheduler.take(now)
+                idle = packet is None
+                if packet is not None:
+                    queue.put(packet)
             first = queue.next_to_leave(now)
             if first is None:
                 return leaving

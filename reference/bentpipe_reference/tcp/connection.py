@@ -102,7 +102,8 @@ class Connection(ConnectionOutput):
 
     def next_deadline(self) -> float | None:
         """When :meth:`advance` must be called next, None when no timer runs."""
-        first, receiver = self.sender.next_deadline(), self.receiver
+        sender, receiver = self.sender, self.receiver
+        first = sender.rto_deadline if sender.persist_deadline is None else sender.next_deadline()
         delayed = None if receiver is None else receiver.ack_deadline
         if delayed is not None and (first is None or delayed < first):
             first = delayed

@@ -81,7 +81,7 @@ def test_window_hop_is_as_slow_as_its_window() -> None:
 def test_packet_with_an_error_has_occupied_the_link() -> None:
     arrived: list[float] = []
     simulation = Simulation()
-    gateway = Gateway[tuple[Delivery, int]](8000.0, 10)
+    gateway = Gateway[Delivery](8000.0, 10)
     space = Space(simulation, gateway, 0.25, 1.0 - 1e-12, 1)
     space.send(lambda: arrived.append(simulation.now), 100)
     space._good = 1.0

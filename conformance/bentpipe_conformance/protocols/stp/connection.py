@@ -58,6 +58,13 @@ class Connection(Speaker):
         """How much of the IUT's data the tester has in sequence."""
         return f"{self.reception.vr_r} SDs delivered"
 
+    @property
+    def complete(self) -> bool:
+        """Whether both streams have ended and both ends know it, or the connection is over."""
+        reception = self.reception
+        told = reception.fin is not None and reception.told > reception.fin
+        return bool(self.closed) or (told and self.vt_a >= self.vt_s)
+
     # -- arrivals
 
     def accept(self, time: float, packet: Stp) -> None:

@@ -23,6 +23,7 @@ class Reception:
         stream: what was delivered, octets.
         fin: number of the SD that ended the stream, None before.
         seen: how often each SD has arrived, lost ones included.
+        told: the highest ``vr_r`` that a STAT has reported.
     """
 
     vr_r: int = 0
@@ -32,6 +33,7 @@ class Reception:
     stream: bytearray = field(default_factory=bytearray)
     fin: int | None = None
     seen: dict[int, int] = field(default_factory=dict)
+    told: int = 0
 
     @property
     def ended(self) -> bool:

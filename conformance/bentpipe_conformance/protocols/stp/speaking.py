@@ -287,6 +287,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         if n_r is not None:
             fields = {"seq": self.theirs(n_r), **fields}
         whole = self.reception.elements() if elements is None else tuple(elements)
+        self.reception.told = max(self.reception.told, self.reception.vr_r if n_r is None else n_r)
         for part in cut(whole, most):
             self.send(codec.STAT, after=after, **{"elements": self.their_list(part), **fields})
 

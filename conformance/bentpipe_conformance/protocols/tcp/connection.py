@@ -66,7 +66,8 @@ class Connection(BaseConnection[Tcp, Segment]):
     """One connection of the tester with the IUT.
 
     Attributes:
-        segment: payload of a full-sized segment of the IUT, known after its first data.
+        segment: payload of a full-sized segment of the IUT, known after its first data; before
+            that no more than the IUT takes (its MSS option or 536).
         window: octets the tester offers in its next segment.
         reception: what the tester has received.
         acked: highest offset of the tester's data the IUT has acknowledged.
@@ -352,6 +353,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.syn_ack = syn_ack
         self._irs = syn_ack.seq
         self.iut_window = syn_ack.window
+        self.segment = min(self.segment, syn_ack.mss or 536)
         if self.syn.window_scale is not None and syn_ack.window_scale is not None:
             self._shift, self._iut_shift = self.syn.window_scale, syn_ack.window_scale
         if syn_ack.tsval is not None:

@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,6 +23,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.selftest.memory import RememberingJudge, digest_of
 from bentpipe_conformance.selftest.mutation.forking import Lost, in_children
 from bentpipe_conformance.selftest.mutation.loading import load_subject, path_of
+from bentpipe_conformance.selftest.mutation.marks import Line, Marks
 from bentpipe_conformance.selftest.mutation.probing import NAME, Probe, instrumented, noticing
 from bentpipe_conformance.selftest.mutation.scope import Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant
@@ -28,9 +31,6 @@ from bentpipe_conformance.selftest.stage import stage
 
 WALL_S = 900.0
 """Wall time after which a child is given up, whatever the load of the machine."""
-
-Line = tuple[str, int]
-"""A module and the number of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class Reached:
         digest: of its recording.
         seconds: that it took, with its judgment.
         passed: requirements found met.
-        lines: that it executed.
-        felt: the mutants with a probe that make a difference in it.
+        lines: marks of those that it executed.
+        felt: marks of the mutants with a probe that make a difference in it.
     """
 
     digest: bytes
     seconds: float
     passed: frozenset[str]
-    lines: frozenset[Line] = frozenset()
-    felt: frozenset[str] = frozenset()
+    lines: int = 0
+    felt: int = 0
 
 
 @dataclass
@@ -71,21 +71,23 @@ class Baseline:
     Attributes:
         suite: the suite.
         seed: of the simulation.
+        marks: of lines and mutants.
         runs: in the order in which they are tried on a mutant: usual settings first, then cheap
             ones.
-        imported: lines executed when the modules are imported.
+        imported: marks of the lines executed when the modules are imported.
         judge: remembers every judgment.
     """
 
     suite: str
     seed: int
+    marks: Marks
     runs: dict[Run, Reached] = field(default_factory=dict)
-    imported: frozenset[Line] = frozenset()
+    imported: int = 0
     judge: RememberingJudge = field(default_factory=RememberingJudge)
 
     def reaching(self, mutant: Mutant) -> list[Run]:
         """The runs that execute a mutant's statement; all, where it runs when imported."""
-        lines = _lines(mutant, mutant.lines)
+        lines = self.marks.span(mutant.module, mutant.lines)
         everywhere = mutant.at_import or bool(lines & self.imported)
         return [run for run, item in self.runs.items() if everywhere or lines & item.lines]
 
@@ -97,24 +99,22 @@ class Baseline:
         ways in that setting.
         """
         found = self.reaching(mutant)
-        if mutant.probe is not None and not _lines(mutant, mutant.lines) & self.imported:
-            return [run for run in found if mutant.id in self.runs[run].felt]
+        lines = self.marks.span(mutant.module, mutant.lines)
+        if mutant.probe is not None and not lines & self.imported:
+            mark = self.marks.mutants([mutant.id])
+            return [run for run in found if mark & self.runs[run].felt]
         if all(run.setting for run in found):
             return found
-        body = _lines(mutant, mutant.body)
+        body = self.marks.span(mutant.module, mutant.body)
         known = self._reached(body, "")
         others = {run.setting for run in found} - {""}
-        ways = {name for name in others if self._reached(body, name) - known}
+        ways = {name for name in others if self._reached(body, name) & ~known}
         return [run for run in found if not run.setting or run.setting in ways]
 
-    def _reached(self, lines: frozenset[Line], setting: str) -> frozenset[Line]:
+    def _reached(self, lines: int, setting: str) -> int:
         """Those of some lines that any case reaches in a setting."""
         found = (item.lines for run, item in self.runs.items() if run.setting == setting)
-        return frozenset().union(*(lines & reached for reached in found))
-
-
-def _lines(mutant: Mutant, span: tuple[int, int]) -> frozenset[Line]:
-    return frozenset((mutant.module, line) for line in range(span[0], span[1] + 1))
+        return reduce(or_, found, 0) & lines
 
 
 class ReferenceAccused(Exception):
@@ -139,7 +139,8 @@ def measure(
     Raises:
         ReferenceAccused: a finding of it fails: nothing can be said of mutants.
     """
-    baseline = Baseline(suite, seed)
+    marks = Marks.of(scope, mutants)
+    baseline = Baseline(suite, seed, marks)
     subject = load_subject(scope.protocol, {}, scope.root)
     player = Player(subject, suite, seed, baseline.judge)
     found: dict[Run, Reached] = {}
@@ -152,7 +153,7 @@ def measure(
     def work(item: tuple[Any, str, str]) -> Any:
         task, *group = item
         chosen = [run for run in found if [run.profile, run.setting] == group]
-        return task(scope, suite, seed, mutants, chosen)
+        return task(scope, suite, seed, mutants, marks, chosen)
 
     for _, result in in_children(tasks, work, jobs, WALL_S):
         if isinstance(result, Lost):
@@ -195,13 +196,14 @@ def _judged(run: Run, player: Player) -> Reached:
     return Reached(digest, time.perf_counter() - began, frozenset(passed))
 
 
-Told = dict[Run, tuple[bytes, frozenset[Line], frozenset[str]]]
-"""By run: the digest of its recording, lines, mutants."""
+Told = dict[Run, tuple[bytes, int, int]]
+"""By run: the digest of its recording, marks of lines and of mutants."""
 
 
 def _traced(
-    scope: Scope, suite: str, seed: int, mutants: Sequence[Mutant], runs: Sequence[Run]
-) -> tuple[frozenset[Line], Told]:
+    scope: Scope, suite: str, seed: int, mutants: Sequence[Mutant], marks: Marks,
+    runs: Sequence[Run],
+) -> tuple[int, Told]:  # fmt: skip
     """The lines that are executed, when the modules are imported and by each run."""
     modules = {item.module for item in mutants}
     files = {str(path_of(scope.full_name(name))): name for name in modules}
@@ -212,13 +214,14 @@ def _traced(
     for run in runs:
         with _noting(files) as lines:
             _, digest = player.play(run)
-        told[run] = digest, frozenset(lines), frozenset()
-    return frozenset(imported), told
+        told[run] = digest, marks.lines(lines), 0
+    return marks.lines(imported), told
 
 
 def _probed(
-    scope: Scope, suite: str, seed: int, mutants: Sequence[Mutant], runs: Sequence[Run]
-) -> tuple[frozenset[Line], Told]:
+    scope: Scope, suite: str, seed: int, mutants: Sequence[Mutant], marks: Marks,
+    runs: Sequence[Run],
+) -> tuple[int, Told]:  # fmt: skip
     """The mutants that make a difference in each run."""
     probes: dict[str, list[tuple[str, Probe]]] = defaultdict(list)
     for item in mutants:
@@ -237,8 +240,8 @@ def _probed(
     for run in runs:
         felt.clear()
         _, digest = player.play(run)
-        told[run] = digest, frozenset(), frozenset(felt)
-    return frozenset(), told
+        told[run] = digest, 0, marks.mutants(felt)
+    return 0, told
 
 
 def _unjudged(_: Recording) -> Judgment:

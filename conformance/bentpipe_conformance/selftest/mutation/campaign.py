@@ -24,6 +24,7 @@ from bentpipe_conformance.selftest.mutation.sites import Mutant
 from bentpipe_conformance.selftest.mutation.trial import (
     UNJUDGED,
     Kill,
+    Runs,
     Trial,
     limit_memory,
     merged,
@@ -44,10 +45,14 @@ class Store(Kept[Trial]):
         return read_trial(item)
 
 
+_RUNS = ("reaching", "changed")
+
+
 def read_trial(item: Mapping[str, Any]) -> Trial:
     """A trial from its JSON."""
     kills = [Kill(**{**kill, "by": tuple(kill["by"])}) for kill in item["kills"]]
-    return Trial(**{**item, "kills": kills})
+    runs = {name: Runs(item[name]["count"], tuple(item[name]["first"])) for name in _RUNS}
+    return Trial(**{**item, "kills": kills, **runs})
 
 
 def key_of(scope: Scope, suite: str, seed: int, *, whole: bool) -> str:
@@ -114,7 +119,6 @@ class Campaign:
 
         def judge(mutant: Mutant) -> Trial:
             limit_memory()
-            gc.disable()
             return try_mutant(mutant, self.scope, baseline, whole=self.whole, usual=usual)
 
         try:

@@ -13,6 +13,10 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 SAVE_EVERY_S = 10.0
+"""Seconds between two savings, and"""
+
+SAVING_SHARE = 0.02
+"""of the time that goes into them at most."""
 
 Progress = Callable[[str, int], AbstractContextManager[Callable[..., None]]]
 """Shows how far something has come: what it is and how much; call what it yields after each."""
@@ -96,7 +100,7 @@ class Kept(Generic[T]):
     key: str
     trials: dict[str, T] = field(default_factory=dict)
     told: Callable[[], Mapping[str, Any]] = dict
-    _saved: float = field(default_factory=time.monotonic)
+    _due: float = field(default_factory=lambda: time.monotonic() + SAVE_EVERY_S)
 
     def read(self, item: Mapping[str, Any]) -> T:
         """A result from its JSON."""
@@ -105,7 +109,7 @@ class Kept(Generic[T]):
     def put(self, trial: T) -> None:
         """Take a result, and save it before long."""
         self.trials[trial.id] = trial  # type: ignore[attr-defined]
-        if time.monotonic() - self._saved > SAVE_EVERY_S:
+        if time.monotonic() > self._due:
             self.save()
 
     def load(self) -> None:
@@ -119,15 +123,19 @@ class Kept(Generic[T]):
 
     def save(self) -> None:
         """Write them, with what else is told."""
-        self._saved = time.monotonic()
-        if self.path is None:
-            return
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        began = time.monotonic()
+        if self.path is not None:
+            self._write(self.path)
+        ended = time.monotonic()
+        self._due = ended + max(SAVE_EVERY_S, (ended - began) / SAVING_SHARE)
+
+    def _write(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
         data = {
             **self.told(),
             "sources": self.key,
             "trials": [asdict(t) for t in self.trials.values()],  # type: ignore[call-overload]
         }
-        beside = self.path.with_name(f"{self.path.name}.new")
+        beside = path.with_name(f"{path.name}.new")
         beside.write_text(json.dumps(data, indent=1), encoding="utf-8")
-        beside.replace(self.path)
+        beside.replace(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from bentpipe_conformance.selftest.mutation import division
@@ -83,7 +84,7 @@ def _row(item: Mutant, trial: Trial, scope: Scope) -> dict[str, Any]:
             row["runs"] = [{"run": item.run, "by": list(item.by)} for item in trial.kills]
     else:
         row |= {"kind": trial.kind, "lost": trial.lost}
-        row |= {"reaching": trial.reaching, "changed": trial.changed}
+        row |= {"reaching": asdict(trial.reaching), "changed": asdict(trial.changed)}
     return row
 
 
@@ -124,15 +125,15 @@ def _told(result: str, row: Mapping[str, Any]) -> list[str]:
         return [*lines, f"  killed ({row['how']}) by {by}{run}: {row['sentence']}"]
     if result == "explained":
         return [*lines, f"  explained, {row['class']}: {row['reason']}"]
-    lost = f"; no longer judged: {_some(row['lost'], 12)}" if row["lost"] else ""
+    lost = f"; no longer judged: {_some(row['lost'], 12, len(row['lost']))}" if row["lost"] else ""
     lines.append(f"  survived: {row['kind']}{lost}")
-    if row["changed"]:
-        lines.append(f"  {len(row['changed'])} runs show it: {_some(row['changed'], 4)}")
-    elif row["reaching"]:
-        lines.append(f"  {len(row['reaching'])} runs reach it: {_some(row['reaching'], 4)}")
+    for name, what in (("changed", "show"), ("reaching", "reach")):
+        if count := row[name]["count"]:
+            lines.append(f"  {count} runs {what} it: {_some(row[name]['first'], 4, count)}")
+            break
     return lines
 
 
-def _some(names: Sequence[str], most: int) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+def _some(names: Sequence[str], most: int, count: int) -> str:
+    more = f" and {count - most} more" if count > most else ""
     return ", ".join(names[:most]) + more

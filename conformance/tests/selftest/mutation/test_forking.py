@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 
 from bentpipe_conformance.selftest.mutation.forking import Lost, in_children
+from bentpipe_conformance.selftest.mutation.trial import COLLECTING, limit_memory
 
 SPOILED: list[int] = []
 
@@ -38,3 +40,19 @@ def test_generator_closed_its_children_are_ended() -> None:
     assert next(running) == (1, 1)
     running.close()  # type: ignore[attr-defined]
     assert next(running, None) is None
+
+
+def test_child_collects_its_garbage_though_seldom() -> None:
+    class Link:
+        """Refers to itself."""
+
+        def __init__(self) -> None:
+            self.itself = self
+
+    def left_over(_: int) -> bool:
+        limit_memory()
+        first = weakref.ref(Link())
+        links = [Link() for _ in range(2 * COLLECTING[0])]
+        return first() is None and len(links) > 0
+
+    assert list(in_children([0], left_over, 1, 60.0)) == [(0, True)]

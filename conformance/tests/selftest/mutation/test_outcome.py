@@ -13,14 +13,17 @@ from bentpipe_conformance.selftest.mutation.scope import Limits, Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant, mutants_of_source
 from bentpipe_conformance.selftest.mutation.trial import (
     CHANGED,
+    NAMED,
     UNREACHED,
     Kill,
+    Runs,
     Trial,
     merged,
 )
 
 SOURCE = "def f(a, b):\n    return a < b and a > 1\n"
 MUTANTS = mutants_of_source("m", SOURCE)
+ONE = Runs.of(["toy/a/b rfc"])
 
 
 class OneModule(Scope):
@@ -36,7 +39,7 @@ SCOPE = OneModule("toy", {"m": ""}, {}, frozenset(), Limits(0.95, 0.25, 0.5))
 def trial(item: Mutant, result: str) -> Trial:
     kills = [Kill("toy/a/b rfc", ("TOY-1",), "failed", "wrong")] if result == KILLED else []
     kind = CHANGED if result == SURVIVED else ""
-    return Trial(item.id, result, kind, kills, 1, ["toy/a/b rfc"], ["toy/a/b rfc"])
+    return Trial(item.id, result, kind, kills, 1, ONE, ONE)
 
 
 def told(*results: str, explained: int = 0, complete: bool = True) -> dict[str, Any]:
@@ -118,7 +121,33 @@ def test_survivor_in_the_usual_setting_may_be_killed_or_reached_in_another() -> 
     usual = Trial("m:f:x:0", SURVIVED, UNREACHED, lost=["TOY-2"])
     dead = trial(MUTANTS[0], KILLED)
     assert merged(usual, dead) == dead
-    found = merged(usual, Trial("m:f:x:0", SURVIVED, CHANGED, [], 2, ["a"], ["a"], ["TOY-9"]))
+    found = merged(usual, Trial("m:f:x:0", SURVIVED, CHANGED, [], 2, ONE, ONE, ["TOY-9"]))
     assert (found.kind, found.reaching, found.lost, found.settled) == (
-        CHANGED, ["a"], ["TOY-2"], True,
+        CHANGED, ONE, ["TOY-2"], True,
     )  # fmt: skip
+
+
+def test_runs_of_a_survivor_are_counted_and_only_the_first_are_named() -> None:
+    names = [f"toy/case-{number} rfc" for number in range(7000)]
+    found = Runs.of(names) + Runs.of(names)
+    assert (found.count, found.first) == (14000, tuple(names[:NAMED]))
+
+
+def test_saving_that_takes_long_is_done_seldom(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    saved = []
+
+    def told() -> dict[str, Any]:
+        nonlocal now
+        saved.append(now)
+        now += 3.0
+        return {}
+
+    store = Store(tmp_path / "result.json", "one", told=told)
+    for item in range(400):
+        now += 1.0
+        store.put(Trial(f"m:f:x:{item}", KILLED))
+    assert saved == [11.0, 165.0, 319.0]

@@ -1,15 +1,16 @@
 """Mutants of the RWBP reference, a module per group of requirements; each declares its own.
 
-A mutant is a small subclass of one of the reference's parts, or a function in the place of one,
-with the decorator :func:`mutant`; its title is the first line of its docstring. One that is the
-true reference with other settings is declared by :func:`mutant_setting`.
+A mutant is a method in the place of one of a part of the reference, a small subclass of a part, or
+a function in the place of one, with the decorator :func:`mutant`; its title is the first line of
+its docstring. One that is the true reference with other settings is declared by
+:func:`mutant_setting`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from bentpipe_reference.common.mutation import Mutant
 from bentpipe_reference.rwbp.connection import RwbpConnection
@@ -54,12 +55,14 @@ class Altering(RwbpConnection):
 
 
 def mutant(
-    identifier: str, *, breaks: str, part: str = "parse", setting: str = "", **settings: Any
-) -> Callable[[Part], Part]:
-    """Declare a mutant: a subclass of one of the reference's parts, or a function in its place.
+    identifier: str, method: str = "", *, breaks: str, part: str = "parse", setting: str = "",
+    **settings: Any,
+) -> Callable[[Part], Part]:  # fmt: skip
+    """Declare a mutant: a method, a subclass of a part, or a function in the place of a part.
 
     Args:
         identifier: permanent, such as ``rwbp-one-copy``.
+        method: what a function replaces of the class that its ``self`` is annotated with.
         breaks: the requirement whose checker must notice.
         part: the name of the part that a function replaces.
         setting: the setting of the reference that is mutated; empty for its usual one.
@@ -68,11 +71,15 @@ def mutant(
 
     def declare(mutated: Part) -> Part:
         title = (mutated.__doc__ or "").partition("\n")[0]
+        kind: object = mutated
+        if method:
+            owner = get_type_hints(mutated)["self"]
+            kind = type(f"{owner.__name__}Mutant", (owner,), {method: mutated})
 
         def configure(setup: Setup) -> Setup:
             setup = setup.configured(**settings)
-            if isinstance(mutated, type):
-                return setup.with_part(mutated)
+            if isinstance(kind, type):
+                return setup.with_part(kind)
             change: dict[str, Any] = {part: mutated}
             return replace(setup, parts=replace(setup.parts, **change))
 

@@ -11,123 +11,88 @@ from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
 
-@mutant("rwbp-interval-of-its-own", breaks="RWBP-AK-001")
-class IntervalOfItsOwn(RwbpReceiver):
+@mutant("rwbp-interval-of-its-own", "on_counted", breaks="RWBP-AK-001")
+def interval_of_its_own(self: RwbpReceiver, *, orderly: bool, now: float) -> None:
     """Every eighth segment is acknowledged, whatever the peer asks for."""
-
-    def on_counted(self, *, orderly: bool, now: float) -> None:
-        """See :class:`RwbpReceiver`."""
-        self.interval = 8
-        super().on_counted(orderly=orderly, now=now)
+    self.interval = 8
+    RwbpReceiver.on_counted(self, orderly=orderly, now=now)
 
 
-@mutant("rwbp-one-too-many", breaks="RWBP-AK-001")
-class OneTooMany(RwbpReceiver):
+@mutant("rwbp-one-too-many", "on_counted", breaks="RWBP-AK-001")
+def one_too_many(self: RwbpReceiver, *, orderly: bool, now: float) -> None:
     """An acknowledgment leaves when N + 1 segments have arrived."""
-
-    def on_counted(self, *, orderly: bool, now: float) -> None:
-        """See :class:`RwbpReceiver`."""
-        interval = self.interval
-        self.interval = interval + 1
-        super().on_counted(orderly=orderly, now=now)
-        self.interval = interval
+    interval = self.interval
+    self.interval = interval + 1
+    RwbpReceiver.on_counted(self, orderly=orderly, now=now)
+    self.interval = interval
 
 
-@mutant("rwbp-tail-after-a-quarter", breaks="RWBP-AK-002")
-class TailAfterAQuarter(RwbpReceiver):
+@mutant("rwbp-tail-after-a-quarter", "delayed_ack_interval", breaks="RWBP-AK-002")
+def tail_after_a_quarter(self: RwbpReceiver) -> float:
     """A tail is acknowledged after a quarter of a second."""
-
-    def delayed_ack_interval(self) -> float:
-        """See :class:`RwbpReceiver`."""
-        return 0.25
+    return 0.25
 
 
-@mutant("rwbp-tail-after-each", breaks="RWBP-AK-002")
-class TailAfterEach(RwbpReceiver):
+@mutant("rwbp-tail-after-each", "on_counted", breaks="RWBP-AK-002")
+def tail_after_each(self: RwbpReceiver, *, orderly: bool, now: float) -> None:
     """Every segment starts the acknowledgment timer anew."""
-
-    def on_counted(self, *, orderly: bool, now: float) -> None:
-        """See :class:`RwbpReceiver`."""
-        self.ack_deadline = None
-        super().on_counted(orderly=orderly, now=now)
+    self.ack_deadline = None
+    RwbpReceiver.on_counted(self, orderly=orderly, now=now)
 
 
-@mutant("rwbp-disorder-waits", breaks="RWBP-AK-003")
-class DisorderWaits(RwbpReceiver):
+@mutant("rwbp-disorder-waits", "on_counted", breaks="RWBP-AK-003")
+def disorder_waits(self: RwbpReceiver, *, orderly: bool, now: float) -> None:
     """What is not orderly counts like what is."""
-
-    def on_counted(self, *, orderly: bool, now: float) -> None:
-        """See :class:`RwbpReceiver`."""
-        super().on_counted(orderly=True, now=now)
+    RwbpReceiver.on_counted(self, orderly=True, now=now)
 
 
-@mutant("rwbp-growth-is-disorder", breaks="RWBP-AK-004")
-class GrowthIsDisorder(RwbpReceiver):
+@mutant("rwbp-growth-is-disorder", "on_counted", breaks="RWBP-AK-004")
+def growth_is_disorder(self: RwbpReceiver, *, orderly: bool, now: float) -> None:
     """While a run is held every segment is acknowledged at once, as in TCP."""
-
-    def on_counted(self, *, orderly: bool, now: float) -> None:
-        """See :class:`RwbpReceiver`."""
-        super().on_counted(orderly=orderly and not self.buffer.runs, now=now)
+    RwbpReceiver.on_counted(self, orderly=orderly and not self.buffer.runs, now=now)
 
 
-@mutant("rwbp-duplicates-are-silent", breaks="RWBP-AK-003")
-class DuplicatesAreSilent(RwbpConnection):
+@mutant("rwbp-duplicates-are-silent", "_receive_unacceptable", breaks="RWBP-AK-003")
+def duplicates_are_silent(
+    self: RwbpConnection, segment: Segment, seq: int, receiver: Receiver, now: float
+) -> None:
     """What lies below the window is discarded without an answer."""
-
-    def _receive_unacceptable(
-        self, segment: Segment, seq: int, receiver: Receiver, now: float
-    ) -> None:
-        due = receiver.ack_now
-        super()._receive_unacceptable(segment, seq, receiver, now)
-        if self.agreed and segment.payload:
-            receiver.ack_now = due
+    due = receiver.ack_now
+    RwbpConnection._receive_unacceptable(self, segment, seq, receiver, now)
+    if self.agreed and segment.payload:
+        receiver.ack_now = due
 
 
-@mutant("rwbp-every-second-segment", breaks="RWBP-AK-004")
-class EverySecondSegment(RwbpReceiver):
+@mutant("rwbp-every-second-segment", "on_counted", breaks="RWBP-AK-004")
+def every_second_segment(self: RwbpReceiver, *, orderly: bool, now: float) -> None:
     """Every second segment is acknowledged, as in TCP."""
-
-    def on_counted(self, *, orderly: bool, now: float) -> None:
-        """See :class:`RwbpReceiver`."""
-        self.interval = min(2, self.interval)
-        super().on_counted(orderly=orderly, now=now)
+    self.interval = min(2, self.interval)
+    RwbpReceiver.on_counted(self, orderly=orderly, now=now)
 
 
-@mutant("rwbp-three-blocks", breaks="RWBP-AK-005")
-class ThreeBlocks(RwbpReceiver):
+@mutant("rwbp-three-blocks", "sack_blocks_to_send", breaks="RWBP-AK-005")
+def three_blocks(self: RwbpReceiver, most: int = BLOCKS) -> tuple[Range, ...]:
     """No more than three runs are reported, as if there were timestamps."""
-
-    def sack_blocks_to_send(self, most: int = BLOCKS) -> tuple[Range, ...]:
-        """See :class:`RwbpReceiver`."""
-        return super().sack_blocks_to_send(min(3, most))
+    return RwbpReceiver.sack_blocks_to_send(self, min(3, most))
 
 
-@mutant("rwbp-ascending-blocks", breaks="RWBP-AK-006")
-class AscendingBlocks(RwbpReceiver):
+@mutant("rwbp-ascending-blocks", "sack_blocks_to_send", breaks="RWBP-AK-006")
+def ascending_blocks(self: RwbpReceiver, most: int = BLOCKS) -> tuple[Range, ...]:
     """Blocks are listed from the lowest run upwards."""
-
-    def sack_blocks_to_send(self, most: int = BLOCKS) -> tuple[Range, ...]:
-        """See :class:`RwbpReceiver`."""
-        return tuple(sorted(super().sack_blocks_to_send(most)))
+    return tuple(sorted(RwbpReceiver.sack_blocks_to_send(self, most)))
 
 
-@mutant("rwbp-highest-unless-listed", breaks="RWBP-AK-006")
-class HighestUnlessListed(RwbpReceiver):
+@mutant("rwbp-highest-unless-listed", "first_blocks", breaks="RWBP-AK-006")
+def highest_unless_listed(self: RwbpReceiver, runs: tuple[Range, ...]) -> tuple[Range, ...]:
     """The second block is the highest run, and none where that is the first block."""
-
-    def first_blocks(self, runs: tuple[Range, ...]) -> tuple[Range, ...]:
-        """See :class:`RwbpReceiver`."""
-        found = super().first_blocks(runs)
-        return found[:1] if found[0] == runs[-1] else found
+    found = RwbpReceiver.first_blocks(self, runs)
+    return found[:1] if found[0] == runs[-1] else found
 
 
-@mutant("rwbp-no-rotation", breaks="RWBP-AK-006")
-class NoRotation(RwbpReceiver):
+@mutant("rwbp-no-rotation", "rotated", breaks="RWBP-AK-006")
+def no_rotation(self: RwbpReceiver, others: list[Range]) -> list[Range]:
     """Behind the first two blocks the lowest runs are listed, always."""
-
-    def rotated(self, others: list[Range]) -> list[Range]:
-        """See :class:`RwbpReceiver`."""
-        return others
+    return others
 
 
 @mutant("rwbp-duplicate-blocks", breaks="RWBP-AK-007")
@@ -148,17 +113,14 @@ class DuplicateBlocks(RwbpReceiver):
         return blocks if first is None else (first, *blocks)[:most]
 
 
-@mutant("rwbp-blocks-of-segments", breaks="RWBP-AK-007")
-class BlocksOfSegments(RwbpReceiver):
+@mutant("rwbp-blocks-of-segments", "first_blocks", breaks="RWBP-AK-007")
+def blocks_of_segments(self: RwbpReceiver, runs: tuple[Range, ...]) -> tuple[Range, ...]:
     """The first block is the segment that has arrived, not its run."""
-
-    def first_blocks(self, runs: tuple[Range, ...]) -> tuple[Range, ...]:
-        """See :class:`RwbpReceiver`."""
-        found = super().first_blocks(runs)
-        left, right = found[0]
-        if self.last is not None and left < self.last < right:
-            return ((self.last, right), *found[1:])
-        return found
+    found = RwbpReceiver.first_blocks(self, runs)
+    left, right = found[0]
+    if self.last is not None and left < self.last < right:
+        return ((self.last, right), *found[1:])
+    return found
 
 
 @mutant("rwbp-data-with-old-numbers", breaks="RWBP-AK-008")
@@ -176,19 +138,13 @@ class DataWithOldNumbers(Altering):
             segment.ack = said
 
 
-@mutant("rwbp-data-is-enough", breaks="RWBP-AK-008")
-class DataIsEnough(RwbpConnection):
+@mutant("rwbp-data-is-enough", "is_complete", breaks="RWBP-AK-008")
+def data_is_enough(self: RwbpConnection, receiver: RwbpReceiver) -> bool:
     """A segment with data replaces an acknowledgment though runs are held."""
-
-    def is_complete(self, receiver: RwbpReceiver) -> bool:
-        """See :class:`RwbpConnection`."""
-        return True
+    return True
 
 
-@mutant("rwbp-runs-backwards", breaks="RWBP-EC-009")
-class RunsBackwards(RunReassembly):
+@mutant("rwbp-runs-backwards", "insert", breaks="RWBP-EC-009")
+def runs_backwards(self: RunReassembly, seq: int, payload: bytes) -> None:
     """What is held behind a hole is delivered backwards."""
-
-    def insert(self, seq: int, payload: bytes) -> None:
-        """See :class:`RunReassembly`."""
-        super().insert(seq, payload[::-1] if seq > self.rcv_nxt else payload)
+    RunReassembly.insert(self, seq, payload[::-1] if seq > self.rcv_nxt else payload)

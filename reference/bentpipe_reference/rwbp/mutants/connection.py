@@ -11,165 +11,135 @@ from bentpipe_reference.tcp.wire import Flags, Segment
 from bentpipe_reference.tcp.wire.sequence import unwrap
 
 
-@mutant("rwbp-syn-repeated-every-second", breaks="RWBP-CX-002")
-class RepeatsEverySecond(RwbpHandshake):
+@mutant("rwbp-syn-repeated-every-second", "sent", breaks="RWBP-CX-002")
+def repeats_every_second(self: RwbpHandshake, now: float, *, repeated: bool) -> None:
     """SYN and SYN-ACK are repeated every second."""
-
-    def sent(self, now: float, *, repeated: bool) -> None:
-        super().sent(now, repeated=repeated)
-        self.deadline = now + 1.0
+    RwbpHandshake.sent(self, now, repeated=repeated)
+    self.deadline = now + 1.0
 
 
-@mutant("rwbp-syn-patient", breaks="RWBP-CX-002")
-class WaitsThreeSeconds(RwbpHandshake):
+@mutant("rwbp-syn-patient", "sent", breaks="RWBP-CX-002")
+def waits_three_seconds(self: RwbpHandshake, now: float, *, repeated: bool) -> None:
     """SYN and SYN-ACK are repeated after three seconds."""
-
-    def sent(self, now: float, *, repeated: bool) -> None:
-        super().sent(now, repeated=repeated)
-        self.deadline = now + 3.0 * self._estimator.rto
+    RwbpHandshake.sent(self, now, repeated=repeated)
+    self.deadline = now + 3.0 * self._estimator.rto
 
 
-@mutant("rwbp-syn-twice", breaks="RWBP-CX-002")
-class RepeatsTwice(RwbpConnection):
+@mutant("rwbp-syn-twice", "_send_syn", breaks="RWBP-CX-002")
+def repeats_twice(self: RwbpConnection, now: float, *, repeated: bool = False) -> None:
     """SYN and SYN-ACK are repeated in two copies, as data after a timeout."""
-
-    def _send_syn(self, now: float, *, repeated: bool = False) -> None:
-        super()._send_syn(now, repeated=repeated)
-        if self.handshake.attempts > 1 and not repeated:
-            self._outbox.append(self._outbox[-1])
+    RwbpConnection._send_syn(self, now, repeated=repeated)
+    if self.handshake.attempts > 1 and not repeated:
+        self._outbox.append(self._outbox[-1])
 
 
-@mutant("rwbp-fin-not-taken-for-lost", breaks="RWBP-CX-003")
-class SparesTheFin(RwbpSender):
+@mutant("rwbp-fin-not-taken-for-lost", "on_timeout", breaks="RWBP-CX-003")
+def spares_the_fin(self: RwbpSender, now: float) -> None:
     """The timer does not repeat a FIN that is alone."""
-
-    def on_timeout(self, now: float) -> None:
-        lowest = self.segments.lowest()
-        if lowest is not None and lowest.fin and not lowest.payload:
-            self.restart_rto(now)
-        else:
-            super().on_timeout(now)
+    lowest = self.segments.lowest()
+    if lowest is not None and lowest.fin and not lowest.payload:
+        self.restart_rto(now)
+    else:
+        RwbpSender.on_timeout(self, now)
 
 
-@mutant("rwbp-fin-repeated-alone", breaks="RWBP-CX-003")
-class StripsTheFin(RwbpSender):
+@mutant("rwbp-fin-repeated-alone", "on_timeout", breaks="RWBP-CX-003")
+def strips_the_fin(self: RwbpSender, now: float) -> None:
     """A FIN that left with data is repeated without it."""
-
-    def on_timeout(self, now: float) -> None:
-        lowest = self.segments.lowest()
-        if lowest is not None and lowest.fin and lowest.payload:
-            self.put(lowest.end - 1, b"", True, now)
-        super().on_timeout(now)
+    lowest = self.segments.lowest()
+    if lowest is not None and lowest.fin and lowest.payload:
+        self.put(lowest.end - 1, b"", True, now)
+    RwbpSender.on_timeout(self, now)
 
 
-@mutant("rwbp-early-fin-forgotten", breaks="RWBP-CX-003")
-class ForgetsEarlyFins(RwbpReceiver):
+@mutant("rwbp-early-fin-forgotten", "on_text", breaks="RWBP-CX-003")
+def forgets_early_fins(self: RwbpReceiver, seq: int, payload: bytes, fin: bool, now: float) -> None:
     """A FIN behind a hole is not kept."""
-
-    def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
-        super().on_text(seq, payload, fin and seq <= self.rcv_nxt, now)
+    RwbpReceiver.on_text(self, seq, payload, fin and seq <= self.rcv_nxt, now)
 
 
-@mutant("rwbp-deaf-after-fin", breaks="RWBP-CX-004")
-class DeafAfterFin(RwbpConnection):
+@mutant("rwbp-deaf-after-fin", "receive", breaks="RWBP-CX-004")
+def deaf_after_fin(self: RwbpConnection, segment: Segment, now: float) -> None:
     """Data that arrives after the own FIN is not taken."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        if self.agreed and self.sender.fin_queued and segment.payload:
-            segment.payload = b""
-        super().receive(segment, now)
+    if self.agreed and self.sender.fin_queued and segment.payload:
+        segment.payload = b""
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-dumb-after-fin", breaks="RWBP-CX-004")
-class DumbAfterFin(RwbpConnection):
+@mutant("rwbp-dumb-after-fin", "can_send", breaks="RWBP-CX-004")
+def dumb_after_fin(self: RwbpConnection) -> bool:
     """What waits when the peer's FIN arrives is not sent."""
-
-    def can_send(self) -> bool:
-        sender = self.sender
-        if isinstance(sender, RwbpSender) and self.peer_has_closed and not sender.segments.due():
-            end = sender.data_end
-            if end is not None and end > sender.snd_nxt:
-                return False
-        return super().can_send()
+    sender = self.sender
+    if isinstance(sender, RwbpSender) and self.peer_has_closed and not sender.segments.due():
+        end = sender.data_end
+        if end is not None and end > sender.snd_nxt:
+            return False
+    return RwbpConnection.can_send(self)
 
 
-@mutant("rwbp-reset-anywhere-in-the-window", breaks="RWBP-CX-005")
-class HeedsResetsInTheWindow(RwbpConnection):
+@mutant("rwbp-reset-anywhere-in-the-window", "receive", breaks="RWBP-CX-005")
+def heeds_resets_in_the_window(self: RwbpConnection, segment: Segment, now: float) -> None:
     """A RST anywhere in the window ends the connection."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        receiver = self.receiver
-        if self.agreed and segment.flags & Flags.RST and isinstance(receiver, RwbpReceiver):
-            seq = unwrap(segment.seq, receiver.rcv_nxt)
-            if receiver.rcv_nxt < seq < receiver.edge:
-                self._end("the peer reset the connection", now)
-                return
-        super().receive(segment, now)
+    receiver = self.receiver
+    if self.agreed and segment.flags & Flags.RST and isinstance(receiver, RwbpReceiver):
+        seq = unwrap(segment.seq, receiver.rcv_nxt)
+        if receiver.rcv_nxt < seq < receiver.edge:
+            self._end("the peer reset the connection", now)
+            return
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-reset-below-the-window", breaks="RWBP-CX-005")
-class HeedsResetsBelow(RwbpConnection):
+@mutant("rwbp-reset-below-the-window", "receive", breaks="RWBP-CX-005")
+def heeds_resets_below(self: RwbpConnection, segment: Segment, now: float) -> None:
     """A RST just below the window ends the connection."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        receiver = self.receiver
-        if self.agreed and segment.flags & Flags.RST and receiver is not None:
-            seq = unwrap(segment.seq, receiver.rcv_nxt)
-            if receiver.rcv_nxt - 1000 < seq < receiver.rcv_nxt:
-                self._end("the peer reset the connection", now)
-                return
-        super().receive(segment, now)
+    receiver = self.receiver
+    if self.agreed and segment.flags & Flags.RST and receiver is not None:
+        seq = unwrap(segment.seq, receiver.rcv_nxt)
+        if receiver.rcv_nxt - 1000 < seq < receiver.rcv_nxt:
+            self._end("the peer reset the connection", now)
+            return
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-resets-not-challenged", breaks="RWBP-CX-005")
-class ChallengesNothing(RwbpConnection):
+@mutant("rwbp-resets-not-challenged", "receive", breaks="RWBP-CX-005")
+def challenges_nothing(self: RwbpConnection, segment: Segment, now: float) -> None:
     """A RST elsewhere in the window is dropped."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        receiver = self.receiver
-        odd = receiver is not None and unwrap(segment.seq, receiver.rcv_nxt) != receiver.rcv_nxt
-        if self.agreed and segment.flags & Flags.RST and odd:
-            return
-        super().receive(segment, now)
+    receiver = self.receiver
+    odd = receiver is not None and unwrap(segment.seq, receiver.rcv_nxt) != receiver.rcv_nxt
+    if self.agreed and segment.flags & Flags.RST and odd:
+        return
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-every-reset-answered", breaks="RWBP-CX-005")
-class AnswersEveryReset(RwbpConnection):
+@mutant("rwbp-every-reset-answered", "receive", breaks="RWBP-CX-005")
+def answers_every_reset(self: RwbpConnection, segment: Segment, now: float) -> None:
     """A RST outside the window is answered."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        receiver = self.receiver
-        if self.agreed and segment.flags & Flags.RST and isinstance(receiver, RwbpReceiver):
-            seq = unwrap(segment.seq, receiver.rcv_nxt)
-            receiver.ack_now |= not receiver.is_acceptable(seq, 0)
-        super().receive(segment, now)
+    receiver = self.receiver
+    if self.agreed and segment.flags & Flags.RST and isinstance(receiver, RwbpReceiver):
+        seq = unwrap(segment.seq, receiver.rcv_nxt)
+        receiver.ack_now |= not receiver.is_acceptable(seq, 0)
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-resets-ignored", breaks="RWBP-CX-005")
-class IgnoresResets(RwbpConnection):
+@mutant("rwbp-resets-ignored", "receive", breaks="RWBP-CX-005")
+def ignores_resets(self: RwbpConnection, segment: Segment, now: float) -> None:
     """No RST ends a connection."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        if self.agreed and segment.flags & Flags.RST:
-            return
-        super().receive(segment, now)
+    if self.agreed and segment.flags & Flags.RST:
+        return
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-two-resets", breaks="RWBP-CX-006")
-class ResetsTwice(RwbpConnection):
+@mutant("rwbp-two-resets", "abort", breaks="RWBP-CX-006")
+def resets_twice(self: RwbpConnection, reason: str, now: float) -> None:
     """An abort sends two RSTs."""
-
-    def abort(self, reason: str, now: float) -> None:
-        self._put(self.sender.snd_nxt, int(Flags.RST | Flags.ACK), now)
-        super().abort(reason, now)
+    self._put(self.sender.snd_nxt, int(Flags.RST | Flags.ACK), now)
+    RwbpConnection.abort(self, reason, now)
 
 
-@mutant("rwbp-reset-at-una", breaks="RWBP-CX-006")
-class ResetsAtUna(RwbpConnection):
+@mutant("rwbp-reset-at-una", "abort", breaks="RWBP-CX-006")
+def resets_at_una(self: RwbpConnection, reason: str, now: float) -> None:
     """The RST of an abort stands at SND.UNA."""
-
-    def abort(self, reason: str, now: float) -> None:
-        super().abort(reason, now)
-        for segment in self._outbox:
-            if segment.flags & Flags.RST:
-                segment.seq = self.sender.snd_una & 0xFFFFFFFF
+    RwbpConnection.abort(self, reason, now)
+    for segment in self._outbox:
+        if segment.flags & Flags.RST:
+            segment.seq = self.sender.snd_una & 0xFFFFFFFF

@@ -47,7 +47,7 @@ def _datagram(packet: bytes) -> Datagram:
 
 
 @mutant("rwbp-frames-from-anybody", breaks="RWBP-LC-001", part="read_credit")
-def from_anybody(packet: bytes, gateway: int, own: int) -> CreditFrame:  # noqa: ARG001
+def from_anybody(packet: bytes, gateway: int, own: int) -> CreditFrame:
     """A frame counts wherever it comes from."""
     return read_packet(packet, int.from_bytes(packet[12:16], "big"), own)
 
@@ -104,25 +104,19 @@ def from_one_port(packet: bytes, gateway: int, own: int) -> CreditFrame:
     return frame
 
 
-@mutant("rwbp-passes-before-the-first-frame", breaks="RWBP-LC-002")
-class BeforeTheFirst(Credit):
+@mutant("rwbp-passes-before-the-first-frame", "may_pass", breaks="RWBP-LC-002")
+def before_the_first(self: Credit, now: float) -> bool:
     """Packets pass as long as the gateway has said nothing."""
-
-    def may_pass(self, now: float) -> bool:
-        """See :class:`Credit`."""
-        return self.epoch is None or super().may_pass(now)
+    return self.epoch is None or Credit.may_pass(self, now)
 
 
-@mutant("rwbp-one-packet-beyond-the-limit", breaks="RWBP-LC-002")
-class OneBeyond(Credit):
+@mutant("rwbp-one-packet-beyond-the-limit", "may_pass", breaks="RWBP-LC-002")
+def one_beyond(self: Credit, now: float) -> bool:
     """A packet passes when PASSED is LIMIT."""
-
-    def may_pass(self, now: float) -> bool:
-        """See :class:`Credit`."""
-        self.passed, passed = self.passed - 1 & COUNTS.mask, self.passed
-        may = super().may_pass(now)
-        self.passed = passed
-        return may
+    self.passed, passed = self.passed - 1 & COUNTS.mask, self.passed
+    may = Credit.may_pass(self, now)
+    self.passed = passed
+    return may
 
 
 @mutant("rwbp-two-packets-for-one", breaks="RWBP-FC-006")
@@ -143,131 +137,95 @@ class TwoForOne(IpQueue):
         return packet
 
 
-@mutant("rwbp-credit-does-not-wrap", breaks="RWBP-LC-008")
-class NoWrap(Credit):
+@mutant("rwbp-credit-does-not-wrap", "may_pass", breaks="RWBP-LC-008")
+def no_wrap(self: Credit, now: float) -> bool:
     """The counts are compared as plain numbers."""
-
-    def may_pass(self, now: float) -> bool:
-        """See :class:`Credit`."""
-        return super().may_pass(now) and self.passed < self.limit
+    return Credit.may_pass(self, now) and self.passed < self.limit
 
 
-@mutant("rwbp-limit-follows-each-frame", breaks="RWBP-LC-003")
-class FollowsEachFrame(Credit):
+@mutant("rwbp-limit-follows-each-frame", "on_frame", breaks="RWBP-LC-003")
+def follows_each_frame(self: Credit, frame: CreditFrame, now: float) -> None:
     """A frame that comes late takes credit back."""
-
-    def on_frame(self, frame: CreditFrame, now: float) -> None:
-        """See :class:`Credit`."""
-        super().on_frame(frame, now)
-        if frame.epoch == self.epoch:
-            self.limit = frame.limit
+    Credit.on_frame(self, frame, now)
+    if frame.epoch == self.epoch:
+        self.limit = frame.limit
 
 
-@mutant("rwbp-limit-of-the-first-frame", breaks="RWBP-LC-003")
-class FirstLimit(Credit):
+@mutant("rwbp-limit-of-the-first-frame", "on_frame", breaks="RWBP-LC-003")
+def first_limit(self: Credit, frame: CreditFrame, now: float) -> None:
     """LIMIT stays what it was when the epoch began."""
-
-    def on_frame(self, frame: CreditFrame, now: float) -> None:
-        """See :class:`Credit`."""
-        limit, epoch = self.limit, self.epoch
-        super().on_frame(frame, now)
-        if epoch == self.epoch:
-            self.limit = limit
+    limit, epoch = self.limit, self.epoch
+    Credit.on_frame(self, frame, now)
+    if epoch == self.epoch:
+        self.limit = limit
 
 
-@mutant("rwbp-every-epoch-is-newer", breaks="RWBP-LC-004")
-class EveryEpoch(Credit):
+@mutant("rwbp-every-epoch-is-newer", "on_frame", breaks="RWBP-LC-004")
+def every_epoch(self: Credit, frame: CreditFrame, now: float) -> None:
     """A frame of an older epoch begins the counts anew."""
-
-    def on_frame(self, frame: CreditFrame, now: float) -> None:
-        """See :class:`Credit`."""
-        if self.epoch != frame.epoch:
-            self.epoch = None
-        super().on_frame(frame, now)
+    if self.epoch != frame.epoch:
+        self.epoch = None
+    Credit.on_frame(self, frame, now)
 
 
-@mutant("rwbp-one-epoch", breaks="RWBP-LC-004")
-class OneEpoch(Credit):
+@mutant("rwbp-one-epoch", "on_frame", breaks="RWBP-LC-004")
+def one_epoch(self: Credit, frame: CreditFrame, now: float) -> None:
     """Frames of another epoch than the first one's are discarded."""
-
-    def on_frame(self, frame: CreditFrame, now: float) -> None:
-        """See :class:`Credit`."""
-        if self.epoch in (None, frame.epoch):
-            super().on_frame(frame, now)
+    if self.epoch in (None, frame.epoch):
+        Credit.on_frame(self, frame, now)
 
 
-@mutant("rwbp-epochs-are-plain-numbers", breaks="RWBP-LC-004")
-class PlainEpochs(Credit):
+@mutant("rwbp-epochs-are-plain-numbers", "on_frame", breaks="RWBP-LC-004")
+def plain_epochs(self: Credit, frame: CreditFrame, now: float) -> None:
     """An epoch is newer only if its number is higher."""
-
-    def on_frame(self, frame: CreditFrame, now: float) -> None:
-        """See :class:`Credit`."""
-        if self.epoch is None or frame.epoch >= self.epoch:
-            if self.epoch is not None and not EPOCHS.before(self.epoch, frame.epoch):
-                self.epoch = self.epoch if frame.epoch == self.epoch else None
-            super().on_frame(frame, now)
+    if self.epoch is None or frame.epoch >= self.epoch:
+        if self.epoch is not None and not EPOCHS.before(self.epoch, frame.epoch):
+            self.epoch = self.epoch if frame.epoch == self.epoch else None
+        Credit.on_frame(self, frame, now)
 
 
-@mutant("rwbp-epoch-keeps-the-limit", breaks="RWBP-LC-004")
-class KeepsLimit(Credit):
+@mutant("rwbp-epoch-keeps-the-limit", "on_frame", breaks="RWBP-LC-004")
+def keeps_limit(self: Credit, frame: CreditFrame, now: float) -> None:
     """A newer epoch does not take back what an older one has granted."""
-
-    def on_frame(self, frame: CreditFrame, now: float) -> None:
-        """See :class:`Credit`."""
-        left = COUNTS.distance(self.passed, self.limit)
-        epoch = self.epoch
-        super().on_frame(frame, now)
-        if epoch not in (None, self.epoch) and left < COUNTS.half:
-            self.limit = max(self.limit, self.passed + left & COUNTS.mask)
+    left = COUNTS.distance(self.passed, self.limit)
+    epoch = self.epoch
+    Credit.on_frame(self, frame, now)
+    if epoch not in (None, self.epoch) and left < COUNTS.half:
+        self.limit = max(self.limit, self.passed + left & COUNTS.mask)
 
 
-@mutant("rwbp-credit-never-stale", breaks="RWBP-LC-005")
-class NeverStale(Credit):
+@mutant("rwbp-credit-never-stale", "may_pass", breaks="RWBP-LC-005")
+def never_stale(self: Credit, now: float) -> bool:
     """A frame counts for ever."""
-
-    def may_pass(self, now: float) -> bool:
-        """See :class:`Credit`."""
-        if self.epoch is not None:
-            self._heard = now
-        return super().may_pass(now)
+    if self.epoch is not None:
+        self._heard = now
+    return Credit.may_pass(self, now)
 
 
-@mutant("rwbp-credit-stale-after-two-seconds", breaks="RWBP-LC-005")
-class StaleLate(Credit):
+@mutant("rwbp-credit-stale-after-two-seconds", "may_pass", breaks="RWBP-LC-005")
+def stale_late(self: Credit, now: float) -> bool:
     """A frame counts for two seconds."""
-
-    def may_pass(self, now: float) -> bool:
-        """See :class:`Credit`."""
-        return super().may_pass(now - LIFE)
+    return Credit.may_pass(self, now - LIFE)
 
 
-@mutant("rwbp-credit-stale-after-half-a-second", breaks="RWBP-LC-008")
-class StaleEarly(Credit):
+@mutant("rwbp-credit-stale-after-half-a-second", "may_pass", breaks="RWBP-LC-008")
+def stale_early(self: Credit, now: float) -> bool:
     """A frame counts for half a second only."""
-
-    def may_pass(self, now: float) -> bool:
-        """See :class:`Credit`."""
-        return super().may_pass(now + LIFE / 2)
+    return Credit.may_pass(self, now + LIFE / 2)
 
 
-@mutant("rwbp-lost-credit-is-lost", breaks="RWBP-LC-006")
-class NeverGivenBack(Credit):
+@mutant("rwbp-lost-credit-is-lost", "on_pass", breaks="RWBP-LC-006")
+def never_given_back(self: Credit, now: float) -> None:
     """What is lost before the gateway takes a place for ever."""
-
-    def on_pass(self, now: float) -> None:
-        """See :class:`Credit`."""
-        super().on_pass(now)
-        self._last_pass = math.inf
+    Credit.on_pass(self, now)
+    self._last_pass = math.inf
 
 
-@mutant("rwbp-credit-given-back-at-once", breaks="RWBP-LC-006")
-class GivenBackAtOnce(Credit):
+@mutant("rwbp-credit-given-back-at-once", "on_frame", breaks="RWBP-LC-006")
+def given_back_at_once(self: Credit, frame: CreditFrame, now: float) -> None:
     """What has not arrived yet is taken for lost."""
-
-    def on_frame(self, frame: CreditFrame, now: float) -> None:
-        """See :class:`Credit`."""
-        self._last_pass = -math.inf
-        super().on_frame(frame, now)
+    self._last_pass = -math.inf
+    Credit.on_frame(self, frame, now)
 
 
 class _Selecting(IpQueue):
@@ -290,37 +248,28 @@ class _Selecting(IpQueue):
         raise NotImplementedError
 
 
-@mutant("rwbp-acknowledgments-need-no-credit", breaks="RWBP-LC-007")
-class FreeAcknowledgments(_Selecting):
+@mutant("rwbp-acknowledgments-need-no-credit", "counts", breaks="RWBP-LC-007")
+def free_acknowledgments(self: _Selecting, packet: Segment) -> bool:
     """A packet without data is not counted."""
-
-    def counts(self, packet: Segment) -> bool:
-        """See :class:`_Selecting`."""
-        return bool(packet.sequence_length)
+    return bool(packet.sequence_length)
 
 
-@mutant("rwbp-last-packet-first", breaks="RWBP-LC-008")
-class LastFirst(IpQueue):
+@mutant("rwbp-last-packet-first", "next_to_leave", breaks="RWBP-LC-008")
+def last_first(self: IpQueue, now: float) -> Segment | None:
     """The packet that entered the queue last leaves first."""
-
-    def next_to_leave(self, now: float) -> Segment | None:
-        """See :class:`IpQueue`."""
-        self._packets.rotate(1)
-        packet = super().next_to_leave(now)
-        if packet is None:
-            self._packets.rotate(-1)
-        return packet
+    self._packets.rotate(1)
+    packet = IpQueue.next_to_leave(self, now)
+    if packet is None:
+        self._packets.rotate(-1)
+    return packet
 
 
-@mutant("rwbp-acknowledgments-overtake-data", breaks="RWBP-LC-008")
-class OvertakingAcknowledgments(IpQueue):
+@mutant("rwbp-acknowledgments-overtake-data", "put", breaks="RWBP-LC-008")
+def overtaking_acknowledgments(self: IpQueue, packet: Segment) -> None:
     """A packet without data is put before those with data."""
-
-    def put(self, packet: Segment) -> None:
-        """See :class:`IpQueue`."""
-        super().put(packet)
-        if not packet.sequence_length:
-            self._packets.rotate(1)
+    IpQueue.put(self, packet)
+    if not packet.sequence_length:
+        self._packets.rotate(1)
 
 
 @mutant("rwbp-credit-used-a-frame-late", breaks="RWBP-LC-008")
@@ -336,18 +285,12 @@ class Sluggish(Credit):
         self._next = frame
 
 
-@mutant("rwbp-acknowledgments-pile-up", breaks="RWBP-SC-005")
-class PilingUp(IpQueue):
+@mutant("rwbp-acknowledgments-pile-up", "_supersede", breaks="RWBP-SC-005")
+def piling_up(self: IpQueue, packet: Segment) -> None:
     """A full queue takes acknowledgments without end."""
 
-    def _supersede(self, packet: Segment) -> None:
-        """See :class:`IpQueue`."""
 
-
-@mutant("rwbp-no-frame-is-heard", breaks="RWBP-LC-008")
-class Deaf(Credit):
+@mutant("rwbp-no-frame-is-heard", "may_pass", breaks="RWBP-LC-008")
+def deaf(self: Credit, now: float) -> bool:
     """Credit is counted, but is stale from the start."""
-
-    def may_pass(self, now: float) -> bool:
-        """See :class:`Credit`."""
-        return False
+    return False

@@ -46,112 +46,88 @@ def spoil_the_checksum(segment: Segment) -> bytes:
     return bytes(packet)
 
 
-@mutant("rwbp-fin-without-a-number", breaks="RWBP-WF-002")
-class DoesNotCountFins(Altering):
+@mutant("rwbp-fin-without-a-number", "alter", breaks="RWBP-WF-002")
+def does_not_count_fins(self: Altering, segment: Segment, now: float) -> None:
     """The peer's FIN is acknowledged as if it occupied no number."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        if self.agreed and self.receiver is not None and self.receiver.fin_received:
-            segment.ack = segment.ack - 1 & MASK
+    if self.agreed and self.receiver is not None and self.receiver.fin_received:
+        segment.ack = segment.ack - 1 & MASK
 
 
-@mutant("rwbp-numbers-do-not-wrap", breaks="RWBP-WF-002")
-class StopsAtTheWrap(Altering):
+@mutant("rwbp-numbers-do-not-wrap", "alter", breaks="RWBP-WF-002")
+def stops_at_the_wrap(self: Altering, segment: Segment, now: float) -> None:
     """Acknowledgment numbers do not pass 2^32."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        if self.agreed and self.receiver is not None and self.receiver.rcv_nxt > MASK:
-            segment.ack = MASK
+    if self.agreed and self.receiver is not None and self.receiver.rcv_nxt > MASK:
+        segment.ack = MASK
 
 
-@mutant("rwbp-blocks-on-data", breaks="RWBP-WF-003")
-class ReportsOnData(Altering):
+@mutant("rwbp-blocks-on-data", "alter", breaks="RWBP-WF-003")
+def reports_on_data(self: Altering, segment: Segment, now: float) -> None:
     """Segments with data have SACK blocks while runs are held."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        if self.agreed and segment.payload and isinstance(self.receiver, RwbpReceiver):
-            runs = self.receiver.buffer.runs[-1:]
-            segment.sack_blocks = tuple((left & MASK, right & MASK) for left, right in runs)
+    if self.agreed and segment.payload and isinstance(self.receiver, RwbpReceiver):
+        runs = self.receiver.buffer.runs[-1:]
+        segment.sack_blocks = tuple((left & MASK, right & MASK) for left, right in runs)
 
 
-@mutant("rwbp-mss-on-fin", breaks="RWBP-WF-003")
-class NamesMssWithFin(Altering):
+@mutant("rwbp-mss-on-fin", "alter", breaks="RWBP-WF-003")
+def names_mss_with_fin(self: Altering, segment: Segment, now: float) -> None:
     """A FIN has an MSS option."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        if self.agreed and segment.flags & Flags.FIN:
-            segment.mss = self.config.mss
+    if self.agreed and segment.flags & Flags.FIN:
+        segment.mss = self.config.mss
 
 
-@mutant("rwbp-mss-on-acknowledgments", breaks="RWBP-WF-004")
-class NamesMssAgain(Altering):
+@mutant("rwbp-mss-on-acknowledgments", "alter", breaks="RWBP-WF-004")
+def names_mss_again(self: Altering, segment: Segment, now: float) -> None:
     """Pure acknowledgments have an MSS option."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        if self.agreed and not segment.payload and not segment.flags & ~Flags.ACK:
-            segment.mss = self.config.mss if not segment.sack_blocks else None
+    if self.agreed and not segment.payload and not segment.flags & ~Flags.ACK:
+        segment.mss = self.config.mss if not segment.sack_blocks else None
 
 
-@mutant("rwbp-unknown-options-not-tolerated", breaks="RWBP-WF-005")
-class DropsUnknownOptions(RwbpConnection):
+@mutant("rwbp-unknown-options-not-tolerated", "receive", breaks="RWBP-WF-005")
+def drops_unknown_options(self: RwbpConnection, segment: Segment, now: float) -> None:
     """A segment with an unknown option is dropped once the connection is open."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        if self.agreed and any(kind == 200 for kind, _ in segment.unknown):
-            return
-        super().receive(segment, now)
+    if self.agreed and any(kind == 200 for kind, _ in segment.unknown):
+        return
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-blocks-on-data-ignored", breaks="RWBP-WF-005")
-class IgnoresBlocksOnData(RwbpConnection):
+@mutant("rwbp-blocks-on-data-ignored", "receive", breaks="RWBP-WF-005")
+def ignores_blocks_on_data(self: RwbpConnection, segment: Segment, now: float) -> None:
     """The SACK option of a segment with data is not read."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        if self.agreed and segment.payload:
-            segment.sack_blocks = ()
-        super().receive(segment, now)
+    if self.agreed and segment.payload:
+        segment.sack_blocks = ()
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-last-sack-option-counts", breaks="RWBP-WF-005")
-class ReadsTheLastSackOption(RwbpConnection):
+@mutant("rwbp-last-sack-option-counts", "receive", breaks="RWBP-WF-005")
+def reads_the_last_sack_option(self: RwbpConnection, segment: Segment, now: float) -> None:
     """Of two SACK options the second one counts."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        for kind, data in segment.unknown:
-            if self.agreed and kind == 5 and len(data) % 8 == 0 and data:
-                numbers = [
-                    int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)
-                ]
-                segment.sack_blocks = tuple(zip(numbers[::2], numbers[1::2], strict=True))
-        super().receive(segment, now)
+    for kind, data in segment.unknown:
+        if self.agreed and kind == 5 and len(data) % 8 == 0 and data:
+            numbers = [int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)]
+            segment.sack_blocks = tuple(zip(numbers[::2], numbers[1::2], strict=True))
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-unit-does-not-bound", breaks="RWBP-WF-006")
-class IgnoresTheUnit(RwbpHandshake):
+@mutant("rwbp-unit-does-not-bound", "smss", breaks="RWBP-WF-006")
+def ignores_the_unit(self: RwbpHandshake) -> int:
     """Segments are larger than the peer's unit if its MSS permits."""
-
-    def smss(self) -> int:
-        return Handshake.smss(self)
+    return Handshake.smss(self)
 
 
-@mutant("rwbp-mss-does-not-bound", breaks="RWBP-WF-006")
-class IgnoresTheMss(RwbpHandshake):
+@mutant("rwbp-mss-does-not-bound", "smss", breaks="RWBP-WF-006")
+def ignores_the_mss(self: RwbpHandshake) -> int:
     """Segments are larger than the peer's MSS if its unit permits."""
-
-    def smss(self) -> int:
-        return super().smss() if self.peer is None else min(self._config.mss, self.peer.unit)
+    return RwbpHandshake.smss(self) if self.peer is None else min(self._config.mss, self.peer.unit)
 
 
-@mutant("rwbp-nagle", breaks="RWBP-WF-007")
-class HoldsSmallSegments(RwbpSender):
+@mutant("rwbp-nagle", "next_may_be_sent", breaks="RWBP-WF-007")
+def holds_small_segments(self: RwbpSender) -> bool:
     """Less than a full segment waits while anything is outstanding."""
-
-    def next_may_be_sent(self) -> bool:
-        end = self.next_end()
-        small = end is not None and end - self.snd_nxt < self.smss
-        if small and self.segments.count and not self.fin_queued:
-            return False
-        return super().next_may_be_sent()
+    end = self.next_end()
+    small = end is not None and end - self.snd_nxt < self.smss
+    if small and self.segments.count and not self.fin_queued:
+        return False
+    return RwbpSender.next_may_be_sent(self)
 
 
 @mutant("rwbp-half-segments", breaks="RWBP-WF-007")
@@ -168,60 +144,48 @@ class CutsHalves(RwbpSender):
         return min(end, self.snd_nxt + self.segment_octets())
 
 
-@mutant("rwbp-fin-always-alone", breaks="RWBP-WF-008")
-class SendsFinAlone(RwbpSender):
+@mutant("rwbp-fin-always-alone", "_cut", breaks="RWBP-WF-008")
+def sends_fin_alone(self: RwbpSender) -> Outgoing:
     """The FIN never leaves with data."""
-
-    def _cut(self) -> Outgoing:
-        queued, data_end = self.fin_queued, self.data_end
-        if data_end is not None and self.snd_nxt < data_end:
-            self.fin_queued = False
-        segment = super()._cut()
-        self.fin_queued = queued
-        return segment
+    queued, data_end = self.fin_queued, self.data_end
+    if data_end is not None and self.snd_nxt < data_end:
+        self.fin_queued = False
+    segment = RwbpSender._cut(self)
+    self.fin_queued = queued
+    return segment
 
 
-@mutant("rwbp-fin-waits-for-acknowledgment", breaks="RWBP-WF-008")
-class HoldsTheFin(RwbpSender):
+@mutant("rwbp-fin-waits-for-acknowledgment", "next_may_be_sent", breaks="RWBP-WF-008")
+def holds_the_fin(self: RwbpSender) -> bool:
     """A FIN that is alone leaves when nothing is outstanding."""
-
-    def next_may_be_sent(self) -> bool:
-        alone = self.fin_queued and self.data_end == self.snd_nxt
-        return super().next_may_be_sent() and not (alone and self.segments.count)
+    alone = self.fin_queued and self.data_end == self.snd_nxt
+    return RwbpSender.next_may_be_sent(self) and not (alone and self.segments.count)
 
 
-@mutant("rwbp-urg-sent", breaks="RWBP-WF-009")
-class SendsUrgentData(Altering):
+@mutant("rwbp-urg-sent", "alter", breaks="RWBP-WF-009")
+def sends_urgent_data(self: Altering, segment: Segment, now: float) -> None:
     """What is pushed is urgent."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        if self.agreed and segment.flags & Flags.FIN:
-            segment.flags |= Flags.URG
+    if self.agreed and segment.flags & Flags.FIN:
+        segment.flags |= Flags.URG
 
 
-@mutant("rwbp-urgent-data-dropped", breaks="RWBP-WF-009")
-class DropsUrgentData(RwbpConnection):
+@mutant("rwbp-urgent-data-dropped", "receive", breaks="RWBP-WF-009")
+def drops_urgent_data(self: RwbpConnection, segment: Segment, now: float) -> None:
     """Data with URG is not taken."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        if self.agreed and segment.flags & Flags.URG:
-            segment.payload = b""
-        super().receive(segment, now)
+    if self.agreed and segment.flags & Flags.URG:
+        segment.payload = b""
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-octets-altered", breaks="RWBP-WF-010")
-class AltersOctets(Altering):
+@mutant("rwbp-octets-altered", "alter", breaks="RWBP-WF-010")
+def alters_octets(self: Altering, segment: Segment, now: float) -> None:
     """The last octet of a segment is another."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        if self.agreed and segment.payload:
-            segment.payload = segment.payload[:-1] + bytes((segment.payload[-1] ^ 1,))
+    if self.agreed and segment.payload:
+        segment.payload = segment.payload[:-1] + bytes((segment.payload[-1] ^ 1,))
 
 
-@mutant("rwbp-never-closes", breaks="RWBP-WF-010")
-class NeverCloses(RwbpConnection):
+@mutant("rwbp-never-closes", "close", breaks="RWBP-WF-010")
+def never_closes(self: RwbpConnection, now: float) -> None:
     """A service that closes sends no FIN."""
-
-    def close(self, now: float) -> None:
-        if not self.agreed:
-            super().close(now)
+    if not self.agreed:
+        RwbpConnection.close(self, now)

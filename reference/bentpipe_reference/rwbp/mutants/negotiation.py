@@ -26,102 +26,82 @@ def _options(segment: Segment) -> list[bytes]:
     return [data[4:] for data in found]
 
 
-@mutant("rwbp-first-syn-offers-alone", breaks="RWBP-NG-001")
-class OffersOnce(RwbpHandshake):
+@mutant("rwbp-first-syn-offers-alone", "offer", breaks="RWBP-NG-001")
+def offers_once(self: RwbpHandshake, syn: Segment, *, answering: bool) -> None:
     """A SYN that is repeated has no RWBP option."""
-
-    def offer(self, syn: Segment, *, answering: bool) -> None:
-        super().offer(syn, answering=answering)
-        if not answering and self.attempts:
-            syn.unknown = ()
+    RwbpHandshake.offer(self, syn, answering=answering)
+    if not answering and self.attempts:
+        syn.unknown = ()
 
 
-@mutant("rwbp-offers-without-sack-permitted", breaks="RWBP-NG-001")
-class OffersWithoutSack(RwbpHandshake):
+@mutant("rwbp-offers-without-sack-permitted", "offer", breaks="RWBP-NG-001")
+def offers_without_sack(self: RwbpHandshake, syn: Segment, *, answering: bool) -> None:
     """A SYN with RWBP has no SACK-Permitted option."""
-
-    def offer(self, syn: Segment, *, answering: bool) -> None:
-        super().offer(syn, answering=answering)
-        if not answering:
-            syn.sack_permitted = False
+    RwbpHandshake.offer(self, syn, answering=answering)
+    if not answering:
+        syn.sack_permitted = False
 
 
-@mutant("rwbp-offers-twice", breaks="RWBP-NG-001")
-class OffersTwice(RwbpHandshake):
+@mutant("rwbp-offers-twice", "offer", breaks="RWBP-NG-001")
+def offers_twice(self: RwbpHandshake, syn: Segment, *, answering: bool) -> None:
     """A SYN has two RWBP options."""
-
-    def offer(self, syn: Segment, *, answering: bool) -> None:
-        super().offer(syn, answering=answering)
-        if not answering and not self.offers_timestamps(answering=False):
-            syn.unknown *= 2
-        elif not answering:
-            syn.window_scale = None
-            syn.unknown = (*syn.unknown, (KIND, EXID))
+    RwbpHandshake.offer(self, syn, answering=answering)
+    if not answering and not self.offers_timestamps(answering=False):
+        syn.unknown *= 2
+    elif not answering:
+        syn.window_scale = None
+        syn.unknown = (*syn.unknown, (KIND, EXID))
 
 
-@mutant("rwbp-reserved-bits-set", breaks="RWBP-NG-002")
-class SetsReservedBits(RwbpHandshake):
+@mutant("rwbp-reserved-bits-set", "offer", breaks="RWBP-NG-002")
+def sets_reserved_bits(self: RwbpHandshake, syn: Segment, *, answering: bool) -> None:
     """The reserved bits of the option are set."""
-
-    def offer(self, syn: Segment, *, answering: bool) -> None:
-        super().offer(syn, answering=answering)
-        syn.unknown = tuple(
-            (kind, data[:4] + b"\x1f" + data[5:]) if kind == KIND else (kind, data)
-            for kind, data in syn.unknown
-        )
+    RwbpHandshake.offer(self, syn, answering=answering)
+    syn.unknown = tuple(
+        (kind, data[:4] + b"\x1f" + data[5:]) if kind == KIND else (kind, data)
+        for kind, data in syn.unknown
+    )
 
 
-@mutant("rwbp-unit-below-the-mss", breaks="RWBP-NG-002")
-class NamesAnotherUnit(RwbpHandshake):
+@mutant("rwbp-unit-below-the-mss", "own_option", breaks="RWBP-NG-002")
+def names_another_unit(self: RwbpHandshake) -> RwbpOption:
     """The unit of the option is half of the MSS."""
-
-    def own_option(self) -> RwbpOption:
-        own = super().own_option()
-        return RwbpOption(own.interval, own.unit // 2)
+    own = RwbpHandshake.own_option(self)
+    return RwbpOption(own.interval, own.unit // 2)
 
 
-@mutant("rwbp-interval-0-sent", breaks="RWBP-NG-002")
-class NamesNoInterval(RwbpHandshake):
+@mutant("rwbp-interval-0-sent", "own_option", breaks="RWBP-NG-002")
+def names_no_interval(self: RwbpHandshake) -> RwbpOption:
     """The interval of the option is 0."""
-
-    def own_option(self) -> RwbpOption:
-        return RwbpOption(0, super().own_option().unit)
+    return RwbpOption(0, RwbpHandshake.own_option(self).unit)
 
 
-@mutant("rwbp-agrees-without-sack", breaks="RWBP-NG-003")
-class AgreesWithoutSack(RwbpHandshake):
+@mutant("rwbp-agrees-without-sack", "may_agree", breaks="RWBP-NG-003")
+def agrees_without_sack(self: RwbpHandshake, syn: Segment) -> bool:
     """A SYN without SACK-Permitted is answered with RWBP."""
-
-    def may_agree(self, syn: Segment) -> bool:
-        return self._offers
+    return self._offers
 
 
-@mutant("rwbp-never-agrees", breaks="RWBP-NG-003")
-class NeverAgrees(RwbpHandshake):
+@mutant("rwbp-never-agrees", "may_agree", breaks="RWBP-NG-003")
+def never_agrees(self: RwbpHandshake, syn: Segment) -> bool:
     """A SYN that offers RWBP is answered without."""
-
-    def may_agree(self, syn: Segment) -> bool:
-        return bool(syn.flags & Flags.ACK) and super().may_agree(syn)
+    return bool(syn.flags & Flags.ACK) and RwbpHandshake.may_agree(self, syn)
 
 
-@mutant("rwbp-repeated-answer-without", breaks="RWBP-NG-003")
-class AnswersOnce(RwbpHandshake):
+@mutant("rwbp-repeated-answer-without", "offer", breaks="RWBP-NG-003")
+def answers_once(self: RwbpHandshake, syn: Segment, *, answering: bool) -> None:
     """A SYN-ACK that is repeated has no RWBP option."""
-
-    def offer(self, syn: Segment, *, answering: bool) -> None:
-        super().offer(syn, answering=answering)
-        if answering and self.attempts:
-            syn.unknown = ()
+    RwbpHandshake.offer(self, syn, answering=answering)
+    if answering and self.attempts:
+        syn.unknown = ()
 
 
-@mutant("rwbp-answers-every-syn", breaks="RWBP-NG-003")
-class AnswersEverySyn(RwbpHandshake):
+@mutant("rwbp-answers-every-syn", "offer", breaks="RWBP-NG-003")
+def answers_every_syn(self: RwbpHandshake, syn: Segment, *, answering: bool) -> None:
     """A SYN of a plain TCP is answered with an RWBP option."""
-
-    def offer(self, syn: Segment, *, answering: bool) -> None:
-        super().offer(syn, answering=answering)
-        if answering and not self.agreed:
-            syn.unknown = (self.own_option().emit(),)
+    RwbpHandshake.offer(self, syn, answering=answering)
+    if answering and not self.agreed:
+        syn.unknown = (self.own_option().emit(),)
 
 
 @mutant("rwbp-answer-with-scale", breaks="RWBP-NG-004")
@@ -140,13 +120,11 @@ class AnswersWithScale(RwbpHandshake):
             syn.window_scale = 2
 
 
-@mutant("rwbp-answer-with-timestamps", breaks="RWBP-NG-004")
-class AnswersWithTimestamps(Altering):
+@mutant("rwbp-answer-with-timestamps", "alter", breaks="RWBP-NG-004")
+def answers_with_timestamps(self: Altering, segment: Segment, now: float) -> None:
     """A SYN-ACK with RWBP has a Timestamps option."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        if segment.flags & Flags.SYN and self.agreed:
-            segment.timestamps = (1, 0)
+    if segment.flags & Flags.SYN and self.agreed:
+        segment.timestamps = (1, 0)
 
 
 @mutant("rwbp-answer-with-ece", breaks="RWBP-NG-004")
@@ -164,27 +142,23 @@ class AnswersWithEce(Altering):
             segment.flags |= Flags.ECE
 
 
-@mutant("rwbp-agreed-without-an-answer", breaks="RWBP-NG-005")
-class TakesSilenceForConsent(RwbpHandshake):
+@mutant("rwbp-agreed-without-an-answer", "take_options", breaks="RWBP-NG-005")
+def takes_silence_for_consent(self: RwbpHandshake, syn: Segment) -> None:
     """A caller whose SYN-ACK has no RWBP option goes on with RWBP."""
-
-    def take_options(self, syn: Segment) -> None:
-        super().take_options(syn)
-        if syn.flags & Flags.ACK and self.peer is None and syn.sack_permitted:
-            self.peer = RwbpOption(8, 1460)
-            self.timestamps_ok = False
+    RwbpHandshake.take_options(self, syn)
+    if syn.flags & Flags.ACK and self.peer is None and syn.sack_permitted:
+        self.peer = RwbpOption(8, 1460)
+        self.timestamps_ok = False
 
 
-@mutant("rwbp-plain-answer-refused", breaks="RWBP-NG-005")
-class RefusesPlainAnswers(RwbpConnection):
+@mutant("rwbp-plain-answer-refused", "_receive_in_syn_sent", breaks="RWBP-NG-005")
+def refuses_plain_answers(self: RwbpConnection, segment: Segment, now: float) -> None:
     """A caller resets the connection if the SYN-ACK has no RWBP option."""
-
-    def _receive_in_syn_sent(self, segment: Segment, now: float) -> None:
-        if segment.flags & Flags.ACK and counting_option(segment) is None:
-            self._reset_for(segment)
-            self._end("RWBP is refused", now)
-        else:
-            super()._receive_in_syn_sent(segment, now)
+    if segment.flags & Flags.ACK and counting_option(segment) is None:
+        self._reset_for(segment)
+        self._end("RWBP is refused", now)
+    else:
+        RwbpConnection._receive_in_syn_sent(self, segment, now)
 
 
 class _Believing(RwbpHandshake):
@@ -204,85 +178,73 @@ class _Believing(RwbpHandshake):
         raise NotImplementedError
 
 
-@mutant("rwbp-every-version-counts", breaks="RWBP-NG-006")
-class BelievesEveryVersion(_Believing):
+@mutant("rwbp-every-version-counts", "chosen", breaks="RWBP-NG-006")
+def believes_every_version(self: _Believing, options: list[bytes]) -> bytes | None:
     """The first RWBP option counts whatever it says."""
-
-    def chosen(self, options: list[bytes]) -> bytes | None:
-        return options[0] if options else None
+    return options[0] if options else None
 
 
-@mutant("rwbp-last-option-counts", breaks="RWBP-NG-006")
-class BelievesTheLast(_Believing):
+@mutant("rwbp-last-option-counts", "chosen", breaks="RWBP-NG-006")
+def believes_the_last(self: _Believing, options: list[bytes]) -> bytes | None:
     """Of several RWBP options that are not void the last one counts."""
-
-    def chosen(self, options: list[bytes]) -> bytes | None:
-        good = [o for o in options if len(o) == 4 and o[0] >> 4 == 1 and o[1] and o[2:] > b"\0\x2f"]
-        return good[-1] if good else None
+    good = [o for o in options if len(o) == 4 and o[0] >> 4 == 1 and o[1] and o[2:] > b"\0\x2f"]
+    return good[-1] if good else None
 
 
-@mutant("rwbp-first-void-is-final", breaks="RWBP-NG-006")
-class StopsAtAVoidOption(RwbpHandshake):
+@mutant("rwbp-first-void-is-final", "may_agree", breaks="RWBP-NG-006")
+def stops_at_a_void_option(self: RwbpHandshake, syn: Segment) -> bool:
     """Nothing behind a void RWBP option is looked at."""
-
-    def may_agree(self, syn: Segment) -> bool:
-        first = next(iter(_options(syn)), b"")
-        return super().may_agree(syn) and len(first) == 4 and first[0] >> 4 == 1
+    first = next(iter(_options(syn)), b"")
+    return RwbpHandshake.may_agree(self, syn) and len(first) == 4 and first[0] >> 4 == 1
 
 
-@mutant("rwbp-void-option-refused", breaks="RWBP-NG-006")
-class RefusesVoidOptions(RwbpConnection):
+@mutant("rwbp-void-option-refused", "accept", breaks="RWBP-NG-006")
+def refuses_void_options(self: RwbpConnection, syn: Segment, now: float) -> None:
     """A SYN with a void RWBP option is refused."""
-
-    def accept(self, syn: Segment, now: float) -> None:
-        super().accept(syn, now)
-        if _options(syn) and not self.agreed:
-            self._outbox.clear()
-            self._put(self.sender.iss, int(Flags.RST | Flags.ACK), now)
-            self._end("its RWBP option is void", now)
+    RwbpConnection.accept(self, syn, now)
+    if _options(syn) and not self.agreed:
+        self._outbox.clear()
+        self._put(self.sender.iss, int(Flags.RST | Flags.ACK), now)
+        self._end("its RWBP option is void", now)
 
 
-@mutant("rwbp-option-in-acknowledgments", breaks="RWBP-NG-007")
-class RepeatsTheOption(Altering):
+@mutant("rwbp-option-in-acknowledgments", "alter", breaks="RWBP-NG-007")
+def repeats_the_option(self: Altering, segment: Segment, now: float) -> None:
     """Pure acknowledgments without blocks have the RWBP option."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        pure = not segment.payload and not segment.flags & ~Flags.ACK
-        if self.agreed and pure and not segment.sack_blocks:
-            segment.unknown = (self.handshake.own_option().emit(),)
+    pure = not segment.payload and not segment.flags & ~Flags.ACK
+    if self.agreed and pure and not segment.sack_blocks:
+        segment.unknown = (self.handshake.own_option().emit(),)
 
 
-@mutant("rwbp-option-heeded-anywhere", breaks="RWBP-NG-007")
-class HeedsEveryOption(RwbpConnection):
+@mutant("rwbp-option-heeded-anywhere", "receive", breaks="RWBP-NG-007")
+def heeds_every_option(self: RwbpConnection, segment: Segment, now: float) -> None:
     """An RWBP option changes unit and interval in whatever segment it arrives."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        later = _options(segment) if not segment.flags & Flags.SYN else []
-        if later and self.agreed and isinstance(self.receiver, RwbpReceiver):
-            self.handshake.peer = RwbpOption(later[0][1], int.from_bytes(later[0][2:4], "big"))
-            self.receiver.interval = later[0][1]
-            self.sender.smss = min(self.sender.smss, self.handshake.peer.unit)
-        super().receive(segment, now)
+    later = _options(segment) if not segment.flags & Flags.SYN else []
+    if later and self.agreed and isinstance(self.receiver, RwbpReceiver):
+        self.handshake.peer = RwbpOption(later[0][1], int.from_bytes(later[0][2:4], "big"))
+        self.receiver.interval = later[0][1]
+        self.sender.smss = min(self.sender.smss, self.handshake.peer.unit)
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-no-congestion-control-for-plain-tcp", breaks="RWBP-NG-008")
-class FloodsPlainPeers(SackNewRenoRfcSender):
+@mutant("rwbp-no-congestion-control-for-plain-tcp", "establish", breaks="RWBP-NG-008")
+def floods_plain_peers(
+    self: SackNewRenoRfcSender, smss: int, window: int, seq: int, *, sack_ok: bool
+) -> None:
     """A connection of plain TCP has no congestion window."""
-
-    def establish(self, smss: int, window: int, seq: int, *, sack_ok: bool) -> None:
-        super().establish(smss, window, seq, sack_ok=sack_ok)
-        self.cwnd = 1 << 30
+    SackNewRenoRfcSender.establish(self, smss, window, seq, sack_ok=sack_ok)
+    self.cwnd = 1 << 30
 
 
-@mutant("rwbp-plain-windows-in-units", breaks="RWBP-NG-008")
-class CountsUnitsForPlainPeers(RwbpConnection):
+@mutant("rwbp-plain-windows-in-units", "_ack_part", breaks="RWBP-NG-008")
+def counts_units_for_plain_peers(
+    self: RwbpConnection, segment: Segment, number: int, seq: int, now: float
+) -> Ack:
     """The windows of a peer of plain TCP are read in units."""
-
-    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
-        ack = super()._ack_part(segment, number, seq, now)
-        if not self.agreed and segment.window < 1 << 15:
-            ack.window *= 1460
-        return ack
+    ack = RwbpConnection._ack_part(self, segment, number, seq, now)
+    if not self.agreed and segment.window < 1 << 15:
+        ack.window *= 1460
+    return ack
 
 
 @mutant("rwbp-few-acknowledgments-for-plain-tcp", breaks="RWBP-NG-008")
@@ -313,45 +275,37 @@ class ScalesWindows(RwbpConnection):
         return ack
 
 
-@mutant("rwbp-timestamps-sent", breaks="RWBP-NG-009")
-class SendsTimestamps(Altering):
+@mutant("rwbp-timestamps-sent", "alter", breaks="RWBP-NG-009")
+def sends_timestamps(self: Altering, segment: Segment, now: float) -> None:
     """Pure acknowledgments without blocks have a Timestamps option."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        pure = not segment.payload and not segment.flags & ~Flags.ACK
-        if self.agreed and pure and not segment.sack_blocks:
-            segment.timestamps = self._timestamps(now)
+    pure = not segment.payload and not segment.flags & ~Flags.ACK
+    if self.agreed and pure and not segment.sack_blocks:
+        segment.timestamps = self._timestamps(now)
 
 
-@mutant("rwbp-old-timestamps-refused", breaks="RWBP-NG-009")
-class RefusesOldTimestamps(RwbpConnection):
+@mutant("rwbp-old-timestamps-refused", "receive", breaks="RWBP-NG-009")
+def refuses_old_timestamps(self: RwbpConnection, segment: Segment, now: float) -> None:
     """A segment whose timestamp is zero is dropped."""
-
-    def receive(self, segment: Segment, now: float) -> None:
-        stamps = segment.timestamps
-        if self.agreed and stamps is not None and not stamps[0]:
-            return
-        super().receive(segment, now)
+    stamps = segment.timestamps
+    if self.agreed and stamps is not None and not stamps[0]:
+        return
+    RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-ece-heeded", breaks="RWBP-NG-010")
-class HeedsEce(RwbpConnection):
+@mutant("rwbp-ece-heeded", "_ack_part", breaks="RWBP-NG-010")
+def heeds_ece(self: RwbpConnection, segment: Segment, number: int, seq: int, now: float) -> Ack:
     """The acknowledgment of a segment with ECE makes no room."""
-
-    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
-        ack = super()._ack_part(segment, number, seq, now)
-        if self.agreed and segment.flags & Flags.ECE:
-            ack.window = 0
-        return ack
+    ack = RwbpConnection._ack_part(self, segment, number, seq, now)
+    if self.agreed and segment.flags & Flags.ECE:
+        ack.window = 0
+    return ack
 
 
-@mutant("rwbp-cwr-sent", breaks="RWBP-NG-010")
-class SendsCwr(Altering):
+@mutant("rwbp-cwr-sent", "alter", breaks="RWBP-NG-010")
+def sends_cwr(self: Altering, segment: Segment, now: float) -> None:
     """Segments with data have CWR after a retransmission."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        if self.agreed and segment.payload and self.sender.counters.retransmissions:
-            segment.flags |= Flags.CWR
+    if self.agreed and segment.payload and self.sender.counters.retransmissions:
+        segment.flags |= Flags.CWR
 
 
 @mutant("rwbp-ect-sent", breaks="RWBP-NG-010", part="emit")
@@ -365,21 +319,17 @@ def send_ect(segment: Segment) -> bytes:
     return bytes(packet)
 
 
-@mutant("rwbp-data-in-syn", breaks="RWBP-NG-011")
-class PutsDataIntoSyns(Altering):
+@mutant("rwbp-data-in-syn", "alter", breaks="RWBP-NG-011")
+def puts_data_into_syns(self: Altering, segment: Segment, now: float) -> None:
     """The SYN of a call has an octet of data."""
-
-    def alter(self, segment: Segment, now: float) -> None:
-        if segment.flags & (Flags.SYN | Flags.ACK) == Flags.SYN:
-            segment.payload = b"x"
+    if segment.flags & (Flags.SYN | Flags.ACK) == Flags.SYN:
+        segment.payload = b"x"
 
 
-@mutant("rwbp-data-of-syn-taken", breaks="RWBP-NG-011")
-class TakesDataOfSyns(RwbpConnection):
+@mutant("rwbp-data-of-syn-taken", "_take_syn", breaks="RWBP-NG-011")
+def takes_data_of_syns(self: RwbpConnection, segment: Segment, now: float) -> Receiver:
     """The data of a SYN is taken if RWBP is agreed."""
-
-    def _take_syn(self, segment: Segment, now: float) -> Receiver:
-        receiver = super()._take_syn(segment, now)
-        if self.agreed and segment.payload:
-            receiver.on_text(segment.seq + 1, segment.payload, False, now)
-        return receiver
+    receiver = RwbpConnection._take_syn(self, segment, now)
+    if self.agreed and segment.payload:
+        receiver.on_text(segment.seq + 1, segment.payload, False, now)
+    return receiver

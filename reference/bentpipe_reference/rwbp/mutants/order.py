@@ -6,38 +6,26 @@ from bentpipe_reference.rwbp.mutants import mutant
 from bentpipe_reference.rwbp.sender import RwbpSender
 
 
-@mutant("rwbp-first-false-loss-counts", breaks="RWBP-FF-002")
-class FirstFalseLossCounts(RwbpSender):
+@mutant("rwbp-first-false-loss-counts", "on_false_loss", breaks="RWBP-FF-002")
+def first_false_loss_counts(self: RwbpSender) -> None:
     """The first false loss raises the threshold."""
-
-    def on_false_loss(self) -> None:
-        """See :class:`RwbpSender`."""
-        self.false_losses = 2
-        super().on_false_loss()
+    self.false_losses = 2
+    RwbpSender.on_false_loss(self)
 
 
-@mutant("rwbp-second-false-loss-counts", breaks="RWBP-FF-002")
-class SecondFalseLossCounts(RwbpSender):
+@mutant("rwbp-second-false-loss-counts", "on_false_loss", breaks="RWBP-FF-002")
+def second_false_loss_counts(self: RwbpSender) -> None:
     """The second false loss raises the threshold."""
-
-    def on_false_loss(self) -> None:
-        """See :class:`RwbpSender`."""
-        self.false_losses = max(1, self.false_losses)
-        super().on_false_loss()
+    self.false_losses = max(1, self.false_losses)
+    RwbpSender.on_false_loss(self)
 
 
-@mutant("rwbp-false-losses-never-count", breaks="RWBP-FF-003")
-class FalseLossesNeverCount(RwbpSender):
+@mutant("rwbp-false-losses-never-count", "on_false_loss", breaks="RWBP-FF-003")
+def false_losses_never_count(self: RwbpSender) -> None:
     """The threshold stays at one."""
 
-    def on_false_loss(self) -> None:
-        """See :class:`RwbpSender`."""
 
-
-@mutant("rwbp-threshold-of-two", breaks="RWBP-FF-003")
-class ThresholdOfTwo(RwbpSender):
+@mutant("rwbp-threshold-of-two", "loss_bound", breaks="RWBP-FF-003")
+def threshold_of_two(self: RwbpSender) -> int:
     """After the third false loss two later segments suffice."""
-
-    def loss_bound(self) -> int:
-        """See :class:`RwbpSender`."""
-        return self.highest_first[0 if self.threshold == 1 else 1]
+    return self.highest_first[0 if self.threshold == 1 else 1]

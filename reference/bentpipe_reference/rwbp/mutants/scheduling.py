@@ -13,15 +13,12 @@ from bentpipe_reference.rwbp.uplink import IpQueue
 from bentpipe_reference.tcp.wire.segment import Segment
 
 
-@mutant("rwbp-window-greater-than-one", breaks="RWBP-FC-003")
-class MoreThanOneUnit(RwbpSender):
+@mutant("rwbp-window-greater-than-one", "next_end", breaks="RWBP-FC-003")
+def more_than_one_unit(self: RwbpSender) -> int | None:
     """A segment is sent only while the window has room for more than one, as ZB03 has it."""
-
-    def next_end(self) -> int | None:
-        """See :class:`RwbpSender`; a segment that fills the window ends beyond it."""
-        end = super().next_end()
-        fills = end is not None and self.edge - self.snd_nxt <= self.smss
-        return self.edge + 1 if fills else end
+    end = RwbpSender.next_end(self)
+    fills = end is not None and self.edge - self.snd_nxt <= self.smss
+    return self.edge + 1 if fills else end
 
 
 @mutant("rwbp-served-twice", breaks="RWBP-FC-005")
@@ -43,16 +40,13 @@ class ServedTwice(RoundRobin):
         self._again = entry
 
 
-@mutant("rwbp-served-until-it-stops", breaks="RWBP-FC-005")
-class ServedUntilItStops(ServedTwice):
+@mutant("rwbp-served-until-it-stops", "take", breaks="RWBP-FC-005")
+def served_until_it_stops(self: ServedTwice, now: float) -> Segment | None:
     """A connection is served as long as it can send."""
-
-    def take(self, now: float) -> Segment | None:
-        """See :class:`RoundRobin`."""
-        before = self._again
-        segment = super().take(now)
-        self._again = self._again or before
-        return segment
+    before = self._again
+    segment = ServedTwice.take(self, now)
+    self._again = self._again or before
+    return segment
 
 
 @mutant("rwbp-stalled-connection-holds-the-ring", breaks="RWBP-FC-007")
@@ -83,41 +77,32 @@ class HoldsTheRing(RoundRobin):
         return sender.next_end() is not None
 
 
-@mutant("rwbp-ring-backwards", breaks="RWBP-SC-001")
-class Backwards(RoundRobin):
+@mutant("rwbp-ring-backwards", "add", breaks="RWBP-SC-001")
+def backwards(self: RoundRobin, flow: Flow) -> Entry:
     """The ring goes from the connection opened last to the first."""
-
-    def add(self, flow: Flow) -> Entry:
-        """See :class:`RoundRobin`."""
-        entry = super().add(flow)
-        entry.place = (1 << 30) - entry.place
-        return entry
+    entry = RoundRobin.add(self, flow)
+    entry.place = (1 << 30) - entry.place
+    return entry
 
 
-@mutant("rwbp-ring-begins-anew", breaks="RWBP-SC-001")
-class BeginsAnew(RoundRobin):
+@mutant("rwbp-ring-begins-anew", "wake", breaks="RWBP-SC-001")
+def begins_anew(self: RoundRobin, entry: Entry) -> bool:
     """After an arrival the connection opened first has the next turn."""
-
-    def wake(self, entry: Entry) -> bool:
-        """See :class:`RoundRobin`."""
-        while self._next_round:
-            following = self._next_round.pop()
-            heappush(self._round.woken, (following.place, following))
-        self._last = -1
-        return super().wake(entry)
+    while self._next_round:
+        following = self._next_round.pop()
+        heappush(self._round.woken, (following.place, following))
+    self._last = -1
+    return RoundRobin.wake(self, entry)
 
 
-@mutant("rwbp-retransmission-and-new-segment-in-a-turn", breaks="RWBP-SC-002")
-class NewBesideRetransmission(ServedTwice):
+@mutant("rwbp-retransmission-and-new-segment-in-a-turn", "served", breaks="RWBP-SC-002")
+def new_beside_retransmission(self: ServedTwice, entry: Entry) -> None:
     """The turn of a retransmission has a new segment, too."""
-
-    def served(self, entry: Entry) -> None:
-        """See :class:`RoundRobin`."""
-        super().served(entry)
-        flow = entry.flow
-        sender = flow.sender if isinstance(flow, RwbpConnection) else None
-        repairs = isinstance(sender, RwbpSender) and sender.segments.due() is not None
-        self._again = entry if repairs else None
+    ServedTwice.served(self, entry)
+    flow = entry.flow
+    sender = flow.sender if isinstance(flow, RwbpConnection) else None
+    repairs = isinstance(sender, RwbpSender) and sender.segments.due() is not None
+    self._again = entry if repairs else None
 
 
 @mutant("rwbp-packets-instead-of-octets", breaks="RWBP-SC-003", setting="drr")
@@ -165,14 +150,16 @@ class TwoAtOnce(IpQueue):
         return packet
 
 
-@mutant("rwbp-acknowledgments-ignore-the-rate", breaks="RWBP-LC-011", setting="link-rate")
-class OvertakingAcknowledgments(IpQueue):
+@mutant(
+    "rwbp-acknowledgments-ignore-the-rate",
+    "next_to_leave",
+    breaks="RWBP-LC-011",
+    setting="link-rate",
+)
+def overtaking_acknowledgments(self: IpQueue, now: float) -> Segment | None:
     """A packet without data leaves at once, whatever the link rate."""
-
-    def next_to_leave(self, now: float) -> Segment | None:
-        """See :class:`IpQueue`."""
-        for at, packet in enumerate(self._packets):
-            if not packet.payload and not packet.sequence_length:
-                del self._packets[at]
-                return packet
-        return super().next_to_leave(now)
+    for at, packet in enumerate(self._packets):
+        if not packet.payload and not packet.sequence_length:
+            del self._packets[at]
+            return packet
+    return IpQueue.next_to_leave(self, now)

@@ -22,77 +22,58 @@ class HastyAverage(RwbpEstimator):
     ALPHA = 1 / 2
 
 
-@mutant("rwbp-measures-copies", breaks="RWBP-TM-002")
-class MeasuresCopies(RwbpSender):
+@mutant("rwbp-measures-copies", "may_measure", breaks="RWBP-TM-002")
+def measures_copies(self: RwbpSender, highest: Outgoing) -> bool:
     """What was transmitted more than once is measured from its last transmission."""
-
-    def may_measure(self, highest: Outgoing) -> bool:
-        """See :class:`RwbpSender`."""
-        return True
+    return True
 
 
-@mutant("rwbp-measures-what-a-timeout-delayed", breaks="RWBP-TM-002")
-class MeasuresWhatATimeoutDelayed(RwbpSender):
+@mutant("rwbp-measures-what-a-timeout-delayed", "may_measure", breaks="RWBP-TM-002")
+def measures_what_a_timeout_delayed(self: RwbpSender, highest: Outgoing) -> bool:
     """What was sent before a timeout yields a sample, as in RFC 6298."""
-
-    def may_measure(self, highest: Outgoing) -> bool:
-        """See :class:`RwbpSender`."""
-        return highest.first == highest.latest
+    return highest.first == highest.latest
 
 
-@mutant("rwbp-timer-not-started-anew", breaks="RWBP-TM-003")
-class TimerNotStartedAnew(RwbpSender):
+@mutant("rwbp-timer-not-started-anew", "on_arrivals", breaks="RWBP-TM-003")
+def timer_not_started_anew(self: RwbpSender, arrived: list[Outgoing], now: float) -> None:
     """Progress leaves the timer as it is, unless everything has arrived."""
-
-    def on_arrivals(self, arrived: list[Outgoing], now: float) -> None:
-        """See :class:`RwbpSender`."""
-        deadline = self.rto_deadline
-        super().on_arrivals(arrived, now)
-        if self.rto_deadline is not None and deadline is not None:
-            self.rto_deadline = deadline
+    deadline = self.rto_deadline
+    RwbpSender.on_arrivals(self, arrived, now)
+    if self.rto_deadline is not None and deadline is not None:
+        self.rto_deadline = deadline
 
 
-@mutant("rwbp-selective-progress-is-none", breaks="RWBP-TM-003")
-class SelectiveProgressIsNone(RwbpSender):
+@mutant("rwbp-selective-progress-is-none", "on_arrivals", breaks="RWBP-TM-003")
+def selective_progress_is_none(self: RwbpSender, arrived: list[Outgoing], now: float) -> None:
     """What blocks report leaves the timer as it is."""
-
-    def on_arrivals(self, arrived: list[Outgoing], now: float) -> None:
-        """See :class:`RwbpSender`."""
-        deadline = self.rto_deadline
-        super().on_arrivals(arrived, now)
-        if self.rto_deadline is not None and arrived[0].end > self.snd_una:
-            self.rto_deadline = deadline
+    deadline = self.rto_deadline
+    RwbpSender.on_arrivals(self, arrived, now)
+    if self.rto_deadline is not None and arrived[0].end > self.snd_una:
+        self.rto_deadline = deadline
 
 
-@mutant("rwbp-no-back-off", breaks="RWBP-TM-004")
-class NoBackOff(RwbpSender):
+@mutant("rwbp-no-back-off", "timeout_interval", breaks="RWBP-TM-004")
+def no_back_off(self: RwbpSender) -> float:
     """Every timeout is as long as the first."""
-
-    def timeout_interval(self) -> float:
-        """See :class:`RwbpSender`."""
-        return self.estimator.rto
+    return self.estimator.rto
 
 
-@mutant("rwbp-backs-off-for-good", breaks="RWBP-TM-004")
-class BacksOffForGood(RwbpSender):
+@mutant("rwbp-backs-off-for-good", "backoff_after_progress", breaks="RWBP-TM-004")
+def backs_off_for_good(self: RwbpSender) -> int:
     """Progress does not end the back-off."""
-
-    def backoff_after_progress(self) -> int:
-        """See :class:`RwbpSender`."""
-        return self.backoff
+    return self.backoff
 
 
-@mutant("rwbp-selective-progress-keeps-back-off", breaks="RWBP-TM-004")
-class SelectiveProgressKeepsBackOff(RwbpSender):
+@mutant("rwbp-selective-progress-keeps-back-off", "on_arrivals", breaks="RWBP-TM-004")
+def selective_progress_keeps_back_off(
+    self: RwbpSender, arrived: list[Outgoing], now: float
+) -> None:
     """Only a cumulative acknowledgment ends the back-off."""
-
-    def on_arrivals(self, arrived: list[Outgoing], now: float) -> None:
-        """See :class:`RwbpSender`."""
-        backoff = self.backoff
-        super().on_arrivals(arrived, now)
-        if arrived[0].end > self.snd_una:
-            self.backoff = backoff
-            self.restart_rto(now)
+    backoff = self.backoff
+    RwbpSender.on_arrivals(self, arrived, now)
+    if arrived[0].end > self.snd_una:
+        self.backoff = backoff
+        self.restart_rto(now)
 
 
 mutant_setting(

@@ -10,157 +10,116 @@ from bentpipe_reference.tcp.sending.variables import Ack
 from bentpipe_reference.tcp.wire.segment import Segment
 
 
-@mutant("rwbp-reads-octets", breaks="RWBP-WN-001")
-class ReadsOctets(RwbpConnection):
+@mutant("rwbp-reads-octets", "_ack_part", breaks="RWBP-WN-001")
+def reads_octets(self: RwbpConnection, segment: Segment, number: int, seq: int, now: float) -> Ack:
     """The peer's window fields are taken for octets."""
-
-    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
-        ack = super()._ack_part(segment, number, seq, now)
-        if self.agreed:
-            ack.window = segment.window
-        return ack
+    ack = RwbpConnection._ack_part(self, segment, number, seq, now)
+    if self.agreed:
+        ack.window = segment.window
+    return ack
 
 
-@mutant("rwbp-writes-octets", breaks="RWBP-WN-001")
-class WritesOctets(RwbpReceiver):
+@mutant("rwbp-writes-octets", "window_field", breaks="RWBP-WN-001")
+def writes_octets(self: RwbpReceiver) -> int:
     """The own window fields count octets."""
-
-    def window_field(self) -> int:
-        """See :class:`RwbpReceiver`."""
-        return min(0xFFFF, super().window_field() * self.unit)
+    return min(0xFFFF, RwbpReceiver.window_field(self) * self.unit)
 
 
-@mutant("rwbp-own-unit", breaks="RWBP-WN-001")
-class OwnUnit(RwbpConnection):
+@mutant("rwbp-own-unit", "_ack_part", breaks="RWBP-WN-001")
+def own_unit(self: RwbpConnection, segment: Segment, number: int, seq: int, now: float) -> Ack:
     """The peer's window fields are taken for units of the own size."""
-
-    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
-        ack = super()._ack_part(segment, number, seq, now)
-        if self.agreed:
-            ack.window = segment.window * self.config.mss
-        return ack
+    ack = RwbpConnection._ack_part(self, segment, number, seq, now)
+    if self.agreed:
+        ack.window = segment.window * self.config.mss
+    return ack
 
 
-@mutant("rwbp-edge-retreats", breaks="RWBP-WN-002")
-class EdgeRetreats(RwbpSender):
+@mutant("rwbp-edge-retreats", "update_window", breaks="RWBP-WN-002")
+def edge_retreats(self: RwbpSender, ack: Ack) -> bool:
     """The edge is what was named last."""
-
-    def update_window(self, ack: Ack) -> bool:
-        """See :class:`RwbpSender`."""
-        self.edge = ack.number + ack.window
-        return True
+    self.edge = ack.number + ack.window
+    return True
 
 
-@mutant("rwbp-window-is-signed", breaks="RWBP-WN-002")
-class SignedWindow(RwbpConnection):
+@mutant("rwbp-window-is-signed", "_ack_part", breaks="RWBP-WN-002")
+def signed_window(self: RwbpConnection, segment: Segment, number: int, seq: int, now: float) -> Ack:
     """The window in octets is kept in 32 bits, one of which is a sign."""
-
-    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
-        ack = super()._ack_part(segment, number, seq, now)
-        peer = self.handshake.peer
-        if peer is not None and segment.window * peer.unit >> 31 & 1:
-            ack.window = 0
-        return ack
+    ack = RwbpConnection._ack_part(self, segment, number, seq, now)
+    peer = self.handshake.peer
+    if peer is not None and segment.window * peer.unit >> 31 & 1:
+        ack.window = 0
+    return ack
 
 
-@mutant("rwbp-advertises-more", breaks="RWBP-WN-003")
-class AdvertisesMore(RwbpReceiver):
+@mutant("rwbp-advertises-more", "units", breaks="RWBP-WN-003")
+def advertises_more(self: RwbpReceiver) -> int:
     """The window is rounded up to whole units."""
-
-    def units(self) -> int:
-        """See :class:`RwbpReceiver`."""
-        return super().units() + 1
+    return RwbpReceiver.units(self) + 1
 
 
-@mutant("rwbp-advertises-half", breaks="RWBP-WN-003")
-class AdvertisesHalf(RwbpReceiver):
+@mutant("rwbp-advertises-half", "units", breaks="RWBP-WN-003")
+def advertises_half(self: RwbpReceiver) -> int:
     """Half of the buffer is advertised."""
-
-    def units(self) -> int:
-        """See :class:`RwbpReceiver`."""
-        return super().units() // 2
+    return RwbpReceiver.units(self) // 2
 
 
-@mutant("rwbp-takes-what-was-named-last", breaks="RWBP-WN-004")
-class TakesWhatWasNamedLast(RwbpReceiver):
+@mutant("rwbp-takes-what-was-named-last", "window_field", breaks="RWBP-WN-004")
+def takes_what_was_named_last(self: RwbpReceiver) -> int:
     """What lies above the edge that was named last is refused."""
-
-    def window_field(self) -> int:
-        """See :class:`RwbpReceiver`."""
-        field = super().window_field()
-        self.edge = self.rcv_nxt + field * self.unit
-        return field
+    field = RwbpReceiver.window_field(self)
+    self.edge = self.rcv_nxt + field * self.unit
+    return field
 
 
-@mutant("rwbp-takes-beyond-the-edge", breaks="RWBP-WN-004")
-class TakesBeyondTheEdge(RwbpReceiver):
+@mutant("rwbp-takes-beyond-the-edge", "_hold", breaks="RWBP-WN-004")
+def takes_beyond_the_edge(self: RwbpReceiver, seq: int, payload: bytes) -> None:
     """A segment that begins below the edge is taken as a whole."""
-
-    def _hold(self, seq: int, payload: bytes) -> None:
-        edge = self.edge
-        if seq < edge:
-            self.edge = max(edge, seq + len(payload))
-        super()._hold(seq, payload)
-        self.edge = edge
+    edge = self.edge
+    if seq < edge:
+        self.edge = max(edge, seq + len(payload))
+    RwbpReceiver._hold(self, seq, payload)
+    self.edge = edge
 
 
-@mutant("rwbp-one-beyond-the-edge", breaks="RWBP-WN-005")
-class OneBeyondTheEdge(RwbpSender):
+@mutant("rwbp-one-beyond-the-edge", "next_may_be_sent", breaks="RWBP-WN-005")
+def one_beyond_the_edge(self: RwbpSender) -> bool:
     """A segment may be sent if it begins below the edge."""
-
-    def next_may_be_sent(self) -> bool:
-        """See :class:`RwbpSender`."""
-        return self.next_end() is not None and self.snd_nxt < self.edge
+    return self.next_end() is not None and self.snd_nxt < self.edge
 
 
-@mutant("rwbp-cuts-to-fit", breaks="RWBP-WN-006")
-class CutsToFit(RwbpSender):
+@mutant("rwbp-cuts-to-fit", "segment_octets", breaks="RWBP-WN-006")
+def cuts_to_fit(self: RwbpSender) -> int:
     """A segment is cut where the window ends."""
-
-    def segment_octets(self) -> int:
-        """See :class:`RwbpSender`."""
-        room = self.edge - self.snd_nxt
-        return min(self.smss, room) if room > 0 else self.smss
+    room = self.edge - self.snd_nxt
+    return min(self.smss, room) if room > 0 else self.smss
 
 
-@mutant("rwbp-no-updates", breaks="RWBP-WN-007")
-class NoUpdates(RwbpReceiver):
+@mutant("rwbp-no-updates", "window_update_due", breaks="RWBP-WN-007")
+def no_updates(self: RwbpReceiver) -> bool:
     """No acknowledgment is sent for the window alone."""
-
-    def window_update_due(self) -> bool:
-        """See :class:`RwbpReceiver`."""
-        return False
+    return False
 
 
-@mutant("rwbp-no-probes", breaks="RWBP-WN-008")
-class NoProbes(RwbpSender):
+@mutant("rwbp-no-probes", "window_is_closed", breaks="RWBP-WN-008")
+def no_probes(self: RwbpSender) -> bool:
     """A closed window is waited for."""
-
-    def window_is_closed(self) -> bool:
-        """See :class:`RwbpSender`."""
-        return False
+    return False
 
 
-@mutant("rwbp-steady-probes", breaks="RWBP-WN-008")
-class SteadyProbes(RwbpSender):
+@mutant("rwbp-steady-probes", "on_probe_due", breaks="RWBP-WN-008")
+def steady_probes(self: RwbpSender, now: float) -> None:
     """The probe interval does not grow."""
-
-    def on_probe_due(self, now: float) -> None:
-        """See :class:`RwbpSender`."""
-        self.probes = -1
-        super().on_probe_due(now)
+    self.probes = -1
+    RwbpSender.on_probe_due(self, now)
 
 
-@mutant("rwbp-probes-at-the-next-number", breaks="RWBP-WN-009")
-class ProbesAtTheNextNumber(RwbpSender):
+@mutant("rwbp-probes-at-the-next-number", "on_probe_due", breaks="RWBP-WN-009")
+def probes_at_the_next_number(self: RwbpSender, now: float) -> None:
     """A probe stands at SND.NXT, which no peer answers."""
-
-    def on_probe_due(self, now: float) -> None:
-        """See :class:`RwbpSender`."""
-        put = self.put
-        self.put = lambda seq, *rest: put(seq + 1, *rest)
-        super().on_probe_due(now)
-        self.put = put
+    put = self.put
+    self.put = lambda seq, *rest: put(seq + 1, *rest)
+    RwbpSender.on_probe_due(self, now)
+    self.put = put
 
 
 mutant_setting(
@@ -171,31 +130,24 @@ mutant_setting(
 )
 
 
-@mutant("rwbp-gives-up-a-closed-window", breaks="RWBP-WN-010")
-class GivesUpAClosedWindow(RwbpSender):
+@mutant("rwbp-gives-up-a-closed-window", "on_ack", breaks="RWBP-WN-010")
+def gives_up_a_closed_window(self: RwbpSender, ack: Ack, now: float) -> None:
     """Probes count as timeouts though they are answered."""
-
-    def on_ack(self, ack: Ack, now: float) -> None:
-        """See :class:`RwbpSender`."""
-        silent = self.silent_timeouts
-        super().on_ack(ack, now)
-        if self.window_is_closed():
-            self.silent_timeouts = silent
+    silent = self.silent_timeouts
+    RwbpSender.on_ack(self, ack, now)
+    if self.window_is_closed():
+        self.silent_timeouts = silent
 
 
-@mutant("rwbp-units-in-the-first-window", breaks="RWBP-WN-011")
-class UnitsInTheFirstWindow(RwbpReceiver):
+@mutant("rwbp-units-in-the-first-window", "syn_window", breaks="RWBP-WN-011")
+def units_in_the_first_window(self: RwbpReceiver) -> int:
     """The window field of a SYN-ACK counts units."""
-
-    def syn_window(self) -> int:
-        """See :class:`RwbpReceiver`."""
-        return super().syn_window() // self.unit
+    return RwbpReceiver.syn_window(self) // self.unit
 
 
-@mutant("rwbp-strict-edge", breaks="RWBP-WN-013")
-class StrictEdge(RwbpReceiver):
+@mutant("rwbp-strict-edge", "is_acceptable", breaks="RWBP-WN-013")
+def strict_edge(self: RwbpReceiver, seq: int, length: int) -> bool:
     """A segment without data at the edge is unacceptable, as in TCP."""
-
-    def is_acceptable(self, seq: int, length: int) -> bool:
-        """See :class:`RwbpReceiver`."""
-        return super().is_acceptable(seq, length) and (seq < self.edge or seq == self.rcv_nxt)
+    return RwbpReceiver.is_acceptable(self, seq, length) and (
+        seq < self.edge or seq == self.rcv_nxt
+    )

@@ -11,13 +11,16 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.io.addresses import Place, resolve
 from bentpipe_reference.stp.io.errors import StpIoError
 from bentpipe_reference.stp.io.programs import serve_place
-from bentpipe_reference.stp.services import NAMED, SERVICES, Service
+from bentpipe_reference.stp.services import NAMED, SERVICES, Chargen, Service
 from bentpipe_reference.stp.states import State
 
 PATIENCE_S = 1.0
 """How long the ENDs of aborted connections may wait for their ENDAKs: one transmission."""
 
-USAGE = f"say open ADDRESS UDPPORT SERVICEPORT [{'|'.join(NAMED)}], close or abort"
+USAGE = (
+    f"say open ADDRESS UDPPORT SERVICEPORT [{'|'.join(NAMED)} [OCTETS]], close or abort; "
+    "after OCTETS chargen ends its stream"
+)
 
 
 class Server:
@@ -71,23 +74,26 @@ class Server:
             elif words == ["abort"]:
                 now = self.node.loop.clock()
                 self._end_calls(lambda connection: connection.abort(now))
-            elif words[:1] == ["open"] and len(words) in (4, 5):
+            elif words[:1] == ["open"] and len(words) in (4, 5, 6):
                 self._open(words[1], _port(words[2]), _port(words[3]), *words[4:])
             elif words:
                 raise ValueError(f"{line.strip()!r} is not a command; {USAGE}")
         except (ValueError, StpIoError) as error:
             self._say(str(error))
 
-    def _open(self, host: str, udp_port: int, port: int, service: str = "echo") -> None:
+    def _open(
+        self, host: str, udp_port: int, port: int, service: str = "echo", octets: str = ""
+    ) -> None:
         if service not in NAMED:
             raise ValueError(f"{service!r} is not a service; {USAGE}")
+        most = _octets(octets) if octets else None
         _, address = resolve(
             Place(host, udp_port if self.node.endpoint.config.protocol == UDP else 0)
         )
         if (len(address) == 4) != self._family_is_v6:
             raise ValueError(f"{host} is not of the address family of {self.address}")
         connection = self.node.connect(address, port)
-        connection.user = NAMED[service]()
+        connection.user = Chargen(most) if service == "chargen" else NAMED[service]()
         connection.user.run(connection)
         self._called = [other for other in self._called if not other.is_over]
         self._called.append(connection)
@@ -132,4 +138,10 @@ def _maker(service: Callable[[], Service]) -> Callable[[Connection], Service]:
 def _port(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) > 65535:
         raise ValueError(f"{text!r} is not a port; {USAGE}")
+    return int(text)
+
+
+def _octets(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"{text!r} is not a number of octets; {USAGE}")
     return int(text)

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any
 
 from bentpipe_conformance.engine import context
+from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.context import judged, until_violated
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.statement import declared
@@ -18,6 +19,9 @@ Context = context.Context[Prepared]
 Findings = Iterator[Finding]
 
 __all__ = ["AT_ONCE_S", "judged", "until_violated"]
+
+TICK_S = 0.011
+"""What a timer may seem to be early against the capture's clock: a tick of a 100 Hz kernel."""
 
 
 def leaves_at_once(flow: Flow, context: Context) -> bool:
@@ -31,15 +35,28 @@ def leaves_at_once(flow: Flow, context: Context) -> bool:
 _Check = Callable[[Any, Context], Findings]
 
 
-def where_nothing_waits(check: _Check) -> _Check:
-    """A checker of what leaves at once, silent where a link rate or a gateway may delay it."""
+def rule(
+    requirement: str, *, at_once: bool = False, agreed: bool = False, once: bool = False
+) -> Callable[[_Check], _Check]:
+    """Register the checker of a requirement.
 
-    @wraps(check)
-    def guarded(flow: Any, context: Context) -> Findings:
-        if leaves_at_once(flow, context):
-            yield from check(flow, context)
+    Args:
+        requirement: its identifier.
+        at_once: say nothing where a link rate or a gateway may delay what leaves at once.
+        agreed: say nothing of connections without RWBP.
+        once: say nothing behind the first violation, which the rest would only repeat.
+    """
 
-    return guarded
+    def declare(check: _Check) -> _Check:
+        @wraps(check)
+        def guarded(flow: Any, context: Context) -> Findings:
+            if (not agreed or flow.agreed) and (not at_once or leaves_at_once(flow, context)):
+                found = check(flow, context)
+                yield from until_violated(found) if once else found
+
+        return checker(requirement)(guarded)
+
+    return declare
 
 
 def spans(items: Iterable[tuple[int, int]]) -> str:

@@ -6,22 +6,18 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from itertools import islice
 
-from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import (
+    TICK_S,
     Context,
     Findings,
     judged,
+    rule,
     spans,
-    until_violated,
-    where_nothing_waits,
 )
 from bentpipe_conformance.protocols.rwbp.replay.events import Call, Due, Reply
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.receiver import BLOCKS, DELAY_S
-
-TICK_S = 0.011
-"""What a timer may seem to be early against the capture's clock: a tick of a 100 Hz kernel."""
 
 
 def _answered(
@@ -42,16 +38,14 @@ def _answered(
             yield context.holds(sentence, reply, reply.arrival)
 
 
-@checker("RWBP-AK-001")
-@where_nothing_waits
+@rule("RWBP-AK-001", at_once=True)
 def every_nth(flow: Flow, context: Context) -> Findings:
     """N orderly segments are acknowledged at once (section 7.1, step 5)."""
     # Exercised by N segments in order, faster than the acknowledgment timer.
     yield from _answered(flow, context, (Call.COUNT,), "an acknowledgment within 0.05 s")
 
 
-@checker("RWBP-AK-002")
-@where_nothing_waits
+@rule("RWBP-AK-002", at_once=True)
 def tail_after_the_timer(flow: Flow, context: Context) -> Findings:
     """Fewer than N orderly segments are acknowledged after 0.1 s."""
     # Exercised by fewer than N segments in order, and silence.
@@ -68,8 +62,7 @@ def tail_after_the_timer(flow: Flow, context: Context) -> Findings:
                 )  # fmt: skip
 
 
-@checker("RWBP-AK-003")
-@where_nothing_waits
+@rule("RWBP-AK-003", at_once=True)
 def disorder_at_once(flow: Flow, context: Context) -> Findings:
     """What is not orderly, has FIN or is unacceptable has an acknowledgment of its own at once."""
     # Exercised by holes, by what fills them, by duplicates, by FINs and by unacceptable segments.
@@ -77,8 +70,7 @@ def disorder_at_once(flow: Flow, context: Context) -> Findings:
     yield from _answered(flow, context, calls, "an acknowledgment of its own within 0.05 s")
 
 
-@checker("RWBP-AK-004")
-@where_nothing_waits
+@rule("RWBP-AK-004", at_once=True)
 def nothing_else(flow: Flow, context: Context) -> Findings:
     """No acknowledgment is sent that nothing calls for."""
     # Exercised by every acknowledgment.
@@ -117,8 +109,7 @@ def buffer_octets(flow: Flow, context: Context) -> int:
     return stated or named
 
 
-@checker("RWBP-AK-005")
-@where_nothing_waits
+@rule("RWBP-AK-005", at_once=True)
 def as_many_as_fit(flow: Flow, context: Context) -> Findings:
     """Every run is reported, or four of them."""
     # Exercised by pure acknowledgments while a run is held.
@@ -132,15 +123,10 @@ def as_many_as_fit(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@checker("RWBP-AK-006")
-@where_nothing_waits
+@rule("RWBP-AK-006", at_once=True, once=True)
 def order_of_blocks(flow: Flow, context: Context) -> Findings:
     """The run of the last arrival, the highest of the others, then the rotation (section 7.2)."""
     # Exercised by acknowledgments of two runs or more.
-    yield from until_violated(_in_order(flow, context))
-
-
-def _in_order(flow: Flow, context: Context) -> Iterator[Finding]:
     for reply in until_deviating(flow):
         if reply.pure and len(reply.runs) > 1 and len(reply.blocks) == len(reply.listed):
             yield judged(
@@ -150,15 +136,10 @@ def _in_order(flow: Flow, context: Context) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-@checker("RWBP-AK-007")
-@where_nothing_waits
+@rule("RWBP-AK-007", at_once=True, once=True)
 def whole_runs(flow: Flow, context: Context) -> Findings:
     """A block is a whole run, listed once."""
     # Exercised by acknowledgments with blocks, and by duplicates.
-    yield from until_violated(_whole(flow, context))
-
-
-def _whole(flow: Flow, context: Context) -> Iterator[Finding]:
     for reply in until_deviating(flow):
         if not reply.blocks:
             continue
@@ -179,8 +160,7 @@ def until_deviating(flow: Flow) -> Iterator[Reply]:
             return
 
 
-@checker("RWBP-AK-008")
-@where_nothing_waits
+@rule("RWBP-AK-008", at_once=True)
 def data_acknowledges_as_well(flow: Flow, context: Context) -> Findings:
     """A segment with data carries the present RCV.NXT, and replaces nothing while a run is held."""
     # Exercised by segments with data after data has arrived.
@@ -213,8 +193,7 @@ def _data_after(flow: Flow, due: Due) -> Iterator[Reply]:
             yield reply
 
 
-@checker("RWBP-EC-008")
-@where_nothing_waits
+@rule("RWBP-EC-008", at_once=True)
 def never_reneges(flow: Flow, context: Context) -> Findings:
     """What has been reported is kept, a FIN that came with it as well."""
     # Exercised by a run that is reported, and later joined by what was missing.

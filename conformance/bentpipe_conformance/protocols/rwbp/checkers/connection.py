@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
-from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import (
     AT_ONCE_S,
+    TICK_S,
     Context,
     Findings,
     judged,
     leaves_at_once,
-    until_violated,
+    rule,
 )
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import goes_on, unasked
 from bentpipe_conformance.protocols.rwbp.replay.events import Segment, Why
@@ -26,20 +24,11 @@ FIRST_S, MOST_S = 1.0, 60.0
 PATIENCE_S = 100.0
 """For so long nothing is given up (RWBP-TM-006)."""
 
-TICK_S = 0.011
-"""What a timer may seem to be early against the capture's clock: a tick of a 100 Hz kernel."""
 
-
-@checker("RWBP-CX-002")
+@rule("RWBP-CX-002", at_once=True, once=True)
 def syns_are_repeated(flow: Flow, context: Context) -> Findings:
     """SYN and SYN-ACK are repeated after 1 s, 2 s, 4 s and so on, one copy each (section 10)."""
     # Exercised by every SYN or SYN-ACK that is not answered.
-    if not leaves_at_once(flow, context):
-        return
-    yield from until_violated(_repetitions(flow, context))
-
-
-def _repetitions(flow: Flow, context: Context) -> Iterator[Finding]:
     own = flow.opening.own
     if not own:
         return
@@ -66,7 +55,7 @@ def _repetitions(flow: Flow, context: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-@checker("RWBP-CX-003")
+@rule("RWBP-CX-003")
 def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
     """A FIN is kept, repeated, held and acknowledged as data is (section 10)."""
     # Exercised by a FIN of the implementation that is lost, and by one of the tester that comes
@@ -129,7 +118,7 @@ def _held(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@checker("RWBP-CX-004")
+@rule("RWBP-CX-004")
 def half_closed(flow: Flow, context: Context) -> Findings:
     """Receiving goes on after the own FIN, sending after the peer's (section 10)."""
     # Exercised by data that arrives after the own FIN, and by data that waits when the peer's
@@ -185,7 +174,7 @@ def _sends_on(flow: Flow, context: Context) -> Findings:
         yield context.holds("data was sent after the peer's FIN", went_on, closing)
 
 
-@checker("RWBP-CX-005")
+@rule("RWBP-CX-005")
 def resets_are_checked(flow: Flow, context: Context) -> Findings:
     """Only a RST at RCV.NXT counts; one elsewhere in the window is challenged (section 10)."""
     # Exercised by RSTs at RCV.NXT, elsewhere in the window, and outside it.
@@ -234,7 +223,7 @@ def _heeded(flow: Flow, context: Context, reset: Segment) -> Findings:
         yield context.holds("a RST at the next number ended the connection", reset)
 
 
-@checker("RWBP-CX-006")
+@rule("RWBP-CX-006")
 def abort_is_one_reset(flow: Flow, context: Context) -> Findings:
     """An abort is one RST at SND.NXT, and nothing after it (section 10)."""
     # Exercised by the user's abort, which leaves a RST that nothing else explains.

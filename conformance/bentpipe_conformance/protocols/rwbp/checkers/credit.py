@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, leaves_at_once
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    Context,
+    Findings,
+    judged,
+    leaves_at_once,
+    rule,
+)
 from bentpipe_conformance.protocols.rwbp.replay import Packet
 from bentpipe_conformance.protocols.rwbp.replay.events import Arrival, Reply, Segment, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -33,40 +38,40 @@ def link_address(flow: Flow, context: Context) -> str:
     return str(context.ics.get("link_address", "")) or flow.iut[0]
 
 
-def _tried(ledger: Ledger, context: Context, rule: str) -> Findings:
+def _tried(ledger: Ledger, context: Context, named: str) -> Findings:
     """Where a rule has been followed though a wrong account would have done otherwise."""
     for entry in ledger.waited:
-        if rule in entry.rules:
+        if named in entry.rules:
             yield context.holds(
                 f"what waited for credit stayed for {entry.seconds:.2f} s", _At(entry.packet)
             )
     for entry in ledger.used:
-        if rule in entry.rules:
+        if named in entry.rules:
             yield context.holds("a packet left, there being credit for it", _At(entry.packet))
 
 
-def _kept(flow: Flow, context: Context, rule: str) -> Findings:
+def _kept(flow: Flow, context: Context, named: str) -> Findings:
     ledger = _ledger(flow, context)
     if ledger is None:
         return
     for entry in ledger.overdrawn:
-        if rule in entry.rules:
+        if named in entry.rules:
             yield context.violated(
                 "a packet left for which there was no credit", _At(entry.packet),
                 expected="it to wait", actual="it left",
             )  # fmt: skip
             return
     for entry in ledger.withheld:
-        if rule in entry.rules:
+        if named in entry.rules:
             yield context.violated(
                 "a packet waited although there was credit for it", _At(entry.packet),
                 expected="it to leave at once", actual=f"nothing left for {entry.seconds:.2f} s",
             )  # fmt: skip
             return
-    yield from _tried(ledger, context, rule)
+    yield from _tried(ledger, context, named)
 
 
-@checker("RWBP-LC-001")
+@rule("RWBP-LC-001")
 def only_valid_frames_count(flow: Flow, context: Context) -> Findings:
     """A frame that is not valid grants nothing and is not answered."""
     # Exercised by a frame that is not valid and would permit what waits.
@@ -80,7 +85,7 @@ def only_valid_frames_count(flow: Flow, context: Context) -> Findings:
     yield from _kept(flow, context, "RWBP-LC-001")
 
 
-@checker("RWBP-LC-002")
+@rule("RWBP-LC-002")
 def nothing_without_credit(flow: Flow, context: Context) -> Findings:
     """Nothing leaves before the first frame, nor when PASSED is not below LIMIT."""
     # Exercised by what waits while there is no credit.
@@ -96,42 +101,42 @@ def nothing_without_credit(flow: Flow, context: Context) -> Findings:
     yield from _kept(flow, context, "RWBP-LC-002")
 
 
-@checker("RWBP-LC-003")
+@rule("RWBP-LC-003")
 def limit_never_retreats(flow: Flow, context: Context) -> Findings:
     """LIMIT is the highest limit of the epoch."""
     # Exercised by a frame with a higher limit, or with a lower one, and what then leaves.
     yield from _kept(flow, context, "RWBP-LC-003")
 
 
-@checker("RWBP-LC-004")
+@rule("RWBP-LC-004")
 def epochs_begin_anew(flow: Flow, context: Context) -> Findings:
     """A newer epoch begins the counts anew; an older one is nothing."""
     # Exercised by a frame of another epoch while something waits.
     yield from _kept(flow, context, "RWBP-LC-004")
 
 
-@checker("RWBP-LC-005")
+@rule("RWBP-LC-005")
 def credit_grows_stale(flow: Flow, context: Context) -> Findings:
     """Nothing leaves when no frame has come for a second."""
     # Exercised by a gateway that has fallen silent while something waits.
     yield from _kept(flow, context, "RWBP-LC-005")
 
 
-@checker("RWBP-LC-006")
+@rule("RWBP-LC-006")
 def lost_packets_give_their_credit_back(flow: Flow, context: Context) -> Findings:
     """After a second without packets those that have arrived are those that were passed."""
     # Exercised by a frame by which fewer packets have arrived than were passed.
     yield from _kept(flow, context, "RWBP-LC-006")
 
 
-@checker("RWBP-LC-007")
+@rule("RWBP-LC-007")
 def every_packet_counts(flow: Flow, context: Context) -> Findings:
     """Packets without data use credit, too."""
     # Exercised by credit that acknowledgments have used up while data waits.
     yield from _kept(flow, context, "RWBP-LC-007")
 
 
-@checker("RWBP-LC-008")
+@rule("RWBP-LC-008")
 def queue_passes_in_order_at_once(flow: Flow, context: Context) -> Findings:
     """What waits leaves in order, as soon as there is credit."""
     # Exercised by what waits while a frame grants credit, and by acknowledgments behind data.
@@ -168,7 +173,7 @@ def _out_of_order(flow: Flow) -> Iterator[tuple[Segment, Segment]]:
             yield sent, sent
 
 
-@checker("RWBP-FC-006")
+@rule("RWBP-FC-006")
 def within_the_credit(flow: Flow, context: Context) -> Findings:
     """What has been passed never exceeds the credit."""
     # Exercised by credit that is used up while something waits.
@@ -184,7 +189,7 @@ def within_the_credit(flow: Flow, context: Context) -> Findings:
         yield from _tried(ledger, context, "RWBP-LC-002")
 
 
-@checker("RWBP-SC-005")
+@rule("RWBP-SC-005")
 def acknowledgments_do_not_pile_up(flow: Flow, context: Context) -> Findings:
     """What has been called for while nothing could leave is one acknowledgment in the end."""
     # Exercised by many segments that call for acknowledgments while there is no credit.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, until_violated
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, rule, until_violated
 from bentpipe_conformance.protocols.rwbp.checkers.format import echoed
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
 
-@checker("RWBP-EC-009")
+@rule("RWBP-EC-009")
 def delivered_in_order_and_once(flow: Flow, context: Context) -> Findings:
     """The user is given every octet in order and exactly once, as the echo shows."""
     # Exercised by the echo of octets that did not simply arrive in order.

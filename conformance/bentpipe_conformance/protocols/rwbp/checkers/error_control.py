@@ -5,14 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.rwbp.checkers import (
     AT_ONCE_S,
     Context,
     Findings,
     judged,
+    rule,
     spans,
-    where_nothing_waits,
 )
 from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Outgoing, Sent, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -48,8 +47,7 @@ def _sent_again(item: Outgoing, ack: Ack) -> Sent | None:
     return sent[at] if at < len(sent) else None
 
 
-@checker("RWBP-EC-002")
-@where_nothing_waits
+@rule("RWBP-EC-002", at_once=True)
 def lost_by_order(flow: Flow, context: Context) -> Findings:
     """What was last sent before the right edge was first sent is lost (section 8.3, step 5)."""
     # Exercised by a right edge that advances beyond a segment that has not arrived.
@@ -78,8 +76,7 @@ def lost_by_order(flow: Flow, context: Context) -> Findings:
                 )
 
 
-@checker("RWBP-EC-003")
-@where_nothing_waits
+@rule("RWBP-EC-003", at_once=True)
 def right_edge_is_a_maximum(flow: Flow, context: Context) -> Findings:
     """An acknowledgment that names lower segments only changes nothing (section 8.3)."""
     # Exercised by news of lower segments alone while something below the right edge is missing.
@@ -94,8 +91,7 @@ def right_edge_is_a_maximum(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@checker("RWBP-EC-004")
-@where_nothing_waits
+@rule("RWBP-EC-004", at_once=True)
 def retransmissions_first(flow: Flow, context: Context) -> Findings:
     """What awaits retransmission goes before anything new, lowest first (section 8.2)."""
     # Exercised where several segments await retransmission, or one and a new one that may leave.
@@ -111,8 +107,7 @@ def retransmissions_first(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"{sent.span} was sent again before anything else", sent)
 
 
-@checker("RWBP-EC-005")
-@where_nothing_waits
+@rule("RWBP-EC-005", at_once=True)
 def timer_runs(flow: Flow, context: Context) -> Findings:
     """The timer runs while anything is outstanding."""
     # Exercised by silence of the receiver for longer than the timeout.
@@ -129,8 +124,7 @@ def timer_runs(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"the timer expired for {expiry.outgoing.span}", *expiry.copies)
 
 
-@checker("RWBP-EC-006")
-@where_nothing_waits
+@rule("RWBP-EC-006", at_once=True)
 def kept_until_arrived(flow: Flow, context: Context) -> Findings:
     """What has not arrived can be sent again, as it was."""
     # Exercised by any retransmission, and by a timeout of what has been reported around.
@@ -152,8 +146,7 @@ def kept_until_arrived(flow: Flow, context: Context) -> Findings:
             )
 
 
-@checker("RWBP-EC-007")
-@where_nothing_waits
+@rule("RWBP-EC-007", at_once=True)
 def two_copies(flow: Flow, context: Context) -> Findings:
     """A timeout sends the earliest outstanding segment twice, and nothing else."""
     # Exercised by a timeout.
@@ -180,8 +173,7 @@ def two_copies(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@checker("RWBP-EC-010")
-@where_nothing_waits
+@rule("RWBP-EC-010", at_once=True)
 def arrived_is_not_sent_again(flow: Flow, context: Context) -> Findings:
     """What has arrived is released and never sent again."""
     # Exercised by retransmissions, and by timeouts, after blocks have reported anything.
@@ -201,8 +193,7 @@ def arrived_is_not_sent_again(flow: Flow, context: Context) -> Findings:
             yield context.holds("only what had not arrived was sent again", sent)
 
 
-@checker("RWBP-EC-011")
-@where_nothing_waits
+@rule("RWBP-EC-011", at_once=True)
 def boundaries_are_kept(flow: Flow, context: Context) -> Findings:
     """A retransmission is the segment that was sent first, with present ACK and window."""
     # Exercised by any retransmission.
@@ -223,8 +214,7 @@ def boundaries_are_kept(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@checker("RWBP-EC-012")
-@where_nothing_waits
+@rule("RWBP-EC-012", at_once=True)
 def nothing_else_is_retransmitted(flow: Flow, context: Context) -> Findings:
     """Nothing is sent again that has not been taken for lost or been chosen by the timer."""
     # Exercised by acknowledgments that report what arrived behind a hole, after its repair.
@@ -246,8 +236,7 @@ def nothing_else_is_retransmitted(flow: Flow, context: Context) -> Findings:
         last = ack
 
 
-@checker("RWBP-EC-013")
-@where_nothing_waits
+@rule("RWBP-EC-013", at_once=True)
 def only_true_blocks(flow: Flow, context: Context) -> Findings:
     """Blocks that are not true count for nothing, the others of the segment do."""
     # Exercised by an untrue block: what it names is later sent again, or nothing is lost by it.
@@ -269,8 +258,7 @@ def only_true_blocks(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@checker("RWBP-EC-014")
-@where_nothing_waits
+@rule("RWBP-EC-014", at_once=True)
 def a_loss_does_not_slow(flow: Flow, context: Context) -> Findings:
     """A loss changes nothing about what the window permits to be sent."""
     # Exercised by room in the window, and something to send, after a loss.
@@ -294,8 +282,7 @@ def a_loss_does_not_slow(flow: Flow, context: Context) -> Findings:
             return
 
 
-@checker("RWBP-EC-015")
-@where_nothing_waits
+@rule("RWBP-EC-015", at_once=True)
 def acknowledgments_out_of_range(flow: Flow, context: Context) -> Findings:
     """An acknowledgment number far too old, or of unsent data, is discarded and answered."""
     # Exercised by such a number in a segment that is acceptable otherwise, and by an old one.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
-    where_nothing_waits,
+    rule,
 )
 from bentpipe_conformance.protocols.rwbp.replay.events import Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
 
-@checker("RWBP-FC-003")
-@where_nothing_waits
+@rule("RWBP-FC-003", at_once=True)
 def sends_if_there_is_room(flow: Flow, context: Context) -> Findings:
     """A segment for which the highest window has room is sent at once."""
     # Exercised by an acknowledgment that makes room while data waits.
@@ -30,13 +28,10 @@ def sends_if_there_is_room(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"{made[0].span} was sent when there was room", made[0], ack)
 
 
-@checker("RWBP-FC-007")
-@where_nothing_waits
+@rule("RWBP-FC-007", at_once=True, agreed=True)
 def others_go_on(flow: Flow, context: Context) -> Findings:
     """A connection whose window stays closed holds up no other."""
     # Exercised by a connection that can send while another waits for its window.
-    if not flow.agreed:
-        return
     for other in flow.siblings:
         if other is flow:
             continue

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import (
     AT_ONCE_S,
@@ -13,6 +12,7 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     Findings,
     judged,
     leaves_at_once,
+    rule,
     until_violated,
 )
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import (
@@ -46,7 +46,7 @@ SMALLEST_MSS = 48
 """An MSS option below counts as this (section 5.2)."""
 
 
-@checker("RWBP-WF-001")
+@rule("RWBP-WF-001")
 def tcp_on_the_wire(flow: Flow, context: Context) -> Findings:
     """Segments are well formed, and what is not is discarded without an answer (section 5.1)."""
     # Exercised by every segment that is sent, and by malformed ones and wrong checksums.
@@ -87,12 +87,10 @@ def _discarded(flow: Flow, context: Context, odd: Segment) -> Iterator[Finding]:
         yield context.holds(f"a segment that is {what} was not answered", odd)
 
 
-@checker("RWBP-WF-002")
+@rule("RWBP-WF-002", agreed=True)
 def numbers_count_octets(flow: Flow, context: Context) -> Findings:
     """Octets, SYN and FIN have one number each, modulo 2^32 (section 5.1)."""
     # Exercised by every SYN-ACK, all data and every FIN; above all where the numbers wrap.
-    if not flow.agreed:
-        return
     offer, answer = flow.opening.theirs[0], flow.opening.own[0]
     if not flow.opening.iut_calls:
         wanted = (offer.tcp.seq + 1) % MODULUS
@@ -131,12 +129,10 @@ def _numbered(flow: Flow, context: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-@checker("RWBP-WF-003")
+@rule("RWBP-WF-003", agreed=True)
 def data_without_options(flow: Flow, context: Context) -> Findings:
     """Segments with data, FIN or RST have no options (section 5.3)."""
     # Exercised by every such segment; above all while runs are held.
-    if not flow.agreed:
-        return
     last = None
     for own in flow.leaving:
         tcp = own.tcp
@@ -158,12 +154,10 @@ def number_of_options(segment: Segment) -> int:
     return len(option_octets(segment.packet))
 
 
-@checker("RWBP-WF-004")
+@rule("RWBP-WF-004", agreed=True)
 def acknowledgments_with_sack_only(flow: Flow, context: Context) -> Findings:
     """Pure acknowledgments have one SACK option at most, and padding (section 5.3)."""
     # Exercised by every pure acknowledgment.
-    if not flow.agreed:
-        return
     last = None
     for reply in flow.replies:
         if not reply.pure:
@@ -190,12 +184,10 @@ def _odd_options(tcp: Rwbp) -> bool:
     return strange or wrong or beside or len(set(kinds)) < len(kinds)
 
 
-@checker("RWBP-WF-005")
+@rule("RWBP-WF-005", agreed=True)
 def odd_options_are_ignored(flow: Flow, context: Context) -> Findings:
     """Unknown options and those of a wrong length are ignored, the first of several counts."""
     # Exercised by such options, and by SACK options in segments with data.
-    if not flow.agreed:
-        return
     syn = flow.opening.theirs[0]
     if _odd_options(syn.tcp) and flow.sent:
         bound = _largest(flow)
@@ -224,12 +216,10 @@ def _largest(flow: Flow) -> int:
     return min(mss, flow.sender.unit)
 
 
-@checker("RWBP-WF-006")
+@rule("RWBP-WF-006", agreed=True)
 def no_larger_than_agreed(flow: Flow, context: Context) -> Findings:
     """No segment is larger than the peer's MSS and unit (section 5.2)."""
     # Exercised by every segment as large as that.
-    if not flow.agreed:
-        return
     bound = _largest(flow)
     for sent in flow.sent:
         if sent.payload > bound:
@@ -243,13 +233,11 @@ def no_larger_than_agreed(flow: Flow, context: Context) -> Findings:
         yield context.holds(f"segments of {full.payload} octets were sent", full)
 
 
-@checker("RWBP-WF-007")
+@rule("RWBP-WF-007", at_once=True)
 def cut_when_it_leaves(flow: Flow, context: Context) -> Findings:
     """A new segment has SMSS octets or all that wait, and does not wait for more (section 5.2)."""
     # Exercised by new data where it is known how much waits, above all less than a segment
     # while other data is outstanding.
-    if not leaves_at_once(flow, context):
-        return
     yield from until_violated(_cut(flow, context))
     for stall in flow.sender.stalls:
         if stall.octets < flow.sender.smss and not stall.losses:
@@ -299,7 +287,7 @@ def _waited(flow: Flow, sent: Sent) -> Iterator[float]:
             yield earlier
 
 
-@checker("RWBP-WF-008")
+@rule("RWBP-WF-008")
 def fin_with_the_last_data(flow: Flow, context: Context) -> Findings:
     """FIN leaves with the last data, or alone as soon as there is room (section 5.2)."""
     # Exercised by the end of echo and chargen after the tester's FIN.
@@ -353,12 +341,10 @@ def _room(flow: Flow, fin: Sent, last: Sent | None, closing: Arrival) -> Segment
     return None
 
 
-@checker("RWBP-WF-009")
+@rule("RWBP-WF-009", agreed=True)
 def no_urgent_data(flow: Flow, context: Context) -> Findings:
     """URG is not sent, and has no meaning in what arrives (section 5.3)."""
     # Exercised by every segment that is sent, and by data with URG.
-    if not flow.agreed:
-        return
     for own in flow.leaving:
         if own.tcp.flags & URG:
             yield context.violated("a segment was sent", own, expected="no URG", actual="URG")
@@ -378,7 +364,7 @@ def _pattern(start: int, octets: int) -> bytes:
     return _PATTERN[start % _PERIOD : start % _PERIOD + octets]
 
 
-@checker("RWBP-WF-010")
+@rule("RWBP-WF-010")
 def services(flow: Flow, context: Context) -> Findings:
     """Echo and chargen send what section 13 says, and all close after the peer's FIN."""
     # Exercised by the data of chargen and echo, and by the tester's FIN.

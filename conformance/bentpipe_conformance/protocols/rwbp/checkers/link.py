@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
     leaves_at_once,
+    rule,
     until_violated,
 )
 from bentpipe_conformance.protocols.rwbp.replay.events import Segment
@@ -17,7 +17,7 @@ CLOCK_S = 2e-6
 """What two recorded times may be wrong by without the bed's error: they are rounded."""
 
 
-@checker("RWBP-LC-011")
+@rule("RWBP-LC-011")
 def link_rate_is_kept(flow: Flow, context: Context) -> Findings:
     """Each packet leaves when the one before has had its time at the configured rate."""
     # Exercised by two packets of which the second follows as soon as the rate permits.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
     leaves_at_once,
+    rule,
     until_violated,
 )
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import (
@@ -80,7 +80,7 @@ def _said(tcp: Rwbp) -> str:
     return f"options of kinds {kinds}, {len(tcp.rwbp)} of them RWBP's"
 
 
-@checker("RWBP-NG-001")
+@rule("RWBP-NG-001")
 def calls_offer(flow: Flow, context: Context) -> Findings:
     """Every SYN of a call has RWBP, MSS and SACK-Permitted, and repeats them (section 4.2)."""
     # Exercised by every SYN of an implementation that calls, and by those that come again.
@@ -98,7 +98,7 @@ def calls_offer(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@checker("RWBP-NG-002")
+@rule("RWBP-NG-002")
 def option_is_well_formed(flow: Flow, context: Context) -> Findings:
     """The RWBP option is that of figure 1, its unit the MSS (section 4.1)."""
     # Exercised by every RWBP option that is sent.
@@ -117,7 +117,7 @@ def option_is_well_formed(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@checker("RWBP-NG-003")
+@rule("RWBP-NG-003")
 def offer_is_answered(flow: Flow, context: Context) -> Findings:
     """RWBP is answered with RWBP, and its absence with its absence (section 4.2)."""
     # Exercised by every SYN-ACK.
@@ -136,7 +136,7 @@ def offer_is_answered(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@checker("RWBP-NG-004")
+@rule("RWBP-NG-004")
 def nothing_beside_rwbp(flow: Flow, context: Context) -> Findings:
     """A SYN-ACK with RWBP has no Window Scale, no Timestamps, no ECN (section 4.2)."""
     # Exercised by every SYN-ACK with RWBP; above all where the SYN offered the others.
@@ -158,7 +158,7 @@ def _ecn(tcp: Rwbp) -> list[str]:
     return [name for bit, name in bits if bit]
 
 
-@checker("RWBP-NG-005")
+@rule("RWBP-NG-005")
 def call_goes_on_as_tcp(flow: Flow, context: Context) -> Findings:
     """A call that is answered without RWBP goes on as plain TCP (section 4.2)."""
     # Exercised by a SYN-ACK without an option that counts, or without SACK-Permitted.
@@ -197,7 +197,7 @@ def _refused(flow: Flow, context: Context, first: Segment) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-@checker("RWBP-NG-006")
+@rule("RWBP-NG-006")
 def void_is_absent(flow: Flow, context: Context) -> Findings:
     """Void options are absent ones; of several the first that is not void counts (section 4.2)."""
     # Exercised by a SYN or SYN-ACK with a void RWBP option or with several.
@@ -276,7 +276,7 @@ def _misled(context: Context, what: Segment, where: Segment, actual: str) -> Fin
     )  # fmt: skip
 
 
-@checker("RWBP-NG-007")
+@rule("RWBP-NG-007")
 def option_in_syns_only(flow: Flow, context: Context) -> Findings:
     """No RWBP option stands, or counts, in a segment without SYN (section 4.2)."""
     # Exercised by every segment without SYN that is sent, and by such an option that arrives.
@@ -303,7 +303,7 @@ def option_in_syns_only(flow: Flow, context: Context) -> Findings:
         yield context.holds("no segment without SYN had an RWBP option", last)
 
 
-@checker("RWBP-NG-008")
+@rule("RWBP-NG-008")
 def plain_tcp(flow: Flow, context: Context) -> Findings:
     """A connection without RWBP is one of TCP (section 4.3)."""
     # Exercised by every connection without RWBP on which data passes.
@@ -314,13 +314,11 @@ def plain_tcp(flow: Flow, context: Context) -> Findings:
     yield from by_tcp(flow, context, *PLAIN)
 
 
-@checker("RWBP-NG-009")
+@rule("RWBP-NG-009", agreed=True)
 def no_scale_no_timestamps(flow: Flow, context: Context) -> Findings:
     """With RWBP nothing is scaled or stamped, and stamps that arrive are ignored (section 4.2)."""
     # Exercised by agreement to a SYN or SYN-ACK with Window Scale or Timestamps, and by
     # Timestamps options in other segments.
-    if not flow.agreed:
-        return
     for own in flow.leaving:
         if not own.tcp.flags & SYN and _kinds(own.tcp, TIMESTAMPS):
             yield context.violated(
@@ -350,12 +348,10 @@ def _unscaled(flow: Flow, context: Context, theirs: Segment) -> Findings:
         yield context.holds("nothing was scaled or stamped", used, theirs)
 
 
-@checker("RWBP-NG-010")
+@rule("RWBP-NG-010", agreed=True)
 def no_ecn(flow: Flow, context: Context) -> Findings:
     """With RWBP no segment has a flag of ECN, and those that arrive are ignored (section 4.2)."""
     # Exercised by every segment that is sent, and by marks and flags that arrive.
-    if not flow.agreed:
-        return
     yield from until_violated(_marked(flow, context))
     odd = [i for i in flow.arriving if not i.tcp.flags & SYN and (_ecn(i.tcp) or i.tcp.ecn)]
     yield from taken(flow, context, odd, "a flag or mark of ECN")
@@ -374,7 +370,7 @@ def _marked(flow: Flow, context: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-@checker("RWBP-NG-011")
+@rule("RWBP-NG-011")
 def no_data_in_syns(flow: Flow, context: Context) -> Findings:
     """A SYN with RWBP has no data, and none is taken from it (section 4.2)."""
     # Exercised by every own SYN with RWBP, and by data in the tester's if RWBP is agreed.

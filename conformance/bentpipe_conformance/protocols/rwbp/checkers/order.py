@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
-    where_nothing_waits,
+    rule,
 )
 from bentpipe_conformance.protocols.rwbp.checkers.error_control import wrongly_sent_again
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
 
-@checker("RWBP-FF-002")
-@where_nothing_waits
+@rule("RWBP-FF-002", at_once=True)
 def two_false_losses_are_borne(flow: Flow, context: Context) -> Findings:
     """K is 1 until the third false loss."""
     # Exercised by a loss after one or two false losses.
@@ -32,8 +30,7 @@ def two_false_losses_are_borne(flow: Flow, context: Context) -> Findings:
         count += len(ack.false)
 
 
-@checker("RWBP-FF-003")
-@where_nothing_waits
+@rule("RWBP-FF-003", at_once=True)
 def the_third_raises_the_threshold(flow: Flow, context: Context) -> Findings:
     """From the third false loss on three later segments have to arrive."""
     # Exercised by an arrival out of order after the third false loss.

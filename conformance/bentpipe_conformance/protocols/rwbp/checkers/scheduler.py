@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
     leaves_at_once,
+    rule,
     until_violated,
 )
 from bentpipe_conformance.protocols.rwbp.replay import Packet
@@ -45,7 +45,7 @@ def _ring(flow: Flow) -> int:
     return len(flow.link.flows)
 
 
-@checker("RWBP-FC-005")
+@rule("RWBP-FC-005")
 def nobody_is_served_twice(flow: Flow, context: Context) -> Findings:
     """No connection has two turns in a row while another can send."""
     # Exercised by two turns one after the other while two connections can send.
@@ -96,7 +96,7 @@ def _stretches(turns: Sequence[Turn], places: frozenset[int]) -> Iterator[list[T
         yield stretch
 
 
-@checker("RWBP-SC-001")
+@rule("RWBP-SC-001")
 def ring_is_followed(flow: Flow, context: Context) -> Findings:
     """The next turn is that of the first connection behind the last one that can send."""
     # Exercised by two turns one after the other while three connections can send.
@@ -123,7 +123,7 @@ def _ordinal(over: frozenset[int], last: Turn, ring: int) -> str:
     return f"as number {first + 1}"
 
 
-@checker("RWBP-SC-002")
+@rule("RWBP-SC-002")
 def one_packet_a_turn(flow: Flow, context: Context) -> Findings:
     """A turn is a retransmission if one waits, otherwise a new segment; never both."""
     # Exercised by a retransmission that waits for its turn.
@@ -151,7 +151,7 @@ def _single(turns: Sequence[Turn], context: Context) -> Findings:
             yield context.holds("a retransmission had a turn of its own", _At(last.packet))
 
 
-@checker("RWBP-SC-003")
+@rule("RWBP-SC-003")
 def octets_are_shared(flow: Flow, context: Context) -> Findings:
     """The octets of two connections differ by two quanta and a packet at most."""
     # Exercised by connections with packets of unequal size that can send all the time.

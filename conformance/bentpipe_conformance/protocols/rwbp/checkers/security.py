@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
     judged,
     leaves_at_once,
-    until_violated,
+    rule,
 )
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import goes_on
 from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Call, Segment, Sent, Why
@@ -38,7 +36,7 @@ def _odd(flow: Flow) -> Iterator[Segment]:
             yield ack
 
 
-@checker("RWBP-SEC-003")
+@rule("RWBP-SEC-003")
 def no_packet_stops_an_endpoint(flow: Flow, context: Context) -> Findings:
     """After any packet an endpoint serves its connections as before (section 5.4)."""
     # Exercised by malformed, damaged, inopportune and untrue segments, and by a connection that
@@ -70,14 +68,10 @@ def _opens(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@checker("RWBP-SEC-004")
+@rule("RWBP-SEC-004", once=True)
 def the_unsent_is_not_believed(flow: Flow, context: Context) -> Findings:
     """Nothing is taken for arrived that has not been sent (section 8.3)."""
     # Exercised by acknowledgments and blocks of what has not been sent, and what then leaves.
-    yield from until_violated(_believed(flow, context))
-
-
-def _believed(flow: Flow, context: Context) -> Iterator[Finding]:
     lie: Ack | None = None
     for event in flow.events:
         if isinstance(event, Ack):

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import (
     AT_ONCE_S,
+    TICK_S,
     Context,
     Findings,
     judged,
-    where_nothing_waits,
+    rule,
 )
 from bentpipe_conformance.protocols.rwbp.replay.events import Expiry
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import RST
-
-TICK_S = 0.011
-"""What a timer may seem to be early against the capture's clock: a tick of a 100 Hz kernel."""
 
 PERSISTENCE_S = 100.0
 """RWBP-TM-006."""
@@ -50,8 +47,7 @@ def in_time(context: Context, expiry: Expiry, sentence: str) -> Finding:
     )  # fmt: skip
 
 
-@checker("RWBP-TM-001")
-@where_nothing_waits
+@rule("RWBP-TM-001", at_once=True)
 def timeout_of_rfc_6298(flow: Flow, context: Context) -> Findings:
     """RTO is computed as in RFC 6298, between 1 s and 60 s."""
     # Exercised by a timeout without back-off.
@@ -60,8 +56,7 @@ def timeout_of_rfc_6298(flow: Flow, context: Context) -> Findings:
             yield in_time(context, expiry, f"{expiry.outgoing.span} timed out")
 
 
-@checker("RWBP-TM-002")
-@where_nothing_waits
+@rule("RWBP-TM-002", at_once=True)
 def what_is_measured(flow: Flow, context: Context) -> Findings:
     """One sample of each acknowledgment that reports a segment sent once as its highest."""
     # Exercised by a timeout after an acknowledgment that must yield no sample, or a single one.
@@ -80,8 +75,7 @@ def what_is_measured(flow: Flow, context: Context) -> Findings:
             yield in_time(context, expiry, f"{expiry.outgoing.span} timed out after that sample")
 
 
-@checker("RWBP-TM-003")
-@where_nothing_waits
+@rule("RWBP-TM-003", at_once=True)
 def started_anew_by_progress(flow: Flow, context: Context) -> Findings:
     """Progress of any kind starts the timer anew."""
     # Exercised by a timeout after an acknowledgment that reported one of several segments.
@@ -91,8 +85,7 @@ def started_anew_by_progress(flow: Flow, context: Context) -> Findings:
             yield in_time(context, expiry, sentence)
 
 
-@checker("RWBP-TM-004")
-@where_nothing_waits
+@rule("RWBP-TM-004", at_once=True)
 def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
     """The timeout doubles with each expiry, up to 60 s, until there is progress."""
     # Exercised by two timeouts in a row, and by one after progress after another.
@@ -109,7 +102,7 @@ def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
         before = True
 
 
-@checker("RWBP-TM-006")
+@rule("RWBP-TM-006")
 def patience(flow: Flow, context: Context) -> Findings:
     """A sender goes on for at least 100 s without any segment from the peer."""
     # Exercised by that much silence while it retransmits or probes.

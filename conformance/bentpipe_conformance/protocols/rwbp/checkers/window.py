@@ -6,15 +6,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import islice
 
-from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import (
     AT_ONCE_S,
+    TICK_S,
     Context,
     Findings,
     judged,
+    rule,
     until_violated,
-    where_nothing_waits,
 )
 from bentpipe_conformance.protocols.rwbp.checkers.acknowledgment import is_update
 from bentpipe_conformance.protocols.rwbp.codec import LARGEST_WINDOW
@@ -29,9 +29,6 @@ from bentpipe_conformance.protocols.rwbp.replay.events import (
 )
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
-TICK_S = 0.011
-"""What a timer may seem to be early against the capture's clock: a tick of a 100 Hz kernel."""
-
 SETTLED_S = 0.5
 """After so long a user that reads has read."""
 
@@ -41,8 +38,7 @@ CLOSED_S = 60.0
 LARGEST_FIELD = 0xFFFF
 
 
-@checker("RWBP-WN-001")
-@where_nothing_waits
+@rule("RWBP-WN-001", at_once=True)
 def units(flow: Flow, context: Context) -> Findings:
     """Window fields count units, those of SYNs octets (section 6.1)."""
     # Exercised by data beyond what the fields name as octets, and by every own field.
@@ -87,8 +83,7 @@ def _own_units(flow: Flow, context: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-@checker("RWBP-WN-002")
-@where_nothing_waits
+@rule("RWBP-WN-002", at_once=True)
 def edge_never_retreats(flow: Flow, context: Context) -> Findings:
     """A field that names a lower edge leaves the edge where it is (section 6.1)."""
     # Exercised by such a field, or by one whose product exceeds 2^30, and something to send below
@@ -126,8 +121,7 @@ def edge_never_retreats(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@checker("RWBP-WN-003")
-@where_nothing_waits
+@rule("RWBP-WN-003", at_once=True)
 def advertised_window(flow: Flow, context: Context) -> Findings:
     """The field is what section 6.1 computes."""
     # Exercised by every segment; exactly so where the user, discard, has read everything.
@@ -156,8 +150,7 @@ def _advertised(flow: Flow, context: Context) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-@checker("RWBP-WN-004")
-@where_nothing_waits
+@rule("RWBP-WN-004", at_once=True)
 def promises_are_kept(flow: Flow, context: Context) -> Findings:
     """What is below the highest edge is taken, what is at or above it is not (section 6.1)."""
     # Exercised by data between the edge named last and the highest, and by data beyond that.
@@ -196,7 +189,7 @@ def _fins(flow: Flow, arrival: Arrival) -> bool:
     return flow.receiver.fin is not None and flow.receiver.fin < arrival.end
 
 
-@checker("RWBP-WN-005")
+@rule("RWBP-WN-005")
 def below_the_edge(flow: Flow, context: Context) -> Findings:
     """Nothing new is sent at or above the edge."""
     # Exercised by data that comes within a segment of the edge.
@@ -213,7 +206,7 @@ def below_the_edge(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"data reached {sent.end}, the edge being {sent.edge}", sent)
 
 
-@checker("RWBP-WN-006")
+@rule("RWBP-WN-006")
 def not_cut_to_fit(flow: Flow, context: Context) -> Findings:
     """A segment that does not fit waits (section 6.2)."""
     # Exercised by room in the window for a part of what waits.
@@ -232,8 +225,7 @@ def not_cut_to_fit(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"behind {sent.end} there was room for a part only", sent)
 
 
-@checker("RWBP-WN-007")
-@where_nothing_waits
+@rule("RWBP-WN-007", at_once=True)
 def window_updates(flow: Flow, context: Context) -> Findings:
     """An update is sent when the edge would rise by half of BUF, or leave a unit (section 6.3)."""
     # Exercised by an opening whose SYN could not name half of BUF, by a large interval, and by a
@@ -303,8 +295,7 @@ def closures(flow: Flow) -> Iterator[Probe]:
     return iter(flow.sender.probes)
 
 
-@checker("RWBP-WN-008")
-@where_nothing_waits
+@rule("RWBP-WN-008", at_once=True)
 def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
     """While data waits and the window is closed, probes leave after RTO, doubling."""
     # Exercised by a window without room for a segment, with nothing outstanding.
@@ -325,8 +316,7 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@checker("RWBP-WN-009")
-@where_nothing_waits
+@rule("RWBP-WN-009", at_once=True)
 def probes_occupy_no_number(flow: Flow, context: Context) -> Findings:
     """A probe is a pure acknowledgment at SND.NXT - 1."""
     # Exercised by probes of a closed window, or what is sent in place of them.
@@ -359,7 +349,7 @@ def _instead(flow: Flow) -> Iterator[tuple[Reply, Probe]]:
                 break
 
 
-@checker("RWBP-WN-010")
+@rule("RWBP-WN-010")
 def closed_for_long(flow: Flow, context: Context) -> Findings:
     """A connection stays open while probes are answered."""
     # Exercised by a window closed for more than a minute, probes being answered.
@@ -389,7 +379,7 @@ def closed_for_long(flow: Flow, context: Context) -> Findings:
             return
 
 
-@checker("RWBP-WN-011")
+@rule("RWBP-WN-011")
 def first_window(flow: Flow, context: Context) -> Findings:
     """The field of a SYN or SYN-ACK is the smaller of BUF and 65,535; BUF has four units."""
     # Exercised by every opening with RWBP.
@@ -409,8 +399,7 @@ def first_window(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@checker("RWBP-WN-013")
-@where_nothing_waits
+@rule("RWBP-WN-013", at_once=True)
 def acceptable_at_the_edge(flow: Flow, context: Context) -> Findings:
     """A segment without data at RCV.EDGE is acceptable."""
     # Exercised by an acknowledgment of a peer that has filled the window behind a hole.

@@ -138,8 +138,9 @@ class _Replay:
         (flow.leaving if packet.outgoing else flow.arriving).append(segment)
         if tcp.flags & SYN and not self._opened(segment):
             return
-        refuses = packet.outgoing and flow.established is None and not tcp.flags & ACK
-        if tcp.flags & RST and refuses:
+        opened = flow.opening.iut_calls and any(i.tcp.flags & ACK for i in flow.opening.theirs)
+        early = packet.outgoing and flow.established is None and not opened
+        if tcp.flags & RST and early and not tcp.flags & ACK:
             return  # an answer to a number that was never sent ends nothing (RFC 9293)
         if tcp.flags & RST and (packet.outgoing or self._resets(tcp)):
             if flow.agreed and not packet.outgoing and not self.closed:

@@ -183,7 +183,8 @@ class _Reader:
         generous = frozenset(
             rule.broken for rule, resisted in likely.items() if resisted == min(likely.values())
         )
-        mean = frozenset(rule.broken for rule in known & self._mean_now)
+        # Where nothing has ever left, no account of what has agrees better than another.
+        mean = frozenset(rule.broken for rule in known & self._mean_now if self.link.passed)
         ledger.overdrawn = [replace(item, rules=generous) for item in ledger.overdrawn]
         ledger.withheld = [replace(item, rules=mean) for item in ledger.withheld]
         return ledger

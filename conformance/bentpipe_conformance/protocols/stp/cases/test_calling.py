@@ -25,6 +25,9 @@ five waits of the path class vbdc, and a tenth."""
 MOST_EARLY = 4
 """SDs that may leave before the BGAK (STP-CC-002)."""
 
+ONCE_S = 4.0
+"""Seconds in which a BEGIN would be repeated on every path."""
+
 TWICE_S = 7.0
 """Seconds in which a BEGIN is repeated once on every path."""
 
@@ -418,7 +421,7 @@ def test_calling_sds_before_the_bgak(connection: Connection) -> None:
 def test_calling_answered(connection: Connection) -> None:
     """A BEGIN that has been answered is not sent again."""
     connection.bgak()
-    go_on(connection, 4.0)
+    go_on(connection, ONCE_S)
 
 
 @summoned("STP-CC-016", "STP-CC-042", role="send")
@@ -427,6 +430,7 @@ def test_calling_bgak_covers_all_early_sds(connection: Connection) -> None:
     _take_early(connection)
     connection.bgak()
     connection.receive(12)
+    go_on(connection, ONCE_S)
 
 
 @summoned("STP-CC-016", "STP-CC-042", role="send")
@@ -435,6 +439,7 @@ def test_calling_bgak_covers_some_early_sds(connection: Connection) -> None:
     _take_early(connection, 2)
     connection.bgak()
     connection.receive(12)
+    go_on(connection, ONCE_S)
 
 
 @summoned("STP-CC-016", "STP-CC-042", role="send")
@@ -444,6 +449,7 @@ def test_calling_second_bgak_covers_early_sds(connection: Connection) -> None:
     connection.expect(BEGIN, within=TWICE_S, what="the BEGIN once more")
     connection.bgak()
     connection.receive(12)
+    go_on(connection, TWICE_S)
 
 
 def _take_early(connection: Connection, most: int = MOST_EARLY) -> None:
@@ -513,4 +519,5 @@ def test_calling_anew_with_as_many_options_as_fit(peer: Peer) -> None:
     anew.wait(PAUSE_S)
     anew.bgak(max_sd=None, cookie=None)
     anew.receive(6)
+    go_on(anew, ONCE_S)
     anew.abort()

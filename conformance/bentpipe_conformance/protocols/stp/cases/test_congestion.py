@@ -46,6 +46,9 @@ MANY = 200
 FEW_OCTETS, FULL_OF_SMALL = 135, 40
 """Octets of small SDs, and how many of them nearly fill the initial window."""
 
+APART_S = 0.01
+"""Seconds between SDs whose echoes are in flight one after the other on every link."""
+
 MUCH, LITTLE = 60, 24
 """SDs to echo at once, and how few of them a window that had grown could still swallow."""
 
@@ -103,7 +106,8 @@ def test_ready_much_to_send_after_a_long_dialogue(connection: Connection) -> Non
 @connected("STP-CG-010", to="echo", credit=4, rtt=FAR_S)
 def test_ready_much_to_send_after_turns_of_less_than_half(connection: Connection) -> None:
     """What went a few SDs at a time has not widened the window beyond twice as many."""
-    _have_much_echoed_after(connection, LESS_THAN_HALF, connection.max_sd or LEAST_MAX_SD)
+    size = connection.max_sd or LEAST_MAX_SD
+    _have_much_echoed_after(connection, LESS_THAN_HALF, size, apart=APART_S)
 
 
 @connected("STP-CG-003", to="echo", credit=256, rtt=FAR_S)
@@ -112,12 +116,15 @@ def test_ready_much_to_send_after_small_sds(connection: Connection) -> None:
     _have_much_echoed_after(connection, (FULL_OF_SMALL,), FEW_OCTETS)
 
 
-def _have_much_echoed_after(connection: Connection, turns: Sequence[int], size: int) -> None:
+def _have_much_echoed_after(
+    connection: Connection, turns: Sequence[int], size: int, *, apart: float = 0.0
+) -> None:
     reception = connection.reception
     octets = 0
     for count in turns:
         for _ in range(count):
             octets += len(connection.sd(size).data)
+            connection.wait(apart)
         connection.poll()
         _take_in(connection, octets, credit=max(turns[0], count))
         go_on(connection, connection.rtt / 2)  # the POLL behind it as well

@@ -183,7 +183,7 @@ def test_ready_first_round_trip_seems_very_short(connection: Connection) -> None
     connection.abort()
 
 
-@connected("STP-PL-009", "STP-PL-001", "STP-PL-007", to="chargen", credit=16)
+@connected("STP-PL-009", "STP-PL-001", to="chargen", credit=16)
 def test_ready_path_becomes_shorter(connection: Connection) -> None:
     """The round trip takes longer for some STATs, and then less again."""
     connection.receive(24, credit=16)

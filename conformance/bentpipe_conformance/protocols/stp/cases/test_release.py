@@ -195,10 +195,7 @@ def test_ready_complete_and_called(peer: Peer) -> None:
     """
     connection = peer.connect("discard")
     connection.sd(b"the end", fin=True, poll=True)
-    reception = connection.reception
-    connection.serve(
-        lambda: bool(connection.closed) or (reception.ended and connection.vt_a >= connection.vt_s)
-    )
+    connection.serve(lambda: connection.complete)
     connection.discard(0.25)
     connection.poll()
     connection.discard(0.25)
@@ -210,11 +207,8 @@ def test_ready_complete_and_called(peer: Peer) -> None:
 
 def _complete(connection: Connection) -> None:
     """End the tester's stream, and take and acknowledge that of the IUT to its end."""
-    reception = connection.reception
     connection.sd(b"the end", fin=True, poll=True)
-    connection.serve(
-        lambda: bool(connection.closed) or (reception.ended and connection.vt_a >= connection.vt_s)
-    )
+    connection.serve(lambda: connection.complete)
 
 
 @connected("STP-CC-031", to="chargen", credit=64, aborted=False)
@@ -349,10 +343,7 @@ def test_ready_complete_and_disturbed(peer: Peer) -> None:
     connection.polite = False
     connection.sd(b"first")
     connection.sd(b"the end", fin=True, poll=True)
-    reception = connection.reception
-    connection.serve(
-        lambda: bool(connection.closed) or (reception.ended and connection.vt_a >= connection.vt_s)
-    )
+    connection.serve(lambda: connection.complete)
     deadline = peer.now() + POLLED_S + 2 * peer.rtt
     while peer.now() < deadline and not connection.closed:
         connection.begin()

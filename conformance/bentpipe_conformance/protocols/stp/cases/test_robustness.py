@@ -128,6 +128,8 @@ def test_ready_forged_packets_arrive(connection: Connection) -> None:
 def test_ready_stat_ahead_of_everything_sent(connection: Connection) -> None:
     """A STAT that acknowledges what was never sent is discarded; the sender goes on."""
     connection.receive(8)
+    connection.wait(PAUSE_S)
     connection.stat(n_r=connection.highest + 200, n_mr=connection.highest + 400, odd=True)
     connection.wait(PAUSE_S)
+    connection.ask()
     connection.receive(40)

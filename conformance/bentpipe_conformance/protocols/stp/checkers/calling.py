@@ -569,6 +569,8 @@ def callers_do_not_poll(flow: Flow, context: Context) -> Findings:
     left = acknowledged is not None and any(number >= acknowledged.n_r for number in sent)
     due = flow.established + POLL_S + flow.timing_error
     if not left or flow.over <= due:
+        if flow.established - begin.time >= TICK_S:
+            yield context.holds("no POLL was sent before the BEGIN was answered", begin)
         return
     polls = [poll for poll in flow.polls_sent if poll.frame > bgak.frame]
     yield judged(

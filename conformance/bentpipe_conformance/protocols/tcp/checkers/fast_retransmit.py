@@ -104,6 +104,8 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
             continue
         if ack.ack == 0 and context.permitted("first_octet_exempt", False):
             continue
+        if _reports_parts(flow, context, ack):
+            continue
         yield from _answer_to_third(flow, context, m)
 
 
@@ -119,6 +121,16 @@ def _shows_reordering(flow: Flow, ack: Ack) -> bool:
         and before.sacked[-1:] != ()
         and (before.sacked[-1][1] == ack.sacked[-1][1])
     )
+
+
+def _reports_parts(flow: Flow, context: Context, ack: Ack) -> bool:
+    """Whether its blocks may be parts of larger packets, whose report gets lost.
+
+    That is so with the alternative ``whole_packets``, the segments of the largest packet.
+    """
+    whole = context.permitted("whole_packets", 0) * largest_segment(flow)
+    held = sum(right - left for left, right in ack.sacked if right - left >= whole)
+    return whole > 0 and held < DUPLICATE_THRESHOLD * largest_segment(flow)
 
 
 def _began_with_update(flow: Flow, third: Ack) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator
 
@@ -141,17 +142,18 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Findings
         yield judged(context, within, sentence, *where, expected=expected, actual=actual)
 
 
-def _held_back(flow: Flow, context: Context) -> int:
+def _held_back(flow: Flow, context: Context) -> float:
     """Segments the sender may have held back to send them together.
 
     A sender that hands several segments at once to the layer below waits until it may send them
-    all; what it sends on ordinary acknowledgments shows how many those are.
+    all; what it sends on ordinary acknowledgments shows how many those are. Where there is none,
+    they may be many.
     """
     ends = context.prepared.recovery_ends
     most = 2 * largest_segment(flow)
     ordinary = (ack for ack in flow.acks if 0 < ack.advance <= most and ack not in ends)
-    bursts = (sum(sent.new for sent in ack.responses) for ack in ordinary)
-    return max(max(bursts, default=1) - 1, 0)
+    bursts = [sum(sent.new for sent in ack.responses) for ack in ordinary]
+    return max(max(bursts) - 1, 0) if bursts else math.inf
 
 
 @checker("SNR-LT-003")
@@ -180,6 +182,18 @@ def _may_have_been_written_since(m: Moment, flow: Flow, context: Context) -> boo
     return not always_sends(flow) or m.ack.time - last.time < enough
 
 
+def _may_complete_a_burst(m: Moment) -> bool:
+    """Whether new data may have been due before, and held back to leave with more.
+
+    A sender that hands several segments at once to the layer below may set PSH in the last of
+    them, and waits until it may send as many again.
+    """
+    last = m.last_advance
+    before = [sent for sent in last.responses if sent.new] if last is not None else []
+    pushed = bool(before) and bool(before[-1].tcp.flags & PSH)
+    return pushed and len(m.new_data) < len(before)
+
+
 @checker("SNR-LT-004")
 def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Findings:
     """With SACK, a duplicate that reports nothing sends nothing (RFC 5681 section 3.2 step 1)."""
@@ -193,6 +207,8 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Fin
         if _may_have_been_written_since(m, flow, context):
             continue
         new = m.new_data
+        if new and _may_complete_a_burst(m):
+            continue
         octets = sum(sent.payload for sent in new)
         sentence = f"duplicate {m.ack.duplicates}, which reports nothing, sent {octets} new octets"
         expected = "no new data without new SACK information"

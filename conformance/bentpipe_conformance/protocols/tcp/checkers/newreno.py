@@ -33,7 +33,9 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     data_waited,
     largest_segment,
+    may_be_last,
     may_have_been_full,
+    newest_before,
     stopped_at,
 )
 
@@ -186,6 +188,7 @@ def full_acknowledgment_lets_data_out(flow: Flow, context: Context) -> Findings:
     if not always_sends(flow) or not acts_at_once(context.ics):
         return
     segment = largest_segment(flow)
+    pushed = context.permitted("pushed_is_last", False)
     ended: Ack | None = None
     for episode in context.prepared.episodes:
         (before, ended), end = (ended, episode.end), episode.end
@@ -200,6 +203,9 @@ def full_acknowledgment_lets_data_out(flow: Flow, context: Context) -> Findings:
             continue
         new = [sent for sent in end.responses if sent.new]
         if not new and _was_put_off(flow, end):
+            continue
+        last = newest_before(flow, end.packet.number)
+        if pushed and last is not None and may_be_last(flow, last):
             continue
         yield judged(
             context,

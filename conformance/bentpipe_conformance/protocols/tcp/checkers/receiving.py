@@ -402,13 +402,14 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         at = nearest(tcp.seq - offer.seq - 1, ack)
         arrival = arrivals.get(number)
         old = arrival is not None and arrival.duplicate and number > own_fin
-        if (tcp.length and not old) or tcp.flags & (ACK | SYN | RST | FIN) != ACK:
-            continue
         beyond = at > ack + _LONGEST_WINDOWS * max(edge - ack, widest)
         below = at + tcp.length <= ack if tcp.length else at < ack
-        if not (below or beyond):
+        challenged = bool(tcp.flags & (SYN | RST))  # RFC 5961: one limit for all answers
+        if not (below or beyond or challenged):
             continue
         waited, before = item.time - before, item.time
+        if (tcp.length and not old) or tcp.flags & (ACK | SYN | RST | FIN) != ACK:
+            continue
         if stale or waited < apart or (flow.handshake.timestamps and tcp.tsval is None):
             continue
         answer = leaving_after(flow, item, LONGEST_DELAY_S + flow.reaction, lambda _: True)

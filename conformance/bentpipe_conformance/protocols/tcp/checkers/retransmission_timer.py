@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from bentpipe_reference.common.ranges import RangeSet
 
@@ -202,8 +202,19 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Findin
         yield _at_least(context, waited, minimum, what, expiry.sent)
 
 
+def _measured_between(flow: Flow, first: Sent, second: Sent) -> bool:
+    """Whether a report between two timeouts may have measured a round trip, and ended the back-off.
+
+    It does where it tells of something that had been sent once (RFC 6298 section 3, RFC 8985
+    section 6.1).
+    """
+    between = takewhile(lambda ack: ack.packet.number < second.packet.number,
+                        later(flow.acks, first.packet))  # fmt: skip
+    return any(ack.newly_sacked for ack in between)
+
+
 @checker("SNR-RTO-006")
-def back_off_doubles(_flow: Flow, context: Context) -> Findings:
+def back_off_doubles(flow: Flow, context: Context) -> Findings:
     """Timeouts in a row double, up to 60 seconds or more (RFC 6298 rules 2.5 and 5.5)."""
     # Exercised by three timeouts in a row for one segment.
     last: Expiry | None = None
@@ -213,6 +224,7 @@ def back_off_doubles(_flow: Flow, context: Context) -> Findings:
             and (expiry.rank, expiry.sent.start) == (last.rank + 1, last.sent.start)
             and last.interval
             and expiry.interval
+            and not _measured_between(flow, last.sent, expiry.sent)
         ):
             what = "intervals between timeouts"
             # What arrived in between may have restarted the timer, which then expires later.

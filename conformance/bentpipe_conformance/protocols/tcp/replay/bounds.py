@@ -227,9 +227,10 @@ class _Window:
             return None
         network = sent.end - sent.possible[1] - octets(sent.sacked)
         limit = self.cwnd
-        if not sent.sacked:
-            # RFC 3042: the first two duplicates send a segment each.
-            limit += min(sent.duplicates, DUPLICATE_THRESHOLD - 1) * self.smss
+        if sent.duplicates and not sent.sacked:
+            # RFC 3042 section 2: what duplicates let out may exceed the window by two segments,
+            # some of which may be left of those that earlier duplicates let out.
+            limit += (DUPLICATE_THRESHOLD - 1) * self.smss
         phase = Phase.RESTART if self.restarting else self.phase
         return Bound(sent, network, limit, phase, self.since)
 

@@ -22,6 +22,9 @@ from bentpipe_conformance.protocols.tcp.replay.order import (
     latest_first,
 )
 
+MAX_OPTIONS = 40
+"""Octets of options that a segment may carry."""
+
 ECHO_PORT = STANDARD_SERVICES["echo"]
 """RFC 862."""
 
@@ -124,9 +127,17 @@ def largest_segment(flow: Flow) -> int:
     A user that writes little makes segments that show nothing; one that filled its segment and had
     more behind it shows SMSS.
     """
+    if _fits_half_a_window(flow):
+        return max(flow.segment, flow.mss)
     new = (sent for sent in flow.sent if not sent.retransmission and sent.end < sent.window_edge)
     full = any(sent.payload == flow.segment and more_waited(flow, sent) for sent in new)
     return flow.segment if full or always_sends(flow) else max(flow.segment, flow.mss)
+
+
+def _fits_half_a_window(flow: Flow) -> bool:
+    """Whether segments are half the largest window, options left out, by RFC 9293 3.8.6.2.1."""
+    widest = max((ack.window for ack in flow.acks if ack.acceptable), default=0)
+    return 0 <= widest - 2 * flow.segment <= 2 * MAX_OPTIONS
 
 
 def _newest(flow: Flow, count: int) -> Iterator[Sent]:

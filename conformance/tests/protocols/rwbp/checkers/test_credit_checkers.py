@@ -103,3 +103,18 @@ def test_implementation_that_claims_no_gateway() -> None:
 def test_other_address_than_that_of_the_link() -> None:
     claims = {**BEHIND, "link_address": "10.77.0.3"}
     assert used_up().send(2).verdicts("RWBP-FC-006", claims=claims) == NOTHING
+
+
+class Unanswered(Behind):
+    """A SYN that the implementation does not answer."""
+
+    def own_syn(self, after: float = 0.0) -> Self:
+        return self
+
+
+@pytest.mark.parametrize("granted", [0, 9])
+def test_nothing_leaves_whatever_a_second_epoch_grants(granted: int) -> None:
+    """No wrong account explains it better than another: what there is credit for waits."""
+    story = Unanswered(granted=granted, open=False)
+    story.frame(9, epoch=2, after=0.01).frame(9, epoch=2, after=0.2).frame(9, epoch=2, after=0.2)
+    assert story.verdicts("RWBP-LC-008", claims=BEHIND) == FAIL

@@ -109,11 +109,13 @@ def test_call_answered_without_rwbp_goes_on() -> None:
     assert story.send(2, 3, window=1000).verdicts("RWBP-NG-005") == PASS
 
 
-def test_call_answered_without_rwbp_is_reset() -> None:
+@pytest.mark.parametrize("flags", [RST | ACK, RST])
+def test_call_answered_without_rwbp_is_reset(flags: int) -> None:
     story = Story(calls=True, offer=b"", open=False)
     story.at = RTT
     story.syn()
-    assert story.reset(after=0.001, seq=500).verdicts("RWBP-NG-005") >= FAIL
+    reset = story.put(True, flags=flags, seq=500, after=0.001)
+    assert reset.verdicts("RWBP-NG-005") >= FAIL
 
 
 def test_call_answered_without_rwbp_floods() -> None:

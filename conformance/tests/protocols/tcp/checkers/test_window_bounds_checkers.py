@@ -84,3 +84,18 @@ def test_what_a_window_that_opens_with_a_report_lets_out_is_halved_as_well(
     story.ack(0, (1, 4), after=0.01, window=window).send(0)
     story.ack(16, after=RTT, window=window).send(*range(16, 24))
     assert story.verdicts("SNR-FR-009", claims=PLAIN) == expected
+
+
+@pytest.mark.parametrize(("segments", "expected"), [(1, PASS), (2, PASS | FAIL)])
+def test_duplicate_when_what_earlier_duplicates_let_out_is_still_outstanding(
+    segments: int, expected: set[Verdict]
+) -> None:
+    story = duplicates(Story(sack=False).send(*range(16)).ack(0, after=RTT), 0, 2).send(0)
+    story.ack(16, after=RTT).send(*range(16, 24))
+    duplicates(story, 16, 1).send(24)
+    duplicates(story, 16, 1).send(25).ack(18, after=RTT).send(26, 27)
+    duplicates(story, 18, 1).send(28)
+    duplicates(story, 18, 1).send(29).ack(19, after=0.01)
+    duplicates(story, 19, 1).send(*range(30, 30 + segments))
+    story.ack(30, after=RTT)
+    assert story.verdicts("SNR-FR-009", claims=PLAIN) == expected
