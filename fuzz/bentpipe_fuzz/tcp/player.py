@@ -134,12 +134,13 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
                 self.receive(gap)
 
     @long_verb
-    def fill(self, octets: int = 1400, beyond: int = 0) -> None:
+    def fill(self, octets: int = 1400, beyond: int = 0, fin: bool = False) -> None:
         """Offer no window and send until the implementation's own is full to the last octet.
 
         Args:
             octets: of a segment.
             beyond: so many octets of the last segment lie outside the window.
+            fin: whether it has FIN.
         """
         connection = self.connection
         if connection is None or self.fin is not None:
@@ -156,7 +157,9 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             return
         edge = connection.acked + connection.iut_window
         if edge > connection.next_offset:
-            connection.send_data(edge - connection.next_offset + max(beyond, 0))
+            size = edge - connection.next_offset + max(beyond, 0)
+            connection.send_data(size, flags=ACK | PSH | (FIN if fin else 0))
+            self.fin = connection.next_offset - 1 if fin else None
             connection.next_offset = edge
             self.receive(connection.rtt + 0.3)
 
