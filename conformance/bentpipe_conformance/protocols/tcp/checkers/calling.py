@@ -183,15 +183,17 @@ def other_resets_are_ignored(flow: Flow, context: Context) -> Findings:
             yield context.violated(sentence, answer, item, expected="nothing", actual=actual)
             return
         number = item.packet.number
-        alive = next((s for s in flow.leaving if s.packet.number > number), None)
-        if alive is not None and not is_reset(alive):
+        after = list(later(flow.leaving, item.packet))
+        # A RST may answer an acknowledgment of nothing sent, and ends no attempt.
+        alive = next((s for s in after if not is_reset(s)), None)
+        if alive is not None:
             yield context.holds("what says nothing about the SYN was ignored", alive, item)
         elif any(
             good_one and is_reset(other) and other.packet.number > number
             for other, good_one in _in_syn_sent(flow)
         ):
             continue  # perhaps that has ended it before the next SYN was due
-        elif alive is not None or lasts(flow, item, 10.0):
+        elif after or lasts(flow, item, 10.0):
             sentence = "a segment that says nothing about the SYN ended the attempt"
             expected = "the SYN again"
             yield context.violated(sentence, item, expected=expected, actual="none")
