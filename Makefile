@@ -23,8 +23,8 @@ QUICK_LEFT_OUT := $(addprefix --ignore-glob=*/,test_asyncio.py test_sockets.py t
 	test_transfer.py test_stream_integrity.py test_page.py test_bundle.py test_proxy.py \
 	test_captures.py)
 PACKETS ?= 1000000
-# Of the campaign of hostile and unlucky STP peers; BEGINS come from forged addresses.
-SECONDS ?= 600
+# Of the campaign against STP; BEGINS come from forged addresses.
+MINUTES ?= 10
 BEGINS ?= 1000000
 SEED ?= 1
 TRANSFERS ?= 200
@@ -66,7 +66,7 @@ help:
 	@echo "  make durability      every writing system call of a certification fails, and $(KILLS) kills (long)"
 	@echo "  make fuzz            $(BUNDLES) mutated bundles, twice $(CAPTURES) mutated captures, and other files (long)"
 	@echo "  make fuzz-stp        a million STP packets through three codecs, a million forged BEGINs,"
-	@echo "                       and SECONDS=$(SECONDS) of hostile and unlucky peers (long)"
+	@echo "                       and MINUTES=$(MINUTES) of conversations that nobody wrote down (long)"
 	@echo "Prove it"
 	@echo "  make models          check the TLA+ models and their mutants (needs Java and Maven)"
 	@echo "  make scenarios       regenerate the suites' scenarios from the models; scenarios-check compares"
@@ -182,8 +182,9 @@ fuzz: setup
 fuzz-stp: setup
 	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \
 		fuzz/tests/stp/test_agreement.py -k many_packets
-	nice -n 19 $(BIN)/python -m bentpipe_fuzz.stp --seconds $(SECONDS) --seed $(SEED) \
-		--begins $(BEGINS) --out bentpipe-runs/stp-campaign
+	nice -n 19 $(BIN)/python -m bentpipe_fuzz.stp.flood --begins $(BEGINS) --seed $(SEED)
+	nice -n 19 $(BIN)/bentpipe fuzz stp-reference-simulated --minutes $(MINUTES) --seed $(SEED) \
+		--jobs $(JOBS) --fresh
 
 # -- prove it
 
