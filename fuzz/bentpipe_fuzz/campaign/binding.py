@@ -59,6 +59,8 @@ class Binding:
         lines: of each verb, given its arguments, the lines of a case; empty when nobody has
             written them.
         imports: what these lines need.
+        alike: the label where implementations are compared, without what is nobody's business but
+            their own; :attr:`label` itself when None.
     """
 
     player: Callable[[Any], Any]
@@ -70,6 +72,11 @@ class Binding:
     refuse: Callable[[Any], bytes | None]
     lines: Mapping[str, Callable[..., list[str]]] = field(default_factory=dict)
     imports: str = ""
+    alike: Callable[[Any], str] | None = None
+
+    def behaviour(self, packet: Any) -> str:
+        """What kind of packet this is where implementations are compared."""
+        return (self.alike or self.label)(packet)
 
     def check(self, script: Script) -> None:
         """Refuse a script that this protocol cannot play.

@@ -28,7 +28,15 @@ ECHO = 7
 
 def label(segment: Tcp) -> str:
     """Flags, and what else makes a kind of segment."""
-    told = segment.flag_names
+    return _label(segment, segment.flag_names)
+
+
+def alike(segment: Tcp) -> str:
+    """The same without PSH, which is between an implementation and its user."""
+    return _label(segment, segment.flag_names.replace("P", ""))
+
+
+def _label(segment: Tcp, told: str) -> str:
     if segment.size:
         told += "+data"
     if segment.sack:
@@ -97,5 +105,5 @@ def refuse(segment: Tcp) -> bytes | None:
 
 BINDING = Binding(
     player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
-    refuse=refuse, lines=LINES, imports=IMPORTS,
+    refuse=refuse, alike=alike, lines=LINES, imports=IMPORTS,
 )  # fmt: skip
