@@ -7,7 +7,7 @@ so that there, and only there, the difference is their own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Literal
@@ -136,7 +136,7 @@ def speaking(played: Played, suite: Suite, packets: Sequence[int]) -> set[str]:
     return found
 
 
-def _met(findings: Iterator[Finding]) -> Iterator[tuple[int, ...]]:
+def _met(findings: Iterable[Finding]) -> Iterator[tuple[int, ...]]:
     return (item.packets for item in findings if item.verdict is Verdict.PASS)
 
 
