@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -90,6 +90,15 @@ def pieces(trace: Trace[Any]) -> Iterator[Piece]:
                 )
 
 
+def proof(segment: Tcp, outgoing: bool) -> frozenset[Hashable]:
+    """The number of a SYN, which only its addressee can acknowledge."""
+    if outgoing and segment.flags & SYN:
+        return frozenset({(segment.sport, segment.dport, (segment.seq + 1) % MODULUS)})
+    if not outgoing and segment.flags & ACK:
+        return frozenset({(segment.dport, segment.sport, segment.ack)})
+    return frozenset()
+
+
 def refuse(segment: Tcp) -> bytes | None:
     """The RST by which a host without that connection answers (RFC 9293 section 3.10.7.1)."""
     if segment.flags & RST:
@@ -105,5 +114,5 @@ def refuse(segment: Tcp) -> bytes | None:
 
 BINDING = Binding(
     player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
-    refuse=refuse, alike=alike, lines=LINES, imports=IMPORTS,
+    refuse=refuse, alike=alike, proof=proof, lines=LINES, imports=IMPORTS,
 )  # fmt: skip
