@@ -173,13 +173,13 @@ def tell_alone(
         print_json([{**asdict(item), "alone": item.alone} for item in found])
     missing = 0
     for manifest in manifests:
-        known = {item.property for item in found if item.model == manifest.name}
+        known = {item.violates for item in found if item.model == manifest.name}
         needless = [name for name in alone.without(manifest, found) if name in known]
         missing += len(needless)
         for item in found if not as_json else ():
-            if item.model == manifest.name and item.property in needless:
+            if item.model == manifest.name and item.violates in needless:
                 also = item.problem or f"{', '.join(item.others)} notices it, too"
-                click.echo(f"{item.model} {item.property}: {item.run}: {also}")
+                click.echo(f"{item.model} {item.violates}: {item.run}: {also}")
         if known and not as_json:
             count = len(known) - len(needless)
             click.echo(f"{manifest.name}: {count} of {len(known)} properties alone notice a mutant")

@@ -20,14 +20,14 @@ class Companions:
     Attributes:
         model: whose.
         run: the mutant.
-        property: what it has to break.
+        violates: the property that it has to break.
         others: the other properties of the same configuration that notice it, up to the first.
         problem: why that is not known; empty where it is.
     """
 
     model: str
     run: str
-    property: str
+    violates: str
     others: tuple[str, ...]
     problem: str = ""
 
@@ -79,6 +79,6 @@ def try_all(
 
 def without(manifest: Manifest, found: Sequence[Companions]) -> list[str]:
     """The properties through which alone no mutant dies."""
-    alone = {item.property for item in found if item.model == manifest.name and item.alone}
+    alone = {item.violates for item in found if item.model == manifest.name and item.alone}
     named = {run.violates for run in mutants_of(manifest)}
     return [name for name in manifest.requirements if name in named - alone]

@@ -63,6 +63,7 @@ def result_of(
         "partial_because": partial,
         "ics_disagreements": disagreements,
         "profile": run.profile,
+        **({"exploration": told} if (told := bundle.exploration) else {}),
         "summary": {verdict.value: summary.get(verdict.value, 0) for verdict in Verdict},
         "deviations": [
             entry["id"]

@@ -20,8 +20,8 @@ from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.suite import load_suites
 from bentpipe_conformance.evidence.attestation import opened, signed_by, statement
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_directory
-from bentpipe_conformance.evidence.files import read, read_json
-from bentpipe_conformance.evidence.layout import ATTESTATION, CERTIFICATE, DERIVED
+from bentpipe_conformance.evidence.files import digest, read, read_json
+from bentpipe_conformance.evidence.layout import ATTESTATION, CERTIFICATE, DERIVED, REPLAY
 from bentpipe_conformance.evidence.limits import bounded, size_of
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.evidence.serialization import (
@@ -34,6 +34,7 @@ from bentpipe_conformance.evidence.serialization import (
 from bentpipe_conformance.evidence.tool import source_digest, tool_name
 from bentpipe_conformance.iut.description import list_iuts
 from bentpipe_conformance.run.completeness import lacking
+from bentpipe_conformance.run.exploration import found_case, is_found
 from bentpipe_conformance.run.identity import requirements_digest
 from bentpipe_conformance.run.rejudge import judge_again
 from bentpipe_conformance.run.seal import certificate, rendered, result_of
@@ -205,16 +206,28 @@ def _check_plan(bundle: Bundle, done: Verification) -> LinkProfile:
 def _stored(bundle: Bundle, done: Verification) -> list[CaseRecord]:
     """The cases of the plan that are there; others are named."""
     planned = {case_directory(name): name for name in bundle.run.cases}
+    found = [str(name) for name in bundle.exploration.get("found", ())]
+    if odd := [name for name in found if not is_found(name, bundle.run.suite)]:
+        where = bundle.directory / "exploration.json"
+        raise BundleError(f"{where} names {odd[0][:80]!r}, which no campaign can have found.")
+    planned |= {case_directory(name): name for name in found}
     for folder in sorted((bundle.directory / "cases").iterdir()):
         if folder.name not in planned:
             raise BundleError(f"{folder} is no case of the plan in run.json.")
         if not (folder / "case.json").exists():
             done.doubts.append(f"cases/{folder.name} has no case.json: it was never finished")
-    return bundle.cases()
+    records = bundle.cases()
+    if lost := sorted(set(found) - {record.id for record in records}):
+        raise BundleError(f"{bundle.directory} lacks {lost[0]}, which exploration.json names.")
+    return records
 
 
 def _judge(bundle: Bundle, record: CaseRecord, link: LinkProfile, done: Verification) -> CaseRecord:
-    item = load_cases(bundle.run.suite)[record.id]
+    if is_found(record.id, bundle.run.suite):
+        item = found_case(record.id)
+        _check_replay(bundle, record)
+    else:
+        item = load_cases(bundle.run.suite)[record.id]
     try:
         again = judge_again(bundle, record, item, link)
     except (BundleError, MemoryError):
@@ -225,6 +238,13 @@ def _judge(bundle: Bundle, record: CaseRecord, link: LinkProfile, done: Verifica
     place = f"cases/{case_directory(record.id)}/case.json"
     done.differences += _compare(place, encode(record), encode(again))
     return again
+
+
+def _check_replay(bundle: Bundle, record: CaseRecord) -> None:
+    """Whether the replay file of a found conversation is the one that was stored with it."""
+    path = bundle.directory / "cases" / case_directory(record.id) / REPLAY
+    if not path.exists() or digest(read(path)) != record.lane.get("replay"):
+        raise BundleError(f"{path} is not the replay file that was stored with these packets.")
 
 
 def _check_attempts(bundle: Bundle, present: Mapping[str, Path]) -> None:

@@ -116,7 +116,9 @@ def play(
     suite = suite_named(script.suite)
     binding = binding_of(suite)
     binding.check(script)
-    most = MOST_PACKETS if script.seed % LONG_EVERY else MOST_OF_LONG
+    verbs = [binding.verbs[step.verb] for step in script.steps]
+    is_long = script.seed % LONG_EVERY == 0 or any(hasattr(verb, "is_long") for verb in verbs)
+    most = MOST_OF_LONG if is_long else MOST_PACKETS
     impaired = ImpairedLane(lane, script.link, most)
     ending: list[tuple[str, str]] = []
     judged_until = math.inf

@@ -19,7 +19,7 @@ from bentpipe_fuzz.campaign.replay import FORMAT, Replay, ReplayError, load
 from bentpipe_fuzz.campaign.run import play
 from bentpipe_fuzz.campaign.script import Impairment, Script, Step
 from bentpipe_fuzz.campaign.shards import run as run_shards
-from bentpipe_fuzz.campaign.shrinking import shrunk_script
+from bentpipe_fuzz.campaign.shrinking import shrunk, shrunk_script
 from bentpipe_fuzz.campaign.storage import Figures, Order, store_figures, stored
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import subject_of
@@ -299,3 +299,17 @@ def test_replay_file_becomes_a_case_that_python_reads(tmp_path: Path) -> None:
 def test_command_says_what_is_wrong(words: tuple[str, ...], status: int, sentence: str) -> None:
     result = invoke(*words)
     assert (result.exit_code, sentence in result.output) == (status, True), result.output
+
+
+@given(st.sets(st.integers(0, 60), max_size=4), st.integers(1, 60))
+def test_shrunk_list_fails_and_needs_all_it_keeps(culprits: set[int], length: int) -> None:
+    needed = {number for number in culprits if number < length}
+    assert set(shrunk(list(range(length)), needed.issubset)) == needed
+
+
+def test_shrinking_stops_when_its_time_is_up() -> None:
+    ticks = iter(range(100))
+    least = shrunk(
+        list(range(64)), lambda given: len(given) >= 1, seconds=3, clock=lambda: next(ticks)
+    )
+    assert 1 < len(least) < 64

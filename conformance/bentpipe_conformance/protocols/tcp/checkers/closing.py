@@ -349,6 +349,8 @@ def repeated_fin_is_acknowledged(flow: Flow, context: Context) -> Findings:
     for arrival in flow.arrivals:
         if not arrival.fin or not arrival.duplicate or arrival.may_be_stale:
             continue
+        if not (arrival.tcp.flags & ACK and arrival.tcp.options_ok):
+            continue  # it may be dropped
         over = lifetime.over
         if over is not None and arrival.packet.number > over:
             return
