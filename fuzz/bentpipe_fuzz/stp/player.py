@@ -12,7 +12,8 @@ from typing import Any
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.cases.faults import ALL_FLAGS, FLAGS, RESERVED
+from bentpipe_conformance.protocols.stp.cases.faults import ALL_FLAGS, RESERVED
+from bentpipe_conformance.protocols.stp.codec import FLAGS
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.crafting import (
     COMMON_HEADER,
