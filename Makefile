@@ -28,6 +28,10 @@ MINUTES ?= 10
 BEGINS ?= 1000000
 SEED ?= 1
 TRANSFERS ?= 200
+KILLS ?= 200
+# Of mutated files: captures are of each of two formats.
+BUNDLES ?= 20000
+CAPTURES ?= 50000
 # Of the machine-made mutants: processes, and where results are kept, so that a rerun goes on.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 MUTATION ?= bentpipe-runs/mutation
@@ -36,7 +40,7 @@ ENCOUNTERS ?= 200
 SUITE = $(shell echo $(firstword $(subst -, ,$(ID))) | tr A-Z a-z)
 
 .PHONY: help setup certify test quick quick-lint quick-types quick-tests checker slow tool lint \
-	transfers innocents mutation bench fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
+	transfers innocents mutation bench durability fuzz fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
 	package bed clean
 
 help:
@@ -59,6 +63,8 @@ help:
 	@echo "  make mutation        every small change of the references: which does no case notice? (long)"
 	@echo "  make innocents       $(ENCOUNTERS) random encounters of two Linux hosts: no checker may accuse (minutes)"
 	@echo "  make stability       20 certifications in a row, quiet and loaded, must agree (long)"
+	@echo "  make durability      every writing system call of a certification fails, and $(KILLS) kills (long)"
+	@echo "  make fuzz            $(BUNDLES) mutated bundles, twice $(CAPTURES) mutated captures, and other files (long)"
 	@echo "  make fuzz-stp        a million STP packets through three codecs, a million forged BEGINs,"
 	@echo "                       and MINUTES=$(MINUTES) of conversations that nobody wrote down (long)"
 	@echo "Prove it"
@@ -159,6 +165,19 @@ innocents: bed
 stability: bed
 	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20
 	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20 --load
+
+# Every writing system call fails in every way, power cuts, and kills in simulation and bed (long).
+durability: bed
+	BENTPIPE_FAULTS=all BENTPIPE_KILLS=$(KILLS) $(BIN)/python -m pytest -n $(JOBS) -rP \
+		conformance/tests/durability
+
+# Files from anybody: no traceback, no hang, bounded memory (long).
+fuzz: setup
+	$(BIN)/python -m bentpipe_fuzz.inputs bundle --runs $(BUNDLES) --seed $(SEED)
+	for kind in pcap pcapng; do \
+		$(BIN)/python -m bentpipe_fuzz.inputs $$kind --runs $(CAPTURES) --seed $(SEED) || exit 1; done
+	for kind in toml vectors; do \
+		$(BIN)/python -m bentpipe_fuzz.inputs $$kind --runs 20000 --seed $(SEED) || exit 1; done
 
 fuzz-stp: setup
 	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \

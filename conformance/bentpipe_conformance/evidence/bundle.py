@@ -53,9 +53,11 @@ from bentpipe_conformance.evidence.layout import (
     REPLAY,
     SESSION,
     case_directory,
+    check_vacant,
     files_of,
     names,
     remove_bundle,
+    remove_other_rooms,
     take_lock,
 )
 from bentpipe_conformance.evidence.records import Bed, CaseRecord, RunRecord, Session
@@ -110,18 +112,13 @@ class Bundle:
         root = Path(directory)
         with explained(root):
             root.mkdir(parents=True, exist_ok=True)
-            if any(entry.name != ".lock" for entry in root.iterdir()):
-                what = "a run" if (root / "run.json").exists() else "other files"
-                remedy = "add --resume or --fresh, or choose" if what == "a run" else "choose"
-                raise BundleError(f"{root} already holds {what}; {remedy} another --out directory.")
+            check_vacant(root)
             plan = dataclasses.replace(run, finished=None)
             octets = _document(plan, FORMAT)
             bundle = cls(root, plan, digest(octets))
             bundle._lock = take_lock(root)
             (root / "cases").mkdir()
-            write(root / "run.json", octets)
-            sync(root / "run.json")
-            sync(root)
+            write(root / "run.json", octets, durable=True)
         return bundle
 
     @classmethod
@@ -149,7 +146,7 @@ class Bundle:
                 (root / name).unlink(missing_ok=True)
             session = Session(run.command, run.bed, run.started)
             number = len(bundle.sessions) + 1
-            write(root / f"resumed-{number}.json", _document(session, FORMAT))
+            write(root / f"resumed-{number}.json", _document(session, FORMAT), durable=True)
             bundle.sessions = (*bundle.sessions, session)
             bundle._set_aside(number)
         return bundle
@@ -297,6 +294,7 @@ class Bundle:
             BundleError: the disk refuses.
         """
         with explained(self.directory):
+            remove_other_rooms(self.directory)
             for path in self.directory.rglob(".*.tmp"):
                 path.unlink()
             for name, text in files.items():
@@ -305,11 +303,11 @@ class Bundle:
                 text = certificate(self.contents_digest())
                 write(self.directory / CERTIFICATE, text.encode("utf-8", "replace"))
             present = self.files()
-            for place in {path.parent for path in present.values()} | {*present.values()}:
+            folders = {folder for path in present.values() for folder in path.parents}
+            inside = {folder for folder in folders if folder.is_relative_to(self.directory)}
+            for place in sorted(inside | {*present.values()}):
                 sync(place)
-            write(self.directory / MANIFEST, self._manifest().encode())
-            sync(self.directory / MANIFEST)
-            sync(self.directory)
+            write(self.directory / MANIFEST, self._manifest().encode(), durable=True)
 
     def _manifest(self, *without: str) -> str:
         """The lines of the manifest, without those of some files."""
@@ -331,10 +329,8 @@ class Bundle:
         Raises:
             BundleError: the disk refuses.
         """
-        path = self.directory / ATTESTATION
-        write(path, serialization.dumps(dict(envelope)).encode())
-        sync(path)
-        sync(self.directory)
+        octets = serialization.dumps(dict(envelope)).encode()
+        write(self.directory / ATTESTATION, octets, durable=True)
 
     def check(self) -> None:
         """Compare every file with the manifest of a finished bundle.

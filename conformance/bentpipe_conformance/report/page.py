@@ -254,7 +254,15 @@ def _layers(suite: Suite, trace: Trace[Any], numbers: Sequence[int]) -> Sequence
     """The first packets that prove what is wrong, layer by layer."""
     shown = list(dict.fromkeys(numbers))[:DISSECTED]
     octets = {packet.number: packet.data for packet in trace.at("iut")} if shown else {}
-    return [(number, suite.reporter.layers(octets[number])) for number in shown if number in octets]
+    return [(number, dissected(suite, octets[number])) for number in shown if number in octets]
+
+
+def dissected(suite: Suite, octets: bytes) -> str:
+    """A packet layer by layer, or in hexadecimal where it is too odd for Scapy."""
+    try:
+        return suite.reporter.layers(octets)
+    except Exception as error:
+        return f"{type(error).__name__}, so in hexadecimal:\n{octets.hex(' ')}"
 
 
 def _purpose(record: CaseRecord) -> str:

@@ -13,7 +13,6 @@ from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.cases.faults import ALL_FLAGS, RESERVED
-from bentpipe_conformance.protocols.stp.codec import FLAGS
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.crafting import (
     COMMON_HEADER,
@@ -230,7 +229,7 @@ class Player(BasePlayer[Peer, Connection]):
             raw["elements"] = connection.their_list(self.number(place) for place in elements[:12])
         if reserved:
             raw["reserved"] = RESERVED.get(number, ())
-            raw["flags"] = usual.flags | ALL_FLAGS & ~FLAGS.get(number, 0)
+            raw["flags"] = usual.flags | ALL_FLAGS & ~codec.FLAGS.get(number, 0)
         if tag:
             raw["tag"] = usual.tag ^ (tag & 0xFFFF)
         for name, distance in (("csn", csn), ("peer_csn", peer_csn)):
