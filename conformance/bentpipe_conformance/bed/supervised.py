@@ -21,8 +21,10 @@ class Ending:
     """How a supervised program ended.
 
     Attributes:
-        ending: ``exited``, ``timeout``, or ``killed`` when its supervisor was killed.
-        status: exit status, negative when a signal ended it; None when unknown.
+        ending: ``exited``, ``timeout``, ``killed`` when its supervisor was killed, or
+            ``unprepared`` when what it needs could not be made.
+        status: exit status, negative when a signal ended it; None when unknown. The number of
+            the error when it is unprepared.
         seconds: wall-clock seconds it ran.
     """
 
@@ -44,6 +46,7 @@ class Supervised(Closing):
         timeout: float,
         locks: str = "",
         isolate: bool = False,
+        make: Sequence[tuple[str, bytes | None, int]] = (),
         remove: Sequence[str] = (),
         keep: Sequence[str] = (),
         inherited: Sequence[int] = (),
@@ -52,9 +55,10 @@ class Supervised(Closing):
 
         It is killed after ``timeout`` wall-clock seconds. It claims a processor by a lock in the
         directory ``locks`` (empty: it uses all), and is started in a process namespace if
-        ``isolate`` and where that is allowed. When it has ended, the directories ``remove`` are
-        removed, and those of ``keep`` if this process has ended by then. The supervisor keeps the
-        ``inherited`` file descriptors open, such as a lock's.
+        ``isolate`` and where that is allowed. Before it starts, what is to ``make`` is made: files
+        with octets and modes, directories without octets. When it has ended, the directories
+        ``remove`` are removed, and those of ``keep`` if this process has ended by then. The
+        supervisor keeps the ``inherited`` file descriptors open, such as a lock's.
         """
         order = {
             "argv": list(argv),
@@ -64,6 +68,7 @@ class Supervised(Closing):
             "timeout": timeout,
             "locks": locks,
             "isolate": isolate,
+            "make": list(make),
             "remove": list(remove),
             "keep": list(keep),
         }
@@ -89,6 +94,10 @@ class Supervised(Closing):
 
         It returns when the program has ended; ``glance`` are the wall-clock seconds between looks.
         """
+        while not printed.exists() and self.running():
+            time.sleep(glance)
+        if not printed.exists():
+            return
         with printed.open(encoding="utf-8", errors="replace") as output:
             rest = ""
             running = True

@@ -2,7 +2,8 @@
 
 Run as ``python -IS supervisor.py`` by :mod:`bentpipe_conformance.bed.supervised`, with the standard
 library only. Standard input carries one marshalled order and then stays open: its end means that
-the owner has ended. Standard output carries the marshalled result.
+the owner has ended. Standard output carries the marshalled result. Directories and files that the
+program needs are made here, so that there is no moment at which nobody would remove them.
 
 User-Mode Linux runs every guest process as a traced child of its own; were it killed alone, those
 children would run on with the host's system calls. So it is made the first process of a process
@@ -36,23 +37,51 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def main() -> int:
     """Obey the order on standard input."""
-    order: dict[str, Any] = marshal.load(sys.stdin.buffer)
+    try:
+        order: dict[str, Any] = marshal.load(sys.stdin.buffer)
+    except (EOFError, ValueError, TypeError):  # the owner ended before it had said all
+        return 0
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for unwanted in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(unwanted, signal.SIG_IGN)
-    processor = claim_processor(order["locks"]) if order["locks"] else None
     started = time.monotonic()
+    try:
+        for made in order["make"]:
+            make(*made)
+    except OSError as error:
+        remove(order["remove"] + order["keep"])
+        answer("unprepared", error.errno, started)
+        return 0
+    processor = claim_processor(order["locks"]) if order["locks"] else None
     if order["isolate"]:
         enter_process_namespace()
     child = start(order, processor)
     ending = wait(child, order["timeout"])
     status = kill_all(child)
-    for directory in order["remove"] + (order["keep"] if ending == "abandoned" else []):
+    remove(order["remove"] + (order["keep"] if ending == "abandoned" else []))
+    answer(ending, None if status is None else os.waitstatus_to_exitcode(status), started)
+    return 0
+
+
+def make(path: str, octets: bytes | None, mode: int) -> None:
+    """Make a file, or a directory where there are no octets."""
+    if octets is None:
+        os.mkdir(path, mode)
+        return
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(octets)
+
+
+def remove(directories: list[str]) -> None:
+    """Remove directories with whatever is in them."""
+    for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
-    code = None if status is None else os.waitstatus_to_exitcode(status)
+
+
+def answer(ending: str, code: int | None, started: float) -> None:
+    """Tell the owner, if there still is one."""
     with contextlib.suppress(OSError):
         os.write(1, marshal.dumps((ending, code, time.monotonic() - started)))
-    return 0
 
 
 def claim_processor(locks: str) -> int:

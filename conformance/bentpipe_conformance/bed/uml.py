@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
+import secrets
 import shlex
 import shutil
 import stat
@@ -22,7 +23,7 @@ from pathlib import Path
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError, quoted
 from bentpipe_conformance.bed.jail import GROUP_VARIABLE
-from bentpipe_conformance.bed.kernel import Kernel
+from bentpipe_conformance.bed.kernel import Kernel, cache_directory
 from bentpipe_conformance.bed.supervised import Supervised
 from bentpipe_conformance.bed.xstate import preload
 
@@ -77,31 +78,23 @@ class Guest(Closing):
             )
         self.kernel = kernel
         self._timeout = timeout
+        token = secrets.token_hex(8)
         try:
-            self._folder = Path(tempfile.mkdtemp(prefix="bentpipe-run-", dir=_visible_directory()))
+            self._folder = Path(_visible_directory()) / f"bentpipe-run-{token}"
+            self._uml_dir = f"{_short_directory()}/bentpipe-uml-{token}"
         except OSError as error:
             raise BedError(
                 f"No directory for temporary files ({error.strerror}); set TMPDIR to one."
             ) from None
-        self._uml_dir = str(self._folder / "uml")
         try:
             self._supervisor = self._start(command, virtual, memory_mib)
-        except OSError as error:
-            self._clear()
-            raise BedError(
-                f"User-Mode Linux cannot be started from {self._folder} "
-                f"({error.strerror or error}); make room there or set TMPDIR."
-            ) from None
         except BaseException:
             self._clear()
             raise
         self.running = self._supervisor.running
 
     def _start(self, command: Sequence[str], virtual: bool, memory_mib: int) -> Supervised:
-        folder = self._folder
-        (folder / "guest").mkdir()
-        for name in ("stdout", "stderr", "console"):
-            (folder / name).touch(mode=0o600)
+        folder, uml_dir = self._folder, self._uml_dir
         environment = {
             "TMPDIR": str(folder / "guest" / "tmp"),
             "BENTPIPE_TUN": str(folder / "guest" / "tun"),
@@ -118,12 +111,15 @@ class Guest(Closing):
             "settle": SETTLE if virtual else 0.0,
             "modules": [] if virtual else [str(module) for module in self.kernel.modules],
         }
-        (folder / "order").write_bytes(marshal.dumps(order))
         init = folder / "init"
         words = (sys.executable, "-IS", str(GUEST_INIT), str(folder))
-        init.write_text(f"#!/bin/sh\nexec {shlex.join(words)}\n", encoding="utf-8")
-        init.chmod(0o700)
-        uml_dir = self._uml_dir = tempfile.mkdtemp(prefix="bentpipe-uml-", dir=_short_directory())
+        start = f"#!/bin/sh\nexec {shlex.join(words)}\n"
+        make = [
+            *((str(place), None, 0o700) for place in (folder, folder / "guest", uml_dir)),
+            *((str(folder / name), b"", 0o600) for name in ("stdout", "stderr", "console")),
+            (str(folder / "order"), marshal.dumps(order), 0o600),
+            (str(init), start.encode(), 0o700),
+        ]
         arguments = [
             str(self.kernel.path), "quiet", f"mem={memory_mib}M", "rootfstype=hostfs", "rw",
             f"init={init}", "con=null", "con0=null,fd:1", "ssl=null", f"uml_dir={uml_dir}/",
@@ -142,6 +138,7 @@ class Guest(Closing):
             timeout=self._timeout,
             locks=_locks_directory(),
             isolate=True,
+            make=make,
             remove=[uml_dir],
             keep=[str(folder)],
         )
@@ -157,6 +154,11 @@ class Guest(Closing):
         outcome = self._supervisor.wait()
         if outcome.ending == "killed":
             raise BedError("User-Mode Linux was killed from outside; run the command again.")
+        if outcome.ending == "unprepared":
+            raise BedError(
+                f"User-Mode Linux cannot be started from {self._folder} "
+                f"({os.strerror(outcome.status or 0)}); make room there or set TMPDIR."
+            )
         if outcome.ending == "timeout":
             raise BedError(
                 f"User-Mode Linux did not finish within {self._timeout:.0f} s and was killed"
@@ -213,7 +215,7 @@ def _visible_directory() -> str:
     return "/tmp" if any(folder.is_relative_to(hidden) for hidden in HIDDEN) else str(folder)
 
 
-def _short_directory() -> str | None:
+def _short_directory() -> str:
     """A directory whose name leaves room for the management socket (108 octets)."""
     folder = tempfile.gettempdir()
     return folder if len(folder) < 60 else "/tmp"
@@ -231,9 +233,9 @@ def _memory_directory(memory_mib: int) -> str:
 
 
 def _locks_directory() -> str:
-    """A directory that only this user can write to; empty where another one took its name."""
-    folder = Path(tempfile.gettempdir()) / f"bentpipe-locks-{os.getuid()}"
-    with contextlib.suppress(OSError):
+    """A directory of this user's for locks; empty where there is none."""
+    with contextlib.suppress(OSError, BedError):
+        folder = cache_directory() / "locks"
         folder.mkdir(mode=0o700, exist_ok=True)
         told = folder.lstat()
         if stat.S_ISDIR(told.st_mode) and (told.st_uid, told.st_mode & 0o077) == (os.getuid(), 0):

@@ -5,6 +5,8 @@ Layout::
     DIR/run.json                     the plan (records.RunRecord), before the first case
     DIR/resumed-1.json ...           later sessions of an interrupted run (records.Session)
     DIR/cases/<id, / as __>/iut.pcapng, peer.pcapng, case.json
+    DIR/cases/SUITE__found__<name>/  the same and replay.json: what a campaign found
+    DIR/exploration.json             what that campaign did
     DIR/attempts/1/<id ...>/         what a later session tried again: errors, damaged cases
     DIR/result.json, junit.xml, report.html, certificate.html, manifest.sha256   when it is finished
     DIR/attestation.json             the signed statement about the manifest, if it was signed
@@ -43,15 +45,19 @@ from bentpipe_conformance.evidence.layout import (
     ATTESTATION,
     CERTIFICATE,
     DERIVED,
+    EXPLORATION,
     FORMAT,
     FORMER,
     MANIFEST,
     POINTS,
+    REPLAY,
     SESSION,
     case_directory,
+    check_vacant,
     files_of,
     names,
     remove_bundle,
+    remove_other_rooms,
     take_lock,
 )
 from bentpipe_conformance.evidence.records import Bed, CaseRecord, RunRecord, Session
@@ -106,18 +112,13 @@ class Bundle:
         root = Path(directory)
         with explained(root):
             root.mkdir(parents=True, exist_ok=True)
-            if any(entry.name != ".lock" for entry in root.iterdir()):
-                what = "a run" if (root / "run.json").exists() else "other files"
-                remedy = "add --resume or --fresh, or choose" if what == "a run" else "choose"
-                raise BundleError(f"{root} already holds {what}; {remedy} another --out directory.")
+            check_vacant(root)
             plan = dataclasses.replace(run, finished=None)
             octets = _document(plan, FORMAT)
             bundle = cls(root, plan, digest(octets))
             bundle._lock = take_lock(root)
             (root / "cases").mkdir()
-            write(root / "run.json", octets)
-            sync(root / "run.json")
-            sync(root)
+            write(root / "run.json", octets, durable=True)
         return bundle
 
     @classmethod
@@ -145,7 +146,7 @@ class Bundle:
                 (root / name).unlink(missing_ok=True)
             session = Session(run.command, run.bed, run.started)
             number = len(bundle.sessions) + 1
-            write(root / f"resumed-{number}.json", _document(session, FORMAT))
+            write(root / f"resumed-{number}.json", _document(session, FORMAT), durable=True)
             bundle.sessions = (*bundle.sessions, session)
             bundle._set_aside(number)
         return bundle
@@ -193,8 +194,10 @@ class Bundle:
             raise BundleError(f"{self.directory} has no session {session}.")
         return beds[session]
 
-    def add_case(self, case: CaseRecord, captured: Sequence[Captured]) -> None:
+    def add_case(self, case: CaseRecord, captured: Sequence[Captured], replay: str = "") -> None:
         """Store a case and its captures; processes may add different cases concurrently.
+
+        ``replay`` is the text of a replay file, for a conversation that a campaign found.
 
         Raises:
             BundleError: the ID is impossible, the case has its verdict, or the disk refuses.
@@ -209,9 +212,35 @@ class Bundle:
                 octets = dump_captured(captured, point, case.id, case.started)
                 write(folder / f"{point}.pcapng", octets)
                 digests[f"{point}.pcapng"] = digest(octets)
+            if replay:
+                write(folder / REPLAY, replay.encode())
             envelope = Envelope(self.identity, len(self.sessions), digests)
             document = {**serialization.encode(case), **serialization.encode(envelope)}
             write(folder / "case.json", serialization.dumps(document).encode())
+
+    @property
+    def exploration(self) -> dict[str, Any]:
+        """What a campaign beside the cases did; empty when there was none.
+
+        Raises:
+            BundleError: it is damaged.
+        """
+        path = self.directory / EXPLORATION
+        if not path.exists():
+            return {}
+        document = read_json(path)
+        if not isinstance(document, dict):
+            raise BundleError(f"{path} is damaged: it is no object.")
+        return document
+
+    def explored(self, document: Mapping[str, Any]) -> None:
+        """Store what a campaign beside the cases did.
+
+        Raises:
+            BundleError: the disk refuses.
+        """
+        with explained(self.directory):
+            write(self.directory / EXPLORATION, serialization.dumps(dict(document)).encode())
 
     def completed(self) -> tuple[str, ...]:
         """The IDs of all stored cases, sorted.
@@ -265,6 +294,7 @@ class Bundle:
             BundleError: the disk refuses.
         """
         with explained(self.directory):
+            remove_other_rooms(self.directory)
             for path in self.directory.rglob(".*.tmp"):
                 path.unlink()
             for name, text in files.items():
@@ -273,11 +303,11 @@ class Bundle:
                 text = certificate(self.contents_digest())
                 write(self.directory / CERTIFICATE, text.encode("utf-8", "replace"))
             present = self.files()
-            for place in {path.parent for path in present.values()} | {*present.values()}:
+            folders = {folder for path in present.values() for folder in path.parents}
+            inside = {folder for folder in folders if folder.is_relative_to(self.directory)}
+            for place in sorted(inside | {*present.values()}):
                 sync(place)
-            write(self.directory / MANIFEST, self._manifest().encode())
-            sync(self.directory / MANIFEST)
-            sync(self.directory)
+            write(self.directory / MANIFEST, self._manifest().encode(), durable=True)
 
     def _manifest(self, *without: str) -> str:
         """The lines of the manifest, without those of some files."""
@@ -299,10 +329,8 @@ class Bundle:
         Raises:
             BundleError: the disk refuses.
         """
-        path = self.directory / ATTESTATION
-        write(path, serialization.dumps(dict(envelope)).encode())
-        sync(path)
-        sync(self.directory)
+        octets = serialization.dumps(dict(envelope)).encode()
+        write(self.directory / ATTESTATION, octets, durable=True)
 
     def check(self) -> None:
         """Compare every file with the manifest of a finished bundle.

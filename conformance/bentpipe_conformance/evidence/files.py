@@ -26,8 +26,8 @@ def digest(octets: bytes) -> str:
     return hashlib.sha256(octets).hexdigest()
 
 
-def write(path: Path, octets: bytes) -> None:
-    """Write a file that appears whole or not at all.
+def write(path: Path, octets: bytes, *, durable: bool = False) -> None:
+    """Write a file that appears whole or not at all; a ``durable`` one survives a power cut.
 
     Raises:
         BundleError: the disk refuses.
@@ -36,8 +36,14 @@ def write(path: Path, octets: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with explained(path):
         try:
-            temporary.write_bytes(octets)
+            with temporary.open("wb") as file:
+                file.write(octets)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
             temporary.replace(path)
+            if durable:
+                sync(path.parent)
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
+import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import get_args
@@ -15,13 +18,19 @@ from bentpipe_conformance.evidence.files import BundleError, explained, read_jso
 POINTS: tuple[Point, ...] = get_args(Point)
 MANIFEST = "manifest.sha256"
 LOCK = ".lock"
+WORK = ".work"
+"""What a run in progress needs; a run that was killed leaves it, the next one removes it."""
 CERTIFICATE = "certificate.html"
 """Made of all the other files but the manifest."""
 DERIVED = ("result.json", "junit.xml", "report.html", CERTIFICATE)
 """What is made of the cases when the run ends."""
+EXPLORATION = "exploration.json"
+"""What a campaign beside the cases did."""
+REPLAY = "replay.json"
+"""Beside the packets of a conversation that a campaign found: what to play again."""
 ATTESTATION = "attestation.json"
 """The signed statement about the manifest, in a bundle that was signed."""
-CASE_FILES = ("case.json", *(f"{point}.pcapng" for point in POINTS))
+CASE_FILES = ("case.json", *(f"{point}.pcapng" for point in POINTS), REPLAY)
 FORMAT = "bentpipe-bundle/2"
 FORMER = frozenset({"bentpipe-bundle/1"})
 SESSION = re.compile(r"resumed-([1-9][0-9]{0,3})\.json")
@@ -61,7 +70,7 @@ def files_of(root: Path) -> dict[str, Path]:
         BundleError: there is something that a bundle does not have.
     """
     finished = (root / MANIFEST).exists()
-    found = dict(_known(root, "", ("run.json", *DERIVED), finished))
+    found = dict(_known(root, "", ("run.json", EXPLORATION, *DERIVED), finished))
     groups = [("cases", root / "cases")]
     if (attempts := root / "attempts").exists():
         _only_folders(attempts)
@@ -84,7 +93,7 @@ def _known(
             raise BundleError(f"{path} is a symbolic link; a bundle has none.")
         if not label and name in ("cases", "attempts", LOCK, MANIFEST, ATTESTATION):
             continue
-        if _TEMPORARY.fullmatch(name) and not finished:
+        if not finished and (_TEMPORARY.fullmatch(name) or (not label and name == WORK)):
             continue
         if name not in known and not (not label and SESSION.fullmatch(name)):
             raise BundleError(f"{path} is no part of a bundle.")
@@ -100,6 +109,54 @@ def _only_folders(group: Path) -> None:
             raise BundleError(f"{path} is a symbolic link; a bundle has none.")
         if not path.is_dir():
             raise BundleError(f"{path} is no part of a bundle.")
+
+
+def check_vacant(root: Path) -> None:
+    """Whether a new bundle can be made in a directory.
+
+    Raises:
+        BundleError: there is something in it.
+    """
+    if root.is_dir() and any(name not in (LOCK, WORK) for name in names(root)):
+        what = "a run" if (root / "run.json").exists() else "other files"
+        remedy = "add --resume or --fresh, or choose" if what == "a run" else "choose"
+        raise BundleError(f"{root} already holds {what}; {remedy} another --out directory.")
+
+
+@contextlib.contextmanager
+def workroom(root: Path) -> Iterator[Path]:
+    """A directory in a bundle for what a run in progress needs; gone at the end.
+
+    Raises:
+        BundleError: it cannot be made.
+    """
+    held = root / WORK
+    with explained(root):
+        root.mkdir(parents=True, exist_ok=True)
+        held.mkdir(exist_ok=True)
+        if held.is_symlink():
+            raise BundleError(f"{held} is a symbolic link; a bundle has none.")
+        room = held / secrets.token_hex(8)
+        room.mkdir()
+    try:
+        yield room
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+        for place in (held, root):
+            with contextlib.suppress(OSError):
+                place.rmdir()
+
+
+def remove_other_rooms(root: Path, own: Path | None = None) -> None:
+    """Remove what killed runs have left; only for who holds the lock."""
+    held = root / WORK
+    if held.is_symlink():
+        held.unlink()
+    for path in held.iterdir() if held.is_dir() else ():
+        if path != own:
+            shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        held.rmdir()
 
 
 def take_lock(root: Path) -> int:
@@ -131,6 +188,8 @@ def remove_bundle(root: Path) -> None:
     """
     if not root.is_symlink() and (not root.exists() or (root.is_dir() and not names(root))):
         return
+    if root.is_dir() and not root.is_symlink() and set(names(root)) <= {LOCK, WORK}:
+        return
     try:
         if root.is_symlink() or not root.is_dir():
             raise BundleError("it is no directory")
@@ -148,6 +207,7 @@ def remove_bundle(root: Path) -> None:
         handle = take_lock(root)
         try:
             beside = (root / MANIFEST, root / ATTESTATION)
+            remove_other_rooms(root)
             for path in (*files.values(), *root.rglob(".*.tmp"), *beside):
                 path.unlink(missing_ok=True)
             inside = [Path(place) for place, _, _ in os.walk(root)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +11,10 @@ from pathlib import Path
 from bentpipe_conformance.engine.execution import Outcome
 from bentpipe_conformance.engine.probe import Probe
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
+from bentpipe_conformance.evidence.layout import check_vacant, remove_other_rooms, workroom
 from bentpipe_conformance.evidence.serialization import decode, encode, loads
 from bentpipe_conformance.run.assignment import Assignment
-from bentpipe_conformance.run.crew import Crew, uninterrupted
+from bentpipe_conformance.run.crew import Crew
 from bentpipe_conformance.run.plan import Plan
 from bentpipe_conformance.run.watcher import Watcher
 from bentpipe_conformance.run.worker import case_record
@@ -40,49 +41,53 @@ def certify(plan: Plan, watcher: Watcher) -> Bundle:
         BundleError: the bundle cannot be written.
         KeyboardInterrupt: after the workers were stopped; the bundle can be resumed.
     """
-    found = _probe(plan)
-    if found.problem:
-        problem = found.problem.rstrip(".")
-        raise AdapterError(f"{plan.run.iut.id} cannot be judged: {problem}.")
-    for sentence in found.disagreements:
-        watcher.note(sentence)
-    bed = replace(plan.run.bed, check={**plan.run.bed.check, "probe": encode(found)})
-    make = Bundle.resume if plan.resume else Bundle.create
-    bundle = make(plan.directory, replace(plan.run, bed=bed))
-    with _scratch() as claims:
-        _Certification(plan, bundle, Path(claims), watcher).run()
+    if plan.resume and (plan.directory / "run.json").exists():
+        Bundle.open(plan.directory)
+    else:
+        check_vacant(plan.directory)
+    with workroom(plan.directory) as room:
+        found = _probe(plan, room)
+        if found.problem:
+            problem = found.problem.rstrip(".")
+            raise AdapterError(f"{plan.run.iut.id} cannot be judged: {problem}.")
+        for sentence in found.disagreements:
+            watcher.note(sentence)
+        bed = replace(plan.run.bed, check={**plan.run.bed.check, "probe": encode(found)})
+        make = Bundle.resume if plan.resume else Bundle.create
+        bundle = make(plan.directory, replace(plan.run, bed=bed))
+        remove_other_rooms(plan.directory, room)
+        claims = room / "claims"
+        claims.mkdir()
+        _Certification(plan, bundle, claims, watcher).run()
     return bundle
 
 
-def _probe(plan: Plan) -> Probe:
+def _probe(plan: Plan, room: Path) -> Probe:
     """Run the nonsense probe in the place where the cases will run."""
-    with _scratch() as folder:
-        target = Path(folder) / "probe.json"
-        crew = plan.place.start(_assignment(plan, ("probe",), folder, probe=str(target)), 1)
-        try:
-            patience = time.monotonic() + plan.case_timeout
-            while crew.alive():
-                if time.monotonic() > patience:
-                    return Probe(problem=f"it hung for {plan.case_timeout:.0f} s during the probe")
-                time.sleep(POLL_S)
-            if not target.exists():
-                return Probe(problem=f"the probe ended without a result ({crew.why()})")
-            return decode(Probe, loads(target.read_text(encoding="utf-8")))
-        finally:
-            crew.stop()
+    folder = room / "probe"
+    folder.mkdir()
+    target = folder / "probe.json"
+    order = _assignment(plan, ("probe",), str(folder), probe=str(target.resolve()))
+    crew = plan.place.start(order, 1)
+    try:
+        patience = time.monotonic() + plan.case_timeout
+        while crew.alive():
+            if time.monotonic() > patience:
+                return Probe(problem=f"it hung for {plan.case_timeout:.0f} s during the probe")
+            time.sleep(POLL_S)
+        if not target.exists():
+            return Probe(problem=f"the probe ended without a result ({crew.why()})")
+        return decode(Probe, loads(target.read_text(encoding="utf-8")))
+    finally:
+        crew.stop()
 
 
 def _assignment(plan: Plan, cases: tuple[str, ...], claims: str, probe: str = "") -> Assignment:
-    run, bundle = plan.run, str(plan.directory.resolve())
+    run, bundle, claims = plan.run, str(plan.directory.resolve()), os.path.abspath(claims)
     return Assignment(
         plan.iut, plan.link, run.profile, run.suite, cases, bundle, claims, run.seed,
         plan.contents, timing_error=run.bed.timing_error, probe=probe,
     )  # fmt: skip
-
-
-def _scratch() -> tempfile.TemporaryDirectory[str]:
-    with uninterrupted():
-        return tempfile.TemporaryDirectory(prefix="bentpipe-run-", ignore_cleanup_errors=True)
 
 
 class _Certification:

@@ -58,7 +58,8 @@ class Crew:
         self._why = ""
         try:
             with uninterrupted():
-                self._folder = Path(tempfile.mkdtemp(prefix="bentpipe-crew-"))
+                room = Path(assignment.claims).parent
+                self._folder = Path(tempfile.mkdtemp(prefix="crew-", dir=room))
             order = self._folder / "assignment.json"
             assignment.dump(order)
             command = (sys.executable, "-m", "bentpipe_conformance.run.worker", str(order))

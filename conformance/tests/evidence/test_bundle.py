@@ -373,11 +373,10 @@ def test_full_disk_is_said_and_keeps_earlier_cases(
     bundle = Bundle.create(tmp_path, run)
     bundle.add_case(case, captured)
 
-    def full(path: Path, octets: bytes) -> int:
-        path.touch()
+    def full(path: Path, _target: Path) -> Path:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(BundleError, match=r"No space left on device; make room .* --resume\."):
         bundle.add_case(dataclasses.replace(case, id="snr/late"), captured)
     assert bundle.completed() == (case.id,)

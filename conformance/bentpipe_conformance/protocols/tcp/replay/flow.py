@@ -270,7 +270,8 @@ class _Replay:
         heeds = {Freedom.HEEDS} if rejected and self.receiver.shut_out(tcp) else set()
         if rejected and self.receiver.is_copy(tcp):
             heeds.add(Freedom.HEEDS_COPIES)
-        may_refuse = self.receiver.may_refuse(tcp)
+        # One whose options cannot be read may be dropped.
+        may_refuse = self.receiver.may_refuse(tcp) or not tcp.options_ok
         refuses = {Freedom.REFUSES} if may_refuse and not rejected else set()
         if reading & heeds:
             rejected = False

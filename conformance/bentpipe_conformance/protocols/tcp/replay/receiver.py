@@ -179,7 +179,7 @@ class Receiver:
         bare = self.timestamps and tcp.tsval is None
         # What lies beyond an edge that has moved back may be refused, or not.
         shrunk = inside and self._offered < min(end, self.edge)
-        sure = sure and inside and not stale and not shrunk and not self._doubt
+        sure = sure and inside and not stale and not shrunk and not self._doubt and tcp.options_ok
         self._stamp(packet.time, tcp, start, end, usable=sure)
         if not tcp.length:
             return None

@@ -1,0 +1,155 @@
+"""What is fuzzed: each target takes octets, and may raise nothing.
+
+A target turns what a file of its kind may do wrong into nothing; whatever else it raises is a
+finding, and so is more memory than 64 MB and 50 times the input, or more time than `PATIENCE`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bentpipe_conformance.analysis.capture import analyze_capture
+from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.suite import load_suites
+from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.evidence.bundle import BundleError
+from bentpipe_conformance.evidence.frames import CaptureError
+from bentpipe_conformance.evidence.layout import ATTESTATION, MANIFEST
+from bentpipe_conformance.iut.description import parse_description
+from bentpipe_conformance.iut.table import DescriptionError
+from bentpipe_conformance.report.page import dissected
+from bentpipe_conformance.run.verification import verify
+from bentpipe_reference.common.link.profile import load_profiles
+
+Target = Callable[[bytes], None]
+
+CORPUS = Path(__file__).resolve().parents[2] / "corpus"
+PATIENCE = 20.0
+"""Seconds for one input; the slowest of a corpus takes a second."""
+LARGEST_PACKET = 1500
+
+
+def capture(octets: bytes) -> None:
+    """``bentpipe analyze`` of a pcap or pcapng file, by one of the suites, both ways."""
+    suites = [suite for suite in load_suites().values() if suite.observer is not None]
+    suite = suites[sum(octets[-8:]) % len(suites)]
+    with tempfile.NamedTemporaryFile(suffix=".pcapng") as file:
+        file.write(octets)
+        file.flush()
+        for partial in (False, True):
+            try:
+                analyze_capture(Path(file.name), suite, suite.profiles[0], partial=partial)
+            except CaptureError:
+                continue
+            return
+
+
+def bundle(octets: bytes) -> None:
+    """``bentpipe verify`` of a bundle, as `packed` packs one; every other one is sealed again."""
+    with tempfile.TemporaryDirectory(prefix="bentpipe-fuzz-") as folder:
+        place = Path(folder) / "bundle"
+        if not unpack(octets, place):
+            return
+        if sum(octets[-64:]) % 2:
+            with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
+                seal_again(place)
+        try:
+            verify(place)
+        except BundleError:
+            return
+
+
+def toml(octets: bytes) -> None:
+    """A description of an implementation, and a file of links."""
+    text = octets.decode("utf-8", "replace")
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return
+    with contextlib.suppress(DescriptionError):
+        parse_description(document, Path("/nowhere/it.toml"))
+    with tempfile.NamedTemporaryFile(suffix=".toml") as file:
+        file.write(octets)
+        file.flush()
+        try:
+            load_profiles(file.name)
+        except ValueError:
+            return
+
+
+def vectors(octets: bytes) -> None:
+    """Packets, one behind the other with two octets of length each, read by every suite's codec."""
+    stream = io.BytesIO(octets)
+    packets: list[bytes] = []
+    while len(head := stream.read(2)) == 2 and len(packets) < 64:
+        packets.append(stream.read(int.from_bytes(head, "big") % (LARGEST_PACKET + 1)))
+    captured = [
+        Captured(number / 10, point, point == "peer", data)
+        for number, data in enumerate(packets)
+        for point in ("iut", "peer")
+    ]
+    for suite in load_suites().values():
+        trace = read_trace(captured, suite=suite)
+        for packet in trace.at("iut"):
+            dissected(suite, packet.data)
+
+
+TARGETS: Mapping[str, Target] = {
+    "pcap": capture, "pcapng": capture, "bundle": bundle, "toml": toml, "vectors": vectors,
+}  # fmt: skip
+"""The targets by the names of their corpora."""
+
+
+def seal_again(folder: Path) -> None:
+    """Adapt the digests that one file has of another, as an opponent would."""
+    plan = hashlib.sha256((folder / "run.json").read_bytes()).hexdigest()
+    for path in (*folder.glob("cases/*/case.json"), folder / "result.json"):
+        held = json.loads(path.read_bytes())
+        held["run"] = plan
+        for name in held.get("sha256") or ():
+            held["sha256"][name] = hashlib.sha256((path.parent / name).read_bytes()).hexdigest()
+        path.write_text(json.dumps(held, indent=1), encoding="utf-8")
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder).as_posix()}\n"
+        for path in files
+        if path.name not in (MANIFEST, ATTESTATION)
+    ]
+    (folder / MANIFEST).write_text("".join(lines), encoding="utf-8")
+
+
+def packed(folder: Path) -> bytes:
+    """A bundle as one document: a line of JSON (name and length of each file), then the files."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
+    contents = [path.read_bytes() for path in files]
+    table = [
+        [path.relative_to(folder).as_posix(), len(octets)]
+        for path, octets in zip(files, contents, strict=True)
+    ]
+    return json.dumps(table).encode() + b"\n" + b"".join(contents)
+
+
+def unpack(octets: bytes, folder: Path) -> bool:
+    """Make the files of `packed` in a new directory; whether there are any."""
+    head, _, rest = octets.partition(b"\n")
+    try:
+        table = json.loads(head)
+        for name, length in table:
+            path = (folder / name).resolve()
+            if not path.is_relative_to(folder.resolve()) or not 0 <= length <= len(rest):
+                return False
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(rest[:length])
+            rest = rest[length:]
+    except (ValueError, TypeError, OSError, RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+        return False
+    return folder.is_dir()
