@@ -23,8 +23,8 @@ QUICK_LEFT_OUT := $(addprefix --ignore-glob=*/,test_asyncio.py test_sockets.py t
 	test_transfer.py test_stream_integrity.py test_page.py test_bundle.py test_proxy.py \
 	test_captures.py)
 PACKETS ?= 1000000
-# Of the campaign of hostile and unlucky STP peers; BEGINS come from forged addresses.
-SECONDS ?= 600
+# Of the campaign against STP; BEGINS come from forged addresses.
+MINUTES ?= 10
 BEGINS ?= 1000000
 SEED ?= 1
 TRANSFERS ?= 200
@@ -40,7 +40,7 @@ ENCOUNTERS ?= 200
 SUITE = $(shell echo $(firstword $(subst -, ,$(ID))) | tr A-Z a-z)
 
 .PHONY: help setup certify test quick quick-lint quick-types quick-tests checker slow tool lint \
-	transfers innocents mutation bench durability fuzz fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
+	transfers innocents mutation bench lines durability fuzz fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
 	package bed clean
 
 help:
@@ -59,6 +59,7 @@ help:
 	@echo "  make package         build the wheel and test it from an empty directory"
 	@echo "Measure it"
 	@echo "  make bench           print the benchmark ratios"
+	@echo "  make lines           code lines of each protocol, by the rule of .ci/lines.py"
 	@echo "  make transfers       $(TRANSFERS) random transfers of each suite: no checker may accuse (minutes)"
 	@echo "  make mutation        every small change of the references: which does no case notice? (long)"
 	@echo "  make innocents       $(ENCOUNTERS) random encounters of two Linux hosts: no checker may accuse (minutes)"
@@ -66,7 +67,7 @@ help:
 	@echo "  make durability      every writing system call of a certification fails, and $(KILLS) kills (long)"
 	@echo "  make fuzz            $(BUNDLES) mutated bundles, twice $(CAPTURES) mutated captures, and other files (long)"
 	@echo "  make fuzz-stp        a million STP packets through three codecs, a million forged BEGINs,"
-	@echo "                       and SECONDS=$(SECONDS) of hostile and unlucky peers (long)"
+	@echo "                       and MINUTES=$(MINUTES) of conversations that nobody wrote down (long)"
 	@echo "Prove it"
 	@echo "  make models          check the TLA+ models and their mutants (needs Java and Maven)"
 	@echo "  make scenarios       regenerate the suites' scenarios from the models; scenarios-check compares"
@@ -147,6 +148,10 @@ bench: setup
 	$(BIN)/python -m bentpipe_conformance.benchmarks
 
 # No checker may accuse a true reference, whatever the link, the settings and the users do.
+# Code lines of each protocol, room by room.
+lines:
+	@$(PYTHON) .ci/lines.py
+
 transfers: setup
 	$(BIN)/bentpipe selftest snr --transfers $(TRANSFERS)
 	$(BIN)/bentpipe selftest stp --transfers $(TRANSFERS)
@@ -182,8 +187,9 @@ fuzz: setup
 fuzz-stp: setup
 	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \
 		fuzz/tests/stp/test_agreement.py -k many_packets
-	nice -n 19 $(BIN)/python -m bentpipe_fuzz.stp --seconds $(SECONDS) --seed $(SEED) \
-		--begins $(BEGINS) --out bentpipe-runs/stp-campaign
+	nice -n 19 $(BIN)/python -m bentpipe_fuzz.stp.flood --begins $(BEGINS) --seed $(SEED)
+	nice -n 19 $(BIN)/bentpipe fuzz stp-reference-simulated --minutes $(MINUTES) --seed $(SEED) \
+		--jobs $(JOBS) --fresh
 
 # -- prove it
 

@@ -55,6 +55,15 @@ def test_bad_table_is_refused_in_one_sentence(change: dict[str, Any], complaint:
     assert "\n" not in str(caught.value)
 
 
+def test_condition_of_a_profile_is_one_more_there_and_none_elsewhere() -> None:
+    found = parse_requirement(
+        {**GOOD, "condition": "sack", "profiles": ["hk99", "rfc"], "conditions": {"rfc": "a=b|c"}},
+        "file.toml",
+    )
+    assert found.condition_in("rfc") == "sack, a=b|c"
+    assert found.condition_in("hk99") == "sack"
+
+
 @pytest.mark.parametrize("text", ["[[requirement", "[table]\nx = 1"])
 def test_broken_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "broken.toml"

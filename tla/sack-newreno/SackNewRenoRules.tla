@@ -121,5 +121,16 @@ RescuesTheTail ==
 StartsWithInitialWindow ==
     [][sndMax = 0 /\ sndMax' > 0 =>
           /\ Sent = [i \in 1..Min(Segments, InitialWindow) |-> i - 1]
-          /\ sndNxt' = Len(Sent) /\ sndMax' = Len(Sent)]_vars
+          /\ sndNxt' = Len(Sent) /\ sndMax' = Len(Sent)
+          /\ sndUna' = 0 /\ dupAcks' = 0 /\ ~inRecovery' /\ ssthresh' = MaxWindow
+          /\ recover' = IF Rfc THEN -1 ELSE 0]_vars
+
+(* SNR-SAK-004, SNR-SAK-005: in recovery nothing is sent again but what is shown lost, and the rescue.  *)
+RepairsOnlyHoles ==
+    [][Recovering /\ (OnDuplicate \/ OnAdvance) =>
+          \A n \in Resent : n \in Holes(repaired) \/ (Rfc /\ rescued' /\ ~rescued /\ n = sndMax - 1)]_vars
+
+(* snd_nxt is never behind what has been acknowledged, and nothing of that is sent again. *)
+NeverResendsAcknowledged ==
+    [][AckStep => sndNxt' >= sndUna' /\ \A n \in Contents(Sent) : n >= sndUna']_vars
 ==============================================================================

@@ -113,4 +113,11 @@ SilenceExactly ==
             /\ silence' = (silence \/ Starved(written', vt_a, vt_ms))]_vars
 
 NeverStuck == Done \/ ENABLED Next
+
+(* STP-DT-005, STP-DT-013: for channels that reorder as well. Nothing in flight lags so far that its   *)
+(* number means another packet. That no step breaks this at any size is proved by Z3.                 *)
+NumbersAreNear ==
+    \A m \in Contents(forward) \cup Contents(return) :
+        /\ m.n <= vt_s /\ m.n >= vt_s - (Modulus - Window)
+        /\ m.type = "POLL" => m.n > vt_s - (Modulus - Window)
 ==============================================================================

@@ -151,45 +151,83 @@ TraceNext ==
 TraceSpec == TraceInit /\ [][TraceNext]_<<vars, traceVars>>
 
 (* The guard that blocks the next event; only asked where nothing follows. *)
+(* Where the variable after the event is wrong, what it must be: of the values that it can have, those *)
+(* with which a step is possible.                                                                     *)
 Of(number) == "SD " \o ToString(number)
+Must(name, values, rule) ==
+    name \o " must be " \o ToString(IF Cardinality(values) = 1 THEN CHOOSE v \in values : TRUE ELSE values)
+         \o " (" \o rule \o ")"
+Top == Max(vt_s, vr_h) + Window + 1
 Wrong ==
-    CASE AtSender /\ ~ENABLED (Step /\ vt_s' = Event.vt_s) -> "VT(S)"
-      [] AtSender /\ ~ENABLED (Step /\ vt_a' = Event.vt_a) -> "VT(A)"
-      [] AtSender /\ ~ENABLED (Step /\ vt_ms' = Event.vt_ms) -> "VT(MS)"
-      [] AtSender /\ ~ENABLED (Step /\ polls' = Event.vt_ps) -> "VT(PS)"
-      [] AtSender /\ ~ENABLED (Step /\ VtPa = Event.vt_pa) -> "VT(PA)"
-      [] AtSender /\ ~ENABLED (Step /\ queue' = Event.queue) -> "the retransmission queue (STP-DT-003, STP-DT-014)"
-      [] AtSender /\ ~ENABLED (Step /\ Stamps = Event.kept) -> "what is kept, or a stamp (STP-DT-010)"
-      [] AtReceiver /\ ~ENABLED (Step /\ vr_r' = Event.vr_r) -> "VR(R)"
-      [] AtReceiver /\ ~ENABLED (Step /\ vr_h' = Event.vr_h) -> "VR(H) (STP-DT-001, STP-DT-002, STP-DT-008)"
-      [] AtReceiver /\ ~ENABLED (Step /\ CreditShows) -> "VR(MR) (STP-DT-020, STP-DT-021)"
-      [] AtReceiver /\ ~ENABLED (Step /\ held' = Event.held) -> "what is held (STP-DT-019, STP-DT-022)"
+    CASE AtSender /\ ~ENABLED (Step /\ vt_s' = Event.vt_s) ->
+            Must("VT(S)", {v \in 0..Top : ENABLED (Step /\ vt_s' = v)}, "STP-DT-016")
+      [] AtSender /\ ~ENABLED (Step /\ vt_a' = Event.vt_a) ->
+            Must("VT(A)", {v \in 0..Top : ENABLED (Step /\ vt_a' = v)}, "STP-DT-029")
+      [] AtSender /\ ~ENABLED (Step /\ vt_ms' = Event.vt_ms) ->
+            Must("VT(MS)", {v \in 0..Top : ENABLED (Step /\ vt_ms' = v)}, "STP-DT-029")
+      [] AtSender /\ ~ENABLED (Step /\ polls' = Event.vt_ps) ->
+            Must("VT(PS)", {v \in polls..(polls + 1) : ENABLED (Step /\ polls' = v)}, "STP-PL-006")
+      [] AtSender /\ ~ENABLED (Step /\ VtPa = Event.vt_pa) ->
+            Must("VT(PA)", {v \in 0..(polls + 1) : ENABLED (Step /\ VtPa = v)}, "STP-DT-007")
+      [] AtSender /\ ~ENABLED (Step /\ queue' = Event.queue) ->
+            "the retransmission queue must be "
+            \o ToString({n \in vt_a..vt_s : ENABLED (Step /\ n \in queue')}) \o " (STP-DT-003, STP-DT-014)"
+      [] AtSender /\ ~ENABLED (Step /\ Stamps = Event.kept) ->
+            "what is kept, by the number of the last POLL before it, must be "
+            \o ToString({<<n, v>> \in (vt_a..vt_s) \X (0..(polls + 1)) :
+                         ENABLED (Step /\ n \in DOMAIN Stamps /\ Stamps[n] = v)}) \o " (STP-DT-010)"
+      [] AtReceiver /\ ~ENABLED (Step /\ vr_r' = Event.vr_r) ->
+            Must("VR(R)", {v \in 0..Top : ENABLED (Step /\ vr_r' = v)}, "STP-DT-012")
+      [] AtReceiver /\ ~ENABLED (Step /\ vr_h' = Event.vr_h) ->
+            Must("VR(H)", {v \in 0..Top : ENABLED (Step /\ vr_h' = v)}, "STP-DT-001, STP-DT-002, STP-DT-008")
+      [] AtReceiver /\ ~ENABLED (Step /\ CreditShows) ->
+            "VR(MR) must be from " \o ToString(vr_mr) \o " to "
+            \o ToString(Highest({v \in 0..Top : ENABLED (Step /\ vr_r' = v)}) + Window) \o " (STP-DT-020, STP-DT-021)"
+      [] AtReceiver /\ ~ENABLED (Step /\ held' = Event.held) ->
+            "what is held must be " \o ToString({n \in 0..Top : ENABLED (Step /\ n \in held')})
+            \o " (STP-DT-019, STP-DT-022)"
       [] OTHER -> "the combination of variables"
+
+(* What the receiver has sent in answer to the same POLL. *)
+Shown(type) == {<<return[i].n, return[i].mr, return[i].h, return[i].gaps>> : i \in
+    {j \in DOMAIN return : return[j].type = type /\ (type = "STAT" => return[j].age = polls - Event.n_ps)}}
+NoSuch(type, rule) ==
+    "the receiver has sent no such " \o type \o "; N(R), N(MR), bound, gaps must be "
+    \o ToString(Shown(type)) \o " (" \o rule \o ")"
+AskedAbout == {forward[i].n : i \in
+    {j \in DOMAIN forward : forward[j].type = "POLL" /\ forward[j].age = polls - Event.n_ps}}
 
 Guard ==
     CASE at > Len(Log) -> "accepted"
       [] Is("call") -> "a BEGIN carries SD 0 or nothing, and is the first of all"
       [] Is("anew") -> "the receiver has taken data of a call that it answered with a cookie (STP-CC-035)"
-      [] Is("bgak") -> "a BGAK acknowledges or permits what the receiver does not"
+      [] Is("bgak") -> "a BGAK acknowledges " \o ToString(vt_a..vr_r) \o " and permits "
+            \o ToString(vt_ms) \o " to " \o ToString(vr_r + Window) \o " (STP-DT-018, STP-DT-020)"
       [] Is("send") /\ Event.n # vt_s -> Of(vt_s) \o " is the next new one (STP-DT-016)"
       [] Is("send") /\ ~NewMayGo -> Of(Lowest(queue)) \o " awaits retransmission and goes first (STP-DT-009)"
       [] Is("send") /\ ~Permitted -> "VT(MS) is " \o ToString(vt_ms) \o " (STP-DT-011)"
       [] Is("retransmit") /\ queue = {} -> "no SD awaits retransmission (STP-DT-003, STP-DT-014)"
-      [] Is("retransmit") /\ Event.n # Lowest(queue) -> Of(Lowest(queue)) \o " is the next to be sent again"
+      [] Is("retransmit") /\ Event.n # Lowest(queue) -> Of(Lowest(queue)) \o " is the next to be sent again (STP-DT-027)"
       [] Is("poll") /\ Event.n_s # vt_s -> "VT(S) is " \o ToString(vt_s) \o " (STP-PL-006)"
       [] Is("poll") /\ Event.n_ps # polls + 1 -> "the next POLL is " \o ToString(polls + 1) \o " (STP-PL-006)"
-      [] Is("stat") /\ Stats = {} -> "the receiver has sent no such STAT"
-      [] Is("ustat") /\ Ustats = {} -> "the receiver has sent no such USTAT"
-      [] Is("credit") /\ Credits = {} -> "the receiver has announced no such credit"
-      [] Is("late") -> "the USTAT names what is not missing (STP-DT-026)"
+      [] Is("stat") /\ Stats = {} -> NoSuch("STAT", "STP-DT-018")
+      [] Is("ustat") /\ Ustats = {} -> NoSuch("USTAT", "STP-DT-001")
+      [] Is("credit") /\ Credits = {} -> NoSuch("CREDIT", "STP-DT-024")
+      [] Is("late") -> "the USTAT names what is not missing; missing are "
+            \o ToString(Missing(vr_h)) \o " (STP-DT-026)"
       [] Is("announce") /\ ~MayAnnounce -> "no closed window has opened again (STP-DT-024)"
-      [] Is("sd") /\ Sds = {} -> "the sender has sent no SD of that number"
-      [] Is("poll_arrives") /\ Polls = {} -> "the sender has sent no such POLL"
+      [] Is("sd") /\ Sds = {} -> "the sender has sent no SD of that number; it must be at most "
+            \o ToString(vt_s - 1) \o " (STP-DT-016)"
+      [] Is("poll_arrives") /\ Polls = {} -> "the sender has sent no such POLL; its N(S) must be "
+            \o ToString(AskedAbout) \o " (STP-PL-006)"
       [] ENABLED TraceNext -> "followed"
       [] ENABLED Step -> "wrong after it: " \o Wrong
-      [] Is("sd") -> "the gap is another (STP-DT-001)"
-      [] AtReceiver -> "the list is another (STP-DT-002, STP-DT-006, STP-DT-018)"
-      [] OTHER -> "whether the report is valid, or VT(PA), is another (STP-DT-007, STP-DT-023)"
+      [] Is("sd") -> "the gap reported must be "
+            \o ToString(IF Event.n > vr_h /\ Event.n < vr_mr THEN vr_h..(Event.n - 1) ELSE {}) \o " (STP-DT-001)"
+      [] AtReceiver -> "the list must name " \o ToString(Missing(RaisedBy(Event.n_s))) \o " up to "
+            \o ToString(RaisedBy(Event.n_s)) \o " (STP-DT-002, STP-DT-006, STP-DT-018)"
+      [] OTHER -> "whether the report is valid must be " \o ToString(~Event.valid)
+            \o ", or VT(PA) is another (STP-DT-007, STP-DT-023)"
 
 Reached == PrintT(<<"reached", trace, at, 0, Guard>>)
 =============================================================================

@@ -49,6 +49,7 @@ BENCHMARKS = {
     "rwbp-scheduler": Benchmark("chains", "rwbp_scheduler", 3),
     "stp-sockets": Benchmark("stp_sockets", "sockets", 3),
     "stp-connections": Benchmark("stp_sockets", "connections", 1),
+    "designer": Benchmark("designer", "designer", 1),
     "analyze": Benchmark("captures", "analyze", 1),
     "selftest": Benchmark("suites", "selftest", 1),
     "certify": Benchmark("suites", "certify", 1),

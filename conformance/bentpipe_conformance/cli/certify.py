@@ -20,6 +20,9 @@ from bentpipe_conformance.engine.verdict import EXIT_STATUS, Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.run.watcher import Watcher
 
+EXPLORE_S = 5.0
+"""Seconds of the wall clock that a certification explores."""
+
 STYLE = {
     Verdict.PASS: "green",
     Verdict.FAIL: "bold red",
@@ -103,17 +106,25 @@ class LiveWatcher(Watcher):
     help="Wall-clock seconds after which a case counts as hung (default: 120 in virtual time, "
          "900 on a wall clock).",
 )  # fmt: skip
+@click.option(
+    "--explore", type=click.FloatRange(0), metavar="SECONDS",
+    help="Wall-clock seconds of a campaign beside the cases, with the run's seed; 0 for none "
+         f"(default: {EXPLORE_S:g}, and none with --only).",
+)  # fmt: skip
 @options.json_option("Print result.json on standard output.")
 def certify(
     iut: str, link: str, profile: str | None, only: tuple[str, ...], bed: str, out: Path | None,
     jobs: int | None, resume: bool, fresh: bool, key: Path | None, seed: int | None,
-    case_timeout: float | None, as_json: bool,
+    case_timeout: float | None, explore: float | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Certify the implementation under test IUT over a satellite link.
 
     IUT is an ID from 'bentpipe list iuts' or the path of a TOML description. The run leaves a
     bundle: result.json, junit.xml, report.html, certificate.html, and for each case a capture at
     either side of the link. A run of chosen cases (--only) is partial: it can fail, but never pass.
+    Beside the cases a short campaign (--explore) plays conversations that nobody wrote down; what
+    violates a requirement there fails it too, and is in the bundle with its packets and a replay
+    file.
     """
     from bentpipe_conformance.bed.errors import BedError
     from bentpipe_conformance.evidence.attestation import SigningError, check_key
@@ -122,6 +133,7 @@ def certify(
     from bentpipe_conformance.iut.description import load_iut
     from bentpipe_conformance.run.certify import AdapterError
     from bentpipe_conformance.run.certify import certify as run_plan
+    from bentpipe_conformance.run.exploration import explore as run_campaign
     from bentpipe_conformance.run.plan import make_plan
     from bentpipe_conformance.run.seal import seal_bundle
 
@@ -153,6 +165,8 @@ def certify(
         with ended_by_signals(), explained(*stops):
             with LiveWatcher(quiet=as_json) as watcher:
                 bundle = run_plan(plan, watcher)
+                usual = 0.0 if only else EXPLORE_S
+                run_campaign(plan, bundle, usual if explore is None else explore, watcher)
             result = seal_bundle(bundle, key)
             bundle.close()
     except KeyboardInterrupt:
@@ -189,6 +203,15 @@ def in_order(result: dict[str, Any]) -> list[tuple[dict[str, Any], bool]]:
     return [(row, rank(row)[1] > 0) for row in sorted(rows, key=place)]
 
 
+def _explored(told: dict[str, Any]) -> str:
+    """What the campaign beside the cases did, in a sentence."""
+    told_of = f"explored {told['conversations']} conversations (seed {told['seed']})"
+    found = f"{len(told['found'])} found" if told["found"] else "nothing found"
+    doubtful = f", {len(told['doubtful'])} doubtful" if told["doubtful"] else ""
+    ended = f"; it ended early: {told['problem']}" if told["problem"] else ""
+    return f"{told_of}: {found}{doubtful}{ended}"
+
+
 def _print(result: dict[str, Any], directory: Path, link_seconds: float, wall: float) -> None:
     console = output()
     verdict = Verdict(result["verdict"])
@@ -208,6 +231,8 @@ def _print(result: dict[str, Any], directory: Path, link_seconds: float, wall: f
     for text in result["ics_disagreements"]:
         remedy = "correct the ICS in its TOML file"
         console.print(f"[yellow]{escape(text)}; {remedy}[/]", soft_wrap=True)
+    if told := result.get("exploration"):
+        console.print(f"[dim]{escape(_explored(told))}[/]", soft_wrap=True)
     times = f"{link_seconds:.0f} s of satellite time judged in {wall:.0f} s of wall time"
     console.print(f"[dim]{times}[/]")
     report = f"report: {escape(str(directory))}/report.html"

@@ -16,13 +16,14 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
-from bentpipe_conformance.cli import model_mutation, options
+from bentpipe_conformance.cli import model_designer, model_mutation, options
 from bentpipe_conformance.cli.model_scenarios import make_scenarios
 from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure
 from bentpipe_conformance.cli.output import output, print_json
 from bentpipe_conformance.models import diagram as ladder
 from bentpipe_conformance.models import manifest as manifests
 from bentpipe_conformance.models import tlc
+from bentpipe_conformance.models.answer import answer
 from bentpipe_conformance.models.counterexample import scenario
 from bentpipe_conformance.models.generator import Generator
 from bentpipe_conformance.models.manifest import Manifest, Run
@@ -40,6 +41,8 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
         "model stp-data --out models",
         "model sack-newreno --scenarios --check",
         "model rwbp-flow --mutate --sample 60",
+        "model stp-data --diff main",
+        "model stp-data --first --within 60",
     )
 )
 @click.argument("name", default="all")
@@ -72,13 +75,15 @@ _WIDTH = 120  # columns, from which on there is room to say what was violated
          "mutants' counterexamples. Stored with the specification, or in --out.",
 )  # fmt: skip
 @click.option("--check", is_flag=True, help="With --scenarios: compare with those stored.")
+@model_designer.options
 @model_mutation.options
 @click.option("--fetch", is_flag=True, help="Only find Java and find or fetch the model checker.")
 def model(
     name: str, tier: str, mutants: bool, only: str | None, workers: int, timeout: float | None,
     memory: int, out: Path | None, models: Path | None, as_json: bool,
     host: str | None, update_manifest: bool, fetch: bool, coverage: bool,
-    scenarios: bool, check: bool, **mutation: Any,
+    scenarios: bool, check: bool, first: bool, within: float | None, diff: str | None,
+    vacuity: bool, alone: bool, edits: Path | None,     **mutation: Any,
 ) -> None:  # fmt: skip
     """Check a model, or all of them, and compare with the manifests.
 
@@ -90,10 +95,15 @@ def model(
     seconds = timeout or (300.0 if tier == "pr" else 3600.0)
     limits = Limits(seconds, memory, workers, out, host, lambda line: console.print(
         f"a worker on another machine: {line}", soft_wrap=True), coverage=coverage)  # fmt: skip
+    done: list[Result] = []
     if check and not scenarios:
         raise Failure("--check goes with --scenarios", USAGE)
     try:
         root = models or manifests.model_root()
+        if diff is not None:
+            named = _named(name, root)
+            status = model_designer.tell_impacts(named, root, diff, output(), as_json)
+            raise click.exceptions.Exit(status)
         tool = find_tool(root, console.print)
         if fetch:
             raise click.exceptions.Exit(PASSED)
@@ -101,6 +111,23 @@ def model(
             with _ended_by_signals():
                 generator = Generator(tool, limits, console.print)
                 status = make_scenarios(_named(name, root), generator, out, check, as_json)
+            raise click.exceptions.Exit(status)
+        if edits is not None:
+            with _ended_by_signals():
+                status = model_designer.tell_edits(
+                    _named(name, root), tool, edits, workers, timeout or 120.0, as_json
+                )
+            raise click.exceptions.Exit(status)
+        if vacuity or alone:
+            named = _named(name, root)
+            checker = Checker(tool, Limits(seconds, memory, 1, logs=False))
+            with _ended_by_signals():
+                if alone:
+                    status = model_designer.tell_alone(named, checker, workers, only, as_json)
+                else:
+                    status = model_designer.tell_vacuity(
+                        named, tool, checker, workers, only, as_json
+                    )
             raise click.exceptions.Exit(status)
         if mutation["mutate"]:
             asked = model_mutation.Asked.of(mutation, only, timeout, memory, workers, out, as_json)
@@ -111,14 +138,18 @@ def model(
         if host and (len(chosen) > 1 or chosen[0][1].kind != "check"):
             sentence = "--distributed is for one run of the kind check; name it by --only"
             raise Failure(sentence, USAGE)
+        if first or within is not None:
+            with _ended_by_signals():
+                told = answer(Checker(tool, limits), chosen, workers, first=first, within=within)
+            raise click.exceptions.Exit(model_designer.tell_answer(told, output(), as_json))
         with _ended_by_signals():
-            results = _checked(Checker(tool, limits), chosen, console)
+            results = _checked(Checker(tool, limits), chosen, console, done)
         if update_manifest:
             _record(results)
     except ToolProblem as problem:
         raise Failure(str(problem)) from problem
     except KeyboardInterrupt as error:
-        raise Failure("interrupted; nothing is kept or recorded.", 130) from error
+        raise Failure(_interrupted(done, out, root), 130) from error
     except OSError as error:
         remedy = "name a folder that can be written to."
         raise Failure(f"{error.filename}: {error.strerror}; {remedy}") from error
@@ -174,8 +205,22 @@ def _named(name: str, root: Path) -> list[Manifest]:
     raise Failure(f"no model is called {name!r}; there are {', '.join(found)} and all", USAGE)
 
 
+def _interrupted(done: list[Result], out: Path | None, root: Path) -> str:
+    """The sentence, after what was finished has been kept where a folder is named."""
+    if not done:
+        return "interrupted; nothing is kept or recorded."
+    sentence = f"interrupted after {len(done)} finished runs; nothing is recorded"
+    broken = [item for item in done if item.verdict not in ("as expected", "drift")]
+    if broken:
+        sentence += f", {len(broken)} of them not as the manifests say"
+    if out is None:
+        return f"{sentence}; --out keeps what is finished."
+    _keep(_report(done, False), done, out, root)
+    return f"{sentence}; what they show is in {out / 'result.json'}."
+
+
 def _checked(
-    checker: Checker, chosen: list[tuple[Manifest, Run]], console: Console
+    checker: Checker, chosen: list[tuple[Manifest, Run]], console: Console, ended: list[Result]
 ) -> list[Result]:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     hidden = not console.is_terminal
@@ -186,6 +231,7 @@ def _checked(
         def finished(result: Result) -> None:
             nonlocal done
             done += 1
+            ended.append(result)
             bar.update(task, description=f"{done} of {len(chosen)} runs")
             if result.verdict != "as expected":
                 bar.console.print(f"{result.manifest.name} {result.run.name}: {result.verdict}")

@@ -15,7 +15,7 @@ from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failur
 from bentpipe_conformance.cli.output import counting, print_json
 from bentpipe_conformance.models.manifest import Manifest
 from bentpipe_conformance.models.mutation import campaign
-from bentpipe_conformance.models.mutation.outcome import as_text, outcome_of, published
+from bentpipe_conformance.models.mutation.outcome import as_text, noticed, outcome_of, published
 from bentpipe_conformance.models.mutation.sites import Mutant
 from bentpipe_conformance.models.tool import Tool
 from bentpipe_conformance.models.verification import Checker, Limits
@@ -42,7 +42,8 @@ options = all_of(
     ),
     click.option(
         "--publish", type=click.Path(path_type=Path, file_okay=False),
-        help="With --mutate: write what the documentation shows into this folder.",
+        help="With --mutate: write what the documentation shows into this folder, and beside the "
+             "manifest what --diff reads.",
     ),
 )  # fmt: skip
 
@@ -133,6 +134,8 @@ def _one(manifest: Manifest, tool: Tool, asked: Asked) -> tuple[dict[str, Any], 
         asked.publish.mkdir(parents=True, exist_ok=True)
         text = json.dumps(published(outcome), indent=1) + "\n"
         (asked.publish / f"{manifest.name}.json").write_text(text, encoding="utf-8")
+        kills = json.dumps(noticed(outcome), indent=1) + "\n"
+        (manifest.folder / campaign.KILLS).write_text(kills, encoding="utf-8")
     return outcome, whole
 
 

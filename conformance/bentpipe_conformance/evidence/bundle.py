@@ -5,6 +5,8 @@ Layout::
     DIR/run.json                     the plan (records.RunRecord), before the first case
     DIR/resumed-1.json ...           later sessions of an interrupted run (records.Session)
     DIR/cases/<id, / as __>/iut.pcapng, peer.pcapng, case.json
+    DIR/cases/SUITE__found__<name>/  the same and replay.json: what a campaign found
+    DIR/exploration.json             what that campaign did
     DIR/attempts/1/<id ...>/         what a later session tried again: errors, damaged cases
     DIR/result.json, junit.xml, report.html, certificate.html, manifest.sha256   when it is finished
     DIR/attestation.json             the signed statement about the manifest, if it was signed
@@ -43,10 +45,12 @@ from bentpipe_conformance.evidence.layout import (
     ATTESTATION,
     CERTIFICATE,
     DERIVED,
+    EXPLORATION,
     FORMAT,
     FORMER,
     MANIFEST,
     POINTS,
+    REPLAY,
     SESSION,
     case_directory,
     check_vacant,
@@ -190,8 +194,10 @@ class Bundle:
             raise BundleError(f"{self.directory} has no session {session}.")
         return beds[session]
 
-    def add_case(self, case: CaseRecord, captured: Sequence[Captured]) -> None:
+    def add_case(self, case: CaseRecord, captured: Sequence[Captured], replay: str = "") -> None:
         """Store a case and its captures; processes may add different cases concurrently.
+
+        ``replay`` is the text of a replay file, for a conversation that a campaign found.
 
         Raises:
             BundleError: the ID is impossible, the case has its verdict, or the disk refuses.
@@ -206,9 +212,35 @@ class Bundle:
                 octets = dump_captured(captured, point, case.id, case.started)
                 write(folder / f"{point}.pcapng", octets)
                 digests[f"{point}.pcapng"] = digest(octets)
+            if replay:
+                write(folder / REPLAY, replay.encode())
             envelope = Envelope(self.identity, len(self.sessions), digests)
             document = {**serialization.encode(case), **serialization.encode(envelope)}
             write(folder / "case.json", serialization.dumps(document).encode())
+
+    @property
+    def exploration(self) -> dict[str, Any]:
+        """What a campaign beside the cases did; empty when there was none.
+
+        Raises:
+            BundleError: it is damaged.
+        """
+        path = self.directory / EXPLORATION
+        if not path.exists():
+            return {}
+        document = read_json(path)
+        if not isinstance(document, dict):
+            raise BundleError(f"{path} is damaged: it is no object.")
+        return document
+
+    def explored(self, document: Mapping[str, Any]) -> None:
+        """Store what a campaign beside the cases did.
+
+        Raises:
+            BundleError: the disk refuses.
+        """
+        with explained(self.directory):
+            write(self.directory / EXPLORATION, serialization.dumps(dict(document)).encode())
 
     def completed(self) -> tuple[str, ...]:
         """The IDs of all stored cases, sorted.

@@ -24,9 +24,13 @@ CERTIFICATE = "certificate.html"
 """Made of all the other files but the manifest."""
 DERIVED = ("result.json", "junit.xml", "report.html", CERTIFICATE)
 """What is made of the cases when the run ends."""
+EXPLORATION = "exploration.json"
+"""What a campaign beside the cases did."""
+REPLAY = "replay.json"
+"""Beside the packets of a conversation that a campaign found: what to play again."""
 ATTESTATION = "attestation.json"
 """The signed statement about the manifest, in a bundle that was signed."""
-CASE_FILES = ("case.json", *(f"{point}.pcapng" for point in POINTS))
+CASE_FILES = ("case.json", *(f"{point}.pcapng" for point in POINTS), REPLAY)
 FORMAT = "bentpipe-bundle/2"
 FORMER = frozenset({"bentpipe-bundle/1"})
 SESSION = re.compile(r"resumed-([1-9][0-9]{0,3})\.json")
@@ -66,7 +70,7 @@ def files_of(root: Path) -> dict[str, Path]:
         BundleError: there is something that a bundle does not have.
     """
     finished = (root / MANIFEST).exists()
-    found = dict(_known(root, "", ("run.json", *DERIVED), finished))
+    found = dict(_known(root, "", ("run.json", EXPLORATION, *DERIVED), finished))
     groups = [("cases", root / "cases")]
     if (attempts := root / "attempts").exists():
         _only_folders(attempts)

@@ -132,7 +132,8 @@ class Binding:
         profile = begin.get("profile")
         if not isinstance(profile, str) or profile not in self.profiles:
             raise TraceProblem(
-                f"{name}, line 1: the profile {profile!r} is none of {', '.join(self.profiles)}."
+                f"{name}, line 1: the profile {profile!r} is none of {', '.join(self.profiles)}; "
+                "record the trace again with this version."
             )
         constants = dict(self.profiles[profile])
         for bound, constant in self.bounds.items():

@@ -40,6 +40,8 @@ class Run:
         depth: depth of the search, or of the counterexample.
         seconds: wall clock when it was recorded.
         actions: those that are taken in the run, as far as recorded; none may be missed.
+        simulate: how many ``behaviours`` are drawn at random, and how many states each has at most
+            (``depth``); empty for a search of all states.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Run:
     depth: int | None = None
     seconds: float | None = None
     actions: tuple[str, ...] = ()
+    simulate: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,10 @@ def _run(item: Mapping[str, Any], path: Path) -> Run:
         figure = item.get(key)
         if figure is not None and (isinstance(figure, bool) or not isinstance(figure, int | float)):
             raise ToolProblem(f"{path}: run {name!r}: {key} is {figure!r} instead of a number.")
+    if set(simulate := item.get("simulate", {})) not in (set(), {"behaviours", "depth"}):
+        raise ToolProblem(
+            f"{path}: run {name!r}: simulate is {simulate!r}; give behaviours and depth."
+        )
     for key in ("constants", "replace", "edit"):
         if not isinstance(item.get(key, {}), dict):
             raise ToolProblem(f"{path}: run {name!r}: {key} is not an object.")
@@ -196,8 +203,10 @@ def record(manifest: Manifest, figures: Mapping[str, Mapping[str, Any]]) -> None
     """
     path = manifest.folder / FILE
     data = json.loads(path.read_text(encoding="utf-8"))
+    known = {each.name for each in fields(Run)}
     for item in data["runs"]:
-        item.update(figures.get(item["name"], {}))
+        new = figures.get(item["name"], {})
+        item.update({key: value for key, value in new.items() if key in known})
     draft = path.with_name(f".{FILE}.new")
     draft.write_text(format_manifest(data), encoding="utf-8")
     os.replace(draft, path)

@@ -24,6 +24,7 @@ _END = re.compile(r"@!@!@ENDMSG \d+ @!@!@")
 COUNTS = re.compile(
     r"([\d,]+) states generated.*?([\d,]+) distinct states found.*?([\d,]+) states left"
 )
+_GENERATED = re.compile(r"([\d,]+) states generated")
 _STATE = re.compile(r"(\d+): <(.*)>\s*")
 _NUMBER = re.compile(r"(\d+)")
 
@@ -34,7 +35,7 @@ _VIOLATIONS = {_INVARIANT_AT_START, _INVARIANT, _ACTION, _TEMPORAL, _DEADLOCK, _
 _COUNT, _DEPTH, _PROGRESS, _TRACE, _STUTTERS, _BACK, _OUT_OF_MEMORY = (
     2199, 2194, 2200, 2217, 2218, 2122, 1001,
 )  # fmt: skip
-_SUCCESS = 2193
+_SUCCESS, _ENDED, _SIMULATED = 2193, 2186, 2209
 _TAKEN = 2772
 _ACTION_TAKEN = re.compile(r"<(\w+) line .*>: \d+:(\d+)")
 _QUOTED = 5000
@@ -70,6 +71,8 @@ class Job:
         short: whether the run is expected to end within seconds.
         dump: file for the labelled state graph; None for none.
         coverage: whether to count how often each action is taken; it costs a quarter of the time.
+        simulate: how many behaviours to draw at random, and how many states each has at most,
+            instead of searching all; None to search all.
     """
 
     module: Path
@@ -82,6 +85,7 @@ class Job:
     short: bool = False
     dump: Path | None = None
     coverage: bool = False
+    simulate: tuple[int, int] | None = None
 
     @property
     def log(self) -> Path:
@@ -148,6 +152,7 @@ class Outcome:
         seconds: wall clock.
         log: the file with all that TLC printed.
         actions: how often each action was taken, where that was counted.
+        behaviours: of a simulation, how many were drawn; 0 for a search.
     """
 
     log: Path
@@ -160,6 +165,7 @@ class Outcome:
     depth: int = 0
     seconds: float = 0.0
     actions: dict[str, int] = field(default_factory=dict)
+    behaviours: int = 0
 
 
 def run(
@@ -218,7 +224,8 @@ def _attempt(
     cancelled: threading.Event | None,
 ) -> tuple[_Reading, Watch, int]:
     """One process of TLC, read to its end; with its watch and its exit status."""
-    reading = _Reading(Outcome(job.log), report)
+    behaviours = 0 if job.simulate is None else job.simulate[0]
+    reading = _Reading(Outcome(job.log), report, behaviours)
     with started(_command(tool, job), job, cancelled, _STANDSTILL_S) as (process, output, watch):
         assert process.stdout is not None
         reading.read(process.stdout, output)
@@ -279,6 +286,9 @@ def _command(tool: Tool, job: Job) -> list[str]:
     dump = ["-dump", "dot,actionlabels", str(job.dump.absolute())] if job.dump else []
     if job.coverage:
         dump += ["-coverage", "9999"]  # once, at the end
+    if job.simulate is not None:  # the same ones each time
+        number, depth = job.simulate
+        dump += ["-simulate", f"num={number}", "-depth", str(depth), "-seed", "1"]
     # -lncheck final: liveness is not checked now and then as well, by the clock, so that the same
     # counterexample is found each time.
     return [
@@ -293,8 +303,11 @@ def _command(tool: Tool, job: Job) -> list[str]:
 class _Reading:
     """Turns the messages of one run into an outcome."""
 
-    def __init__(self, outcome: Outcome, report: Callable[[Progress], None]) -> None:
+    def __init__(
+        self, outcome: Outcome, report: Callable[[Progress], None], behaviours: int
+    ) -> None:
         self.outcome = outcome
+        self._behaviours = behaviours
         self.last = Progress(0, 0, 0, 0, 0.0)
         self.out_of_memory = False
         self.succeeded = False
@@ -334,6 +347,10 @@ class _Reading:
             outcome.depth = int(found[1])
         elif code == _TAKEN and (taken := _ACTION_TAKEN.match(text)):
             outcome.actions[taken[1]] = outcome.actions.get(taken[1], 0) + int(taken[2])
+        elif code == _SIMULATED and (found := _GENERATED.search(text)):
+            outcome.generated = int(found[1].replace(",", ""))
+        elif code == _ENDED and self._behaviours and not outcome.violated and not self._errors:
+            self.succeeded, outcome.behaviours = True, self._behaviours
         elif code == _SUCCESS:
             self.succeeded = True
         elif code == _OUT_OF_MEMORY or "OutOfMemoryError" in text:

@@ -83,6 +83,8 @@ class Result:
         if self.outcome is None:
             return {}
         figures: dict[str, Any] = {"seconds": round(self.outcome.seconds, 1)}
+        if self.outcome.behaviours:
+            return figures | {"behaviours": self.outcome.behaviours}
         if self.outcome.violated:
             return figures | {"depth": len(self.outcome.trace) if self.outcome.name else None}
         figures |= {
@@ -192,10 +194,11 @@ class Checker:
             config=config.text(),
             libraries=manifest.libraries(self._tool.root, run.module),
             directory=directory,
-            workers=self._limits.workers if run.tier == "nightly" else 1,
+            workers=self._limits.workers if run.tier == "nightly" and not run.simulate else 1,
             memory_mb=self._limits.memory_mb,
             timeout=self._limits.timeout,
             coverage=self._limits.coverage and not run.violates,
+            simulate=(run.simulate["behaviours"], run.simulate["depth"]) if run.simulate else None,
             short=bool(run.violates) or (run.distinct or _LARGE) < _LARGE,
         )
 
@@ -266,6 +269,8 @@ def judged(manifest: Manifest, run: Run, config: Configuration, outcome: tlc.Out
     lost = [name for name in run.actions if outcome.actions and not outcome.actions.get(name)]
     if lost:
         return result("not covered", f"{', '.join(lost)} no longer happens in this run.")
+    if run.simulate:
+        return result("as expected")
     wanted = {"distinct": run.distinct, "total": run.total}
     found_figures = {"distinct": outcome.distinct, "total": outcome.generated}
     if not outcome.depth:  # the distributed mode knows no depth, and generates states twice

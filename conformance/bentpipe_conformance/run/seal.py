@@ -63,6 +63,7 @@ def result_of(
         "partial_because": partial,
         "ics_disagreements": disagreements,
         "profile": run.profile,
+        **({"exploration": told} if (told := bundle.exploration) else {}),
         "summary": {verdict.value: summary.get(verdict.value, 0) for verdict in Verdict},
         "deviations": [
             entry["id"]
@@ -98,7 +99,7 @@ def _overall(
         for entry in entries
         if entry["level"] == "MUST" or entry["verdict"] != Verdict.FAIL
     ]
-    if any(record.lane.get("died") for record in records):
+    if any(record.lane.get("died") or record.lane.get("told") for record in records):
         counted.append(Verdict.FAIL)
     if disagreements or partial:
         counted.append(Verdict.INCONCLUSIVE)

@@ -20,8 +20,8 @@ from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.suite import load_suites
 from bentpipe_conformance.evidence.attestation import opened, signed_by, statement
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_directory
-from bentpipe_conformance.evidence.files import read, read_json
-from bentpipe_conformance.evidence.layout import ATTESTATION, CERTIFICATE, DERIVED
+from bentpipe_conformance.evidence.files import digest, read, read_json
+from bentpipe_conformance.evidence.layout import ATTESTATION, CERTIFICATE, DERIVED, REPLAY
 from bentpipe_conformance.evidence.limits import bounded, size_of
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.evidence.serialization import (
@@ -34,6 +34,7 @@ from bentpipe_conformance.evidence.serialization import (
 from bentpipe_conformance.evidence.tool import source_digest, tool_name
 from bentpipe_conformance.iut.description import list_iuts
 from bentpipe_conformance.run.completeness import lacking
+from bentpipe_conformance.run.exploration import found_case, is_found
 from bentpipe_conformance.run.identity import requirements_digest
 from bentpipe_conformance.run.rejudge import judge_again
 from bentpipe_conformance.run.seal import certificate, rendered, result_of
@@ -135,9 +136,10 @@ def _verify(directory: Path, told: Told, signer: Path | None) -> Verification:
         _check_attestation(bundle, signer, done)
     elif signer is not None:
         done.doubts.append("it is not signed: the run was not finished")
-    done.doubts += [
-        f"the run is partial: {why}" for why in lacking(bundle.run, [r.id for r in stored])
-    ]
+    if not bundle.run.campaign:
+        done.doubts += [
+            f"the run is partial: {why}" for why in lacking(bundle.run, [r.id for r in stored])
+        ]
     return done
 
 
@@ -196,7 +198,7 @@ def _check_plan(bundle: Bundle, done: Verification) -> LinkProfile:
             done.differences += _compare("run.json: iut", said, true)
     known = load_cases(run.suite)
     unknown = [name for name in run.cases if name not in known]
-    if unknown or len(set(run.cases)) < len(run.cases) or not run.cases:
+    if unknown or len(set(run.cases)) < len(run.cases) or not (run.cases or run.campaign):
         what = f"plans {unknown[0][:80]!r}, which is no case" if unknown else "plans no run"
         raise BundleError(f"{bundle.directory / 'run.json'} {what}.")
     return link
@@ -205,16 +207,27 @@ def _check_plan(bundle: Bundle, done: Verification) -> LinkProfile:
 def _stored(bundle: Bundle, done: Verification) -> list[CaseRecord]:
     """The cases of the plan that are there; others are named."""
     planned = {case_directory(name): name for name in bundle.run.cases}
+    found = [str(name) for name in bundle.exploration.get("found", ())]
+    if odd := [name for name in found if not is_found(name, bundle.run.suite)]:
+        where = bundle.directory / "exploration.json"
+        raise BundleError(f"{where} names {odd[0][:80]!r}, which no campaign can have found.")
+    planned |= {case_directory(name): name for name in found}
     for folder in sorted((bundle.directory / "cases").iterdir()):
         if folder.name not in planned:
             raise BundleError(f"{folder} is no case of the plan in run.json.")
         if not (folder / "case.json").exists():
             done.doubts.append(f"cases/{folder.name} has no case.json: it was never finished")
-    return bundle.cases()
+    records = bundle.cases()
+    if lost := sorted(set(found) - {record.id for record in records}):
+        raise BundleError(f"{bundle.directory} lacks {lost[0]}, which exploration.json names.")
+    return records
 
 
 def _judge(bundle: Bundle, record: CaseRecord, link: LinkProfile, done: Verification) -> CaseRecord:
-    item = load_cases(bundle.run.suite)[record.id]
+    if is_found(record.id, bundle.run.suite):
+        item = found_case(record.id, _checked_replay(bundle, record))
+    else:
+        item = load_cases(bundle.run.suite)[record.id]
     try:
         again = judge_again(bundle, record, item, link)
     except (BundleError, MemoryError):
@@ -225,6 +238,15 @@ def _judge(bundle: Bundle, record: CaseRecord, link: LinkProfile, done: Verifica
     place = f"cases/{case_directory(record.id)}/case.json"
     done.differences += _compare(place, encode(record), encode(again))
     return again
+
+
+def _checked_replay(bundle: Bundle, record: CaseRecord) -> str:
+    """The replay file that was stored with a found conversation."""
+    path = bundle.directory / "cases" / case_directory(record.id) / REPLAY
+    octets = read(path) if path.exists() else b""
+    if digest(octets) != record.lane.get("replay"):
+        raise BundleError(f"{path} is not the replay file that was stored with these packets.")
+    return octets.decode("utf-8", "replace")
 
 
 def _check_attempts(bundle: Bundle, present: Mapping[str, Path]) -> None:

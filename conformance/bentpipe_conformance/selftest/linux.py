@@ -51,8 +51,9 @@ def _widened(drawn: Encounter, numbers: random.Random) -> Encounter:
         for sysctls in drawn.sysctls
     )  # fmt: skip
     meetings = [
-        replace(meeting, options=tuple(_narrowed(numbers, each) for each in meeting.options))
+        replace(meeting, options=(_narrowed(numbers, one), _narrowed(numbers, other)))
         for meeting in drawn.meetings
+        for one, other in (meeting.options,)
     ]
     return replace(drawn, link=link, sysctls=(first, second), meetings=meetings)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -120,6 +121,31 @@ def test_running_check_ended_by_a_signal(
     assert survivors(pids) == []
     assert list((place / "scratch").iterdir()) == []
     assert (models / "toy" / "manifest.json").read_bytes() == before
+
+
+def test_finished_runs_are_kept_when_the_others_are_interrupted(models: Path) -> None:
+    place = models.parent
+    java = place / "bin" / "java"
+    text = java.read_text(encoding="utf-8")
+    done = "@!@!@STARTMSG 2193:0 @!@!@\\nfine\\n@!@!@ENDMSG 2193 @!@!@\\n"
+    first = f"mkdir '{place}/first' 2>/dev/null && printf '{done}' && exit 0\n"
+    java.write_text(text.replace("exec sleep", f"{first}exec sleep"), encoding="utf-8")
+    command = started(models, "--workers", "1", "--out", str(place / "out"))
+    try:
+        pids = running(place, 2)
+        command.send_signal(signal.SIGINT)
+        _, errors = command.communicate(timeout=LONG / 2)
+    finally:
+        command.kill()
+        command.wait()
+    assert command.returncode == 130
+    kept = place / "out" / "result.json"
+    assert errors.splitlines()[-1] == (
+        "bentpipe: interrupted after 1 finished runs; nothing is recorded; what they show is in "
+        f"{kept}."
+    )
+    assert [row["run"] for row in json.loads(kept.read_text(encoding="utf-8"))] == ["one"]
+    assert survivors(pids) == []
 
 
 @pytest.mark.parametrize(

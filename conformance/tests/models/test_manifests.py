@@ -90,11 +90,19 @@ def test_rule_has_a_property_of_its_own_that_a_mutant_breaks(identifier: str) ->
 
 def test_pr_models_are_neither_trivial_nor_large(model: Manifest) -> None:
     sizes = {
-        run.name: run.distinct or 0
+        run.name: (run.distinct or 0, 150 if "Rules" in run.module else 2_500)
         for run in model.runs
         if run.kind in ("check", "liveness") and run.tier == "pr"
     }
-    assert {name: n for name, n in sizes.items() if not 5_000 <= n <= 1_000_000} == {}
+    assert {name: n for name, (n, least) in sizes.items() if not least <= n <= 1_000_000} == {}
+
+
+def test_simulation_has_the_windows_of_real_stacks(model: Manifest) -> None:
+    drawn = [run for run in model.runs if run.simulate]
+    assert drawn and all(run.tier == "nightly" for run in drawn)
+    assert all(run.simulate["behaviours"] >= 200 for run in drawn)
+    windows = {run.constants.get("Window", run.constants.get("MaxWindow")) for run in drawn}
+    assert windows in ({"32"}, {None})  # connections have no window
 
 
 def small(folder: Path, **changes: Any) -> Path:

@@ -9,7 +9,7 @@ from bentpipe_conformance.bed.kernel import find_virtual
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.selftest import strangers
 from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
-from bentpipe_conformance.selftest.linux import draw_encounter, settings, statement
+from bentpipe_conformance.selftest.linux import WIDER_FROM, draw_encounter, settings, statement
 
 
 def test_encounter_of_one_seed_is_the_same_again_and_another_differs() -> None:
@@ -21,6 +21,18 @@ def test_ports_of_an_encounter_belong_to_one_connection_each() -> None:
     for seed in range(200):
         ports = [(item.caller, item.port) for item in draw_encounter(seed).meetings]
         assert max(Counter(ports).values()) == 1
+
+
+def test_encounters_from_a_number_on_draw_more_than_those_before() -> None:
+    drawn = {
+        number: [draw_encounter(number + seed) for seed in range(50)]
+        for number in (WIDER_FROM - 50, WIDER_FROM)
+    }
+    before, behind = drawn.values()
+    assert not any("net.ipv4.tcp_min_tso_segs" in each for item in before for each in item.sysctls)
+    assert all("net.ipv4.tcp_min_tso_segs" in each for item in behind for each in item.sysctls)
+    assert {item.link.mtu for item in behind} > {item.link.mtu for item in before} - {1006}
+    assert any("clamp" in each for item in behind for m in item.meetings for each in m.options)
 
 
 def test_statement_of_a_host_without_sack_claims_no_d_sack() -> None:

@@ -182,6 +182,7 @@ def summary(results: Sequence[Measured]) -> dict[str, Any]:
 @click.argument("suite", type=click.Choice(list(load_suites())))
 @click.option("--examples", default=2000, show_default=True, help="Conversations for each fault.")
 @click.option("--sample", type=click.IntRange(1), help="Only so many faults, at random.")
+@click.option("--only", "names", multiple=True, metavar="ID", help="Only this fault.")
 @click.option("--seed", default=1, show_default=True, help="Of the sample and the campaigns.")
 @click.option("--jobs", default=1, show_default=True, help="Processes.")
 @click.option("--seconds", type=float, help="Begin with no fault after that long.")
@@ -189,11 +190,13 @@ def summary(results: Sequence[Measured]) -> dict[str, Any]:
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), required=True,
               help="Result (JSON); a rerun goes on with it.")  # fmt: skip
 def main(
-    suite: str, examples: int, sample: int | None, seed: int, jobs: int, seconds: float | None,
-    shrink_runs: int, out: Path,
+    suite: str, examples: int, sample: int | None, names: tuple[str, ...], seed: int, jobs: int,
+    seconds: float | None, shrink_runs: int, out: Path,
 ) -> None:  # fmt: skip
     """Measure what campaigns find of known faults."""
     chosen = faults_of(suite_named(suite))
+    if names:
+        chosen = [item for item in chosen if item.id in names]
     if sample:
         chosen = random.Random(seed).sample(chosen, min(sample, len(chosen)))
     rows: dict[str, Any] = {}

@@ -31,6 +31,12 @@ def verb(function: _Verb) -> _Verb:
     return function
 
 
+def long_verb(function: _Verb) -> _Verb:
+    """Mark a verb that takes many packets; a conversation with one may have more than others."""
+    function.is_long = True  # type: ignore[attr-defined]
+    return verb(function)
+
+
 def verbs_of(player: type[BasePlayer[Any, Any]]) -> Mapping[str, Verb]:
     """The verbs of a player, by name."""
     named = ((name, getattr(player, name)) for name in dir(player))

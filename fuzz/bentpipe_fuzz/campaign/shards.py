@@ -25,12 +25,14 @@ from bentpipe_conformance.run.workplace import Workplace
 from bentpipe_fuzz.campaign import worker
 from bentpipe_fuzz.campaign.engine import Discovery, Tally
 from bentpipe_fuzz.campaign.replay import Replay, load
-from bentpipe_fuzz.campaign.storage import PLAYING, Figures, Order, store_ending, stored
+from bentpipe_fuzz.campaign.storage import PLAYING, STOP, Figures, Order, store_ending, stored
 
 POLL_S = 0.2
 HUNG_S = 180.0
 """Seconds of the wall clock that one conversation may take; then the shard counts as hung."""
 MOST_RESTARTS = 5
+GRACE_S = 30.0
+"""Seconds that a shard has, when the time is up, to finish what it plays and to make it small."""
 AGAIN = 7919
 """What is added to the seed of a shard that is started again, or it would end as before."""
 TIMEOUT_S = 86_400.0
@@ -142,7 +144,10 @@ def _follow(shards: Sequence[_Shard], seconds: float | None, watch: Watch) -> No
         if not working:
             return
         if deadline is not None and time.monotonic() > deadline:
-            return
+            for shard in shards:
+                shard.ask_to_stop()
+            if time.monotonic() > deadline + GRACE_S:
+                return
         fresh = [path for path in stored(_folders(shards)) if path not in told]
         told.update(fresh)
         lines = []
@@ -166,6 +171,7 @@ class _Shard:
         self.problem = ""
         self.folders = [Path(self.order.folder)]
         self.restarts = 0
+        self._stopping = False
         self._began = time.time()
         self._member: _Member | None = self._start(self.order)
 
@@ -179,7 +185,7 @@ class _Shard:
         self.close()
         now = Figures.load(self.folders[-1])
         wanted = self.order.examples
-        if now.problem or (wanted and now.conversations >= wanted):
+        if self._stopping or now.problem or (wanted and now.conversations >= wanted):
             return False
         why = f"its guest or process {'hung' if hung else 'ended'} during this conversation"
         found = store_ending(self.order, why)
@@ -195,6 +201,11 @@ class _Shard:
         )
         self._member = self._start(self.order)
         return True
+
+    def ask_to_stop(self) -> None:
+        """Have it begin no more conversations."""
+        self._stopping = True
+        (self.folders[-1] / STOP).touch()
 
     def _active(self) -> float:
         """When it last began to play something, seconds since 1970."""

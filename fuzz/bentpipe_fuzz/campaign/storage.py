@@ -32,6 +32,8 @@ FIGURES = "campaign.json"
 FINDINGS = "findings"
 PLAYING = "playing.json"
 """The replay file of what a shard plays just now: what is left of it if its guest ends."""
+STOP = "stop"
+"""A file that asks a shard to begin no more conversations."""
 MOST_LADDER = 200
 """Packets that a ladder shows at most."""
 

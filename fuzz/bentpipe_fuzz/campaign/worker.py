@@ -19,6 +19,7 @@ from bentpipe_fuzz.campaign.replay import Replay, loads
 from bentpipe_fuzz.campaign.script import Script
 from bentpipe_fuzz.campaign.storage import (
     PLAYING,
+    STOP,
     Figures,
     Order,
     store,
@@ -102,7 +103,7 @@ def main(arguments: Sequence[str]) -> int:
         playing = Replay(script, order.iut, order.link, order.profile, seed=order.seed)
         write(Path(order.folder) / PLAYING, playing.dumps().encode())
 
-    work(order, lambda _: True, told, before)
+    work(order, lambda _: not (Path(order.folder) / STOP).exists(), told, before)
     return 0
 
 

@@ -27,18 +27,29 @@ def _wait(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Step]:
 _receive = step("receive", seconds=st.sampled_from([0.7, 2.0, 5.0]))
 _data = step("write", sds=st.sampled_from([1, 3, 10, 40]), octets=st.sampled_from([8, 100, 1000]),
              poll=st.booleans())  # fmt: skip
-_bits = st.sampled_from([1, 2, 4, 8, 15])
-_spoilt = st.one_of(
-    step("malformed", kind=kinds, cut=st.integers(0, 30)),
-    step("malformed", kind=kinds, right=one(False)),
-    step("malformed", kind=kinds, more=st.sampled_from([4, 8, 12]).map(lambda n: "00" * n)),
-    step("malformed", kind=kinds, more=st.binary(min_size=4, max_size=12).map(bytes.hex)),
-    step("packet", kind=kinds, tag=st.sampled_from([1, 0x8000, 0xFFFF])),
-    step("packet", kind=kinds, fields=st.fixed_dictionaries({"flags": _bits})),
-    step("packet", kind=kinds, reserved=one(True)),
-    step("packet", kind=one("BEGIN"), fields=st.fixed_dictionaries(
-        {"version": st.sampled_from([0, 1, 3, 15])})),
+_SPOILING: tuple[dict[str, st.SearchStrategy[object]], ...] = (
+    {"verb": one("malformed"), "cut": st.integers(0, 30)},
+    {"verb": one("malformed"), "right": one(False)},
+    {"verb": one("malformed"), "more": st.sampled_from([4, 8, 12]).map(lambda n: "00" * n)},
+    {"verb": one("malformed"), "more": st.binary(min_size=4, max_size=12).map(bytes.hex)},
+    {"verb": one("packet"), "tag": st.sampled_from([1, 0x8000, 0xFFFF])},
+    {"verb": one("packet"), "reserved": one(True)},
+    {"verb": one("packet"), "reserved": one(True), "tag": st.sampled_from([0, 0, 1])},
+    {"verb": one("packet"), "fields": st.fixed_dictionaries(
+        {"version": st.sampled_from([0, 1, 3, 15])})},
 )  # fmt: skip
+"""How packets are spoilt: lengths, checksum, tag, reserved bits, version."""
+
+
+@st.composite
+def _volley(draw: st.DrawFn) -> list[Step]:
+    """Packets of several types in some order, all spoilt in the same way."""
+    given = {name: draw(value) for name, value in draw(st.sampled_from(_SPOILING)).items()}
+    verb = str(given.pop("verb"))
+    types = draw(st.permutations(sorted(KINDS)))[: draw(st.integers(1, 10))]
+    return [Step(verb, {"kind": kind, **given}) for kind in types]
+
+
 _elsewhere = st.one_of(
     step("malformed", kind=kinds, cut=st.integers(0, 30), here=one(False)),
     step("malformed", kind=kinds, right=one(False), here=one(False)),
@@ -46,8 +57,7 @@ _elsewhere = st.one_of(
          here=one(False)),
     step("malformed", kind=kinds, here=one(False)),
 )  # fmt: skip
-volley = repeated(_spoilt, 12)
-"""Packets of any type, each spoilt in one way."""
+volley = _volley()
 
 ready = episode(perhaps | _data, volley, _data, step("settle"), _receive)
 calling = episode(step("ring", role=role), volley, perhaps | step("answer"), _receive)
@@ -110,11 +120,16 @@ stalled = episode(
 )  # fmt: skip
 """An echo whose sending is stopped closes the implementation's own window."""
 
+restarted = episode(
+    perhaps | _data, perhaps | _wait(soon | later),
+    step("restart", service=st.sampled_from(["chargen", "echo", "discard"])),
+    _data, _receive, step("settle"),
+)  # fmt: skip
 silent = episode(perhaps | _data, _wait(hours), perhaps | _data, _receive)
 unheard = episode(step("ring", role=role), _wait(soon | later | hours), perhaps | step("answer"),
                   _receive)  # fmt: skip
 
-HONEST: tuple[Episode, ...] = (answering, silent, closed, gaps)
+HONEST: tuple[Episode, ...] = (answering, silent, closed, gaps, restarted)
 LAZY: tuple[Episode, ...] = (silent, closed, stalled, unheard, cookies)
 ODD: tuple[Episode, ...] = (ready, calling, releasing, gaps, brink, reported, cookies)
 STRAY: tuple[Episode, ...] = (strange, cookies, begins)

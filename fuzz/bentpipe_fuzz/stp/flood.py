@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import random
+import sys
 import tracemalloc
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
+import click
+from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.stp.codec import encode
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.endpoint import StpEndpoint
-from bentpipe_reference.stp.packets import Begin
+from bentpipe_reference.stp.packets import LEAST_COOKIE, MOST_COOKIE, Begin
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.transfer import PORT
 
 from bentpipe_fuzz.campaign.violation import Violation
-from bentpipe_fuzz.stp.forging import any_cookie
 from bentpipe_fuzz.stp.metering import weight
-from bentpipe_fuzz.stp.users import stream
 
 _AT_ONCE = 100
 _PER_SECOND = 10_000
@@ -62,7 +64,7 @@ class _Honest:
 
     def step(self, now: float, *, writes: bool) -> None:
         if writes:
-            self.written += self.connection.write(stream(1, self.written, 1000))
+            self.written += self.connection.write(pattern(self.written, 1000))
         for _, octets in self._client.transmit(now):
             self._line.append((now + _ROUND_TRIP_S / 2, self._server, octets, ("client", 1)))
         while self._line and self._line[0][0] <= now:
@@ -73,7 +75,7 @@ class _Honest:
         self._client.take_events()
         if self._served is not None:
             data = self._served.read()
-            if data != stream(1, self.read, len(data)):
+            if data != pattern(self.read, len(data)):
                 raise Violation("STP-SEC-003", "the honest peer's data was altered", now)
             self.read += len(data)
 
@@ -135,8 +137,29 @@ def _begin(numbers: random.Random, number: int) -> bytes:
     port = 1 + number % 65535
     csn = numbers.getrandbits(32)
     data = bytes(numbers.choice([0, 0, 40, 512]))
-    cookie = any_cookie(numbers)
+    size = numbers.choice([0, LEAST_COOKIE, 16, 16, MOST_COOKIE])
+    cookie = numbers.randbytes(size) if size else None
     return encode(
         Begin(port, PORT, csn & 0xFFFF, number % 4, numbers.getrandbits(24), 100, csn,
           cookie=cookie, data=data)
     )  # fmt: skip
+
+
+@click.command(epilog="Exit status: 0 pass, 1 fail, 2 wrong usage.")
+@click.option("--begins", type=click.IntRange(1), default=100_000, show_default=True)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True)
+def main(begins: int, seed: int) -> None:
+    """Send BEGINs from forged addresses at the reference, with an honest peer in between.
+
+    Each has to be answered by one packet of at most three times its octets (STP-SEC-001), and
+    nothing of them may be kept: memory is measured (STP-CC-036).
+    """
+    try:
+        click.echo(json.dumps(asdict(flood(begins, seed))))
+    except Violation as violation:
+        click.echo(str(violation))
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

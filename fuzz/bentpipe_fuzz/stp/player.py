@@ -12,7 +12,7 @@ from typing import Any
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.cases.faults import RESERVED
+from bentpipe_conformance.protocols.stp.cases.faults import ALL_FLAGS, RESERVED
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.crafting import (
     COMMON_HEADER,
@@ -52,6 +52,13 @@ class Player(BasePlayer[Peer, Connection]):
             self.connection = self.peer.connect(service, data=data, **own)
         if self.connection is None:
             self.connection = self.peer.connect(service, data=data, **own)
+
+    @verb
+    def restart(self, service: str = "chargen", octets: int = 0) -> None:
+        """Forget the connection, and call again between the same ports."""
+        if self.connection is not None:
+            port = self.connection.source_port
+            self.open(service, octets, source_port=port)
 
     @verb
     def call(self, role: str = "send") -> None:
@@ -196,7 +203,7 @@ class Player(BasePlayer[Peer, Connection]):
             csn: distance from the right CSN.
             peer_csn: distance from the right CSN of the peer.
             fields: raw fields of the packet: ``flags``, ``reason``, ``version``.
-            reserved: set every reserved field of its body.
+            reserved: set every reserved flag and field.
             odd: make it with Scapy in any case.
         """
         connection = self.connection
@@ -222,6 +229,7 @@ class Player(BasePlayer[Peer, Connection]):
             raw["elements"] = connection.their_list(self.number(place) for place in elements[:12])
         if reserved:
             raw["reserved"] = RESERVED.get(number, ())
+            raw["flags"] = usual.flags | ALL_FLAGS & ~codec.FLAGS.get(number, 0)
         if tag:
             raw["tag"] = usual.tag ^ (tag & 0xFFFF)
         for name, distance in (("csn", csn), ("peer_csn", peer_csn)):

@@ -56,8 +56,8 @@ def _receive(
 
 
 _some = step("receive", segments=st.sampled_from([1, 2, 5, 10]), seconds=one(10.0))
+_grown = step("receive", segments=st.sampled_from([3, 10, 20]), seconds=one(10.0))
 _data = step("write", octets=st.sampled_from([1, 100, 1460, 2920, 5000]))
-_all = step("write", octets=one(80_000), gap=one(0.02))
 _duplicates = step("segment", times=count, sack=st.sampled_from([None, []]))
 
 
@@ -74,7 +74,13 @@ _ended = episode(step("open", service=one(DAYTIME), timestamps=st.booleans()), p
                  _receive(st.sampled_from([0.0, 2.0])))  # fmt: skip
 """The implementation closes first."""
 
+_many = step("write", octets=st.sampled_from([5000, 20_000, 60_000]))
 idle = episode(step("settle"), _wait(hours), perhaps | _data, step("settle"))
+paused = episode(
+    repeated(_many, 3), _receive(), _wait(st.sampled_from([0.7, 1.5, 3.0, 10.0])), perhaps | _data,
+    _many, _receive(),
+)  # fmt: skip
+"""An echo has something to send again after a while."""
 half_close = episode(_ended, perhaps | _data, perhaps | _wait(soon), step("settle"),
                      step("close"), _receive())  # fmt: skip
 lingering = episode(_ended, step("close"), _receive(), _wait(st.sampled_from([1.0, 50.0, 300.0])),
@@ -82,8 +88,10 @@ lingering = episode(_ended, step("close"), _receive(), _wait(st.sampled_from([1.
                          seq=_place("next", st.sampled_from([-1, 0, 1, 70_000]))),
                     _receive())  # fmt: skip
 outage = episode(_some, _wait(later), _receive(), step("settle"))
-_losing = st.lists(st.integers(0, 12), min_size=1, max_size=4)
-_grown = step("receive", segments=st.sampled_from([3, 10, 20]), seconds=one(10.0))
+_losing = st.one_of(
+    st.lists(st.integers(0, 12), min_size=1, max_size=3),
+    st.lists(st.integers(0, 7).map(lambda n: 2 * n), min_size=3, max_size=6),
+)
 recovery = episode(
     perhaps | _grown,
     step("receive", losing=_losing, every=st.sampled_from([1, 1, 2]),
@@ -107,14 +115,13 @@ _offer = step(
     "offer", window=st.sampled_from([0, 1, 100, 535, 536, 1459, 1460, 2919, 2920, 20_000])
 )
 windows = episode(
-    perhaps | _some, step("offer", window=st.sampled_from([0, 0, 1, 100, 1000])),
+    perhaps | _some | _grown, step("offer", window=st.sampled_from([0, 0, 1, 100, 1000])),
     repeated(episode(perhaps | _data, _wait(soon | later | long), _offer), 4), _receive(soon),
     step("offer", window=one(40_000)), _receive(),
 )  # fmt: skip
 filling = episode(
     step("open", service=one("echo"), window_scale=st.sampled_from([None, 7])),
-    step("offer", window=st.sampled_from([0, 0, 0, 1])), _all, _receive(one(1.0)), _all,
-    _receive(one(1.0)), _all,
+    step("fill", beyond=st.sampled_from([0, 0, 1, 700]), fin=st.sampled_from([False, False, True])),
     repeated(step("segment", seq=_place("next", beside),
                   octets=st.sampled_from([0, 1, 1, 700]),
                   window=st.sampled_from([None, 1 << 20])), 3),
@@ -199,7 +206,16 @@ reneging = episode(
     perhaps | step("segment", sack=one([]), times=count), _wait(soon | later), _receive(),
 )  # fmt: skip
 
-HONEST: tuple[Episode, ...] = (idle, half_close, lingering, recovery, outage, stretching, urgent)
+HONEST: tuple[Episode, ...] = (
+    idle,
+    paused,
+    half_close,
+    lingering,
+    recovery,
+    outage,
+    stretching,
+    urgent,
+)
 LAZY: tuple[Episode, ...] = (vanishing, splitting, windows, filling, duplicated, outage)
 ODD: tuple[Episode, ...] = (
     recovery, duplicated, unanswered, called, holes, resets, edges, stamps, optioned, reneging,

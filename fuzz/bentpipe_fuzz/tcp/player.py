@@ -24,13 +24,16 @@ from bentpipe_conformance.protocols.tcp.crafting import (
     wrong_checksum,
 )
 
-from bentpipe_fuzz.campaign.player import LONGEST_S, BasePlayer, Place, verb, verbs_of
+from bentpipe_fuzz.campaign.player import LONGEST_S, BasePlayer, Place, long_verb, verb, verbs_of
 
 SYN_TIMES_S = (2.0, 3.0)
 """Seconds after which the tester sends its SYN again, and the usual one where that was odd."""
 
 MOST_SEGMENTS = 60
 """Segments that one step writes at most."""
+
+MOST_FILLING = 2000
+"""Segments and waits that filling a window takes at most."""
 
 MOST_TIMES = 20
 """How often one step sends a segment at most."""
@@ -129,6 +132,36 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             left -= size
             if gap:
                 self.receive(gap)
+
+    @long_verb
+    def fill(self, octets: int = 1400, beyond: int = 0, fin: bool = False) -> None:
+        """Offer no window and send until the implementation's own is full to the last octet.
+
+        Args:
+            octets: of a segment.
+            beyond: so many octets of the last segment lie outside the window.
+            fin: whether it has FIN.
+        """
+        connection = self.connection
+        if connection is None or self.fin is not None:
+            return
+        self.offer(0)
+        for _ in range(MOST_FILLING):
+            room = connection.acked + connection.iut_window - connection.next_offset
+            outstanding = connection.next_offset - connection.acked
+            if room >= octets and outstanding < 8 * octets:
+                connection.send_data(octets)
+            elif not self.peer.pump(self.peer.now() + connection.rtt + 0.3):
+                break
+        else:
+            return
+        edge = connection.acked + connection.iut_window
+        if 0 < edge - connection.next_offset <= octets:
+            size = edge - connection.next_offset + max(beyond, 0)
+            connection.send_data(size, flags=ACK | PSH | (FIN if fin else 0))
+            self.fin = connection.next_offset - 1 if fin else None
+            connection.next_offset = edge
+            self.receive(connection.rtt + 0.3)
 
     @verb
     def close(self) -> None:

@@ -33,6 +33,9 @@ CLASSES: Mapping[str, str] = {
 
 EXPLAINED = "explained.toml"
 
+KILLS = "kills.json"
+"""Beside a model's manifest: by definition, the properties that notice small changes of it."""
+
 
 class Store(Kept[Trial]):
     """The trials of a model's mutants, and of the model itself."""

@@ -84,6 +84,16 @@ def published(outcome: Mapping[str, Any]) -> dict[str, Any]:
     return division.published(outcome, _PUBLISHED)
 
 
+def noticed(outcome: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """By definition, how many of its small changes each property has noticed."""
+    found: dict[str, Counter[str]] = {}
+    for row in outcome["kills"]:
+        definition = row["id"].split(":")[1]
+        for by in {kill["by"] for kill in row["kills"]}:
+            found.setdefault(definition, Counter())[by] += 1
+    return {name: dict(sorted(found[name].items())) for name in sorted(found)}
+
+
 def as_text(outcome: Mapping[str, Any], *, kills: bool = False) -> list[str]:
     """The outcome as lines to read: survivors, the matrix, the sums."""
     lines = [f"== {outcome['model']}"]

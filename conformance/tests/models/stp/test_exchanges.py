@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -264,6 +265,32 @@ def test_many_transfers_followed_and_each_change_found(tmp_path: Path, checked: 
     assert sum(len(events) for events in traces.values()) >= 100 * len(traces) * 0.8
     found = judged(tmp_path, checked, traces)
     assert lines(found) == expected
+
+
+EXPECTED = re.compile(r"(must be|must name|is the next|VT\(\w+\) is|the next POLL is|no SD awaits|"
+                      r"acknowledges).*\((STP-\w+-\d+(, )?)+\)")  # fmt: skip
+
+
+@pytest.mark.slow
+def test_hundred_changed_traces_are_each_rejected_with_line_rule_and_expected_value(
+    tmp_path: Path, checked: Checked
+) -> None:
+    traces: dict[str, list[Event]] = {}
+    expected: dict[str, int | None] = {}
+    for seed in range(20):
+        events = recorded(seed)
+        for name in random.Random(seed).sample(list(CHANGES), 7):
+            try:
+                copy, line = changed(events, name, seed)
+            except IndexError:  # no event of this transfer fits
+                continue
+            if len(traces) < 100:
+                traces[f"{seed}: {name}"], expected[f"{seed}: {name}"] = copy, line
+    assert len(traces) == 100
+    found = judged(tmp_path, checked, traces)
+    assert lines(found) == expected
+    mute = {name: item.guard for name, item in found.items() if not EXPECTED.search(item.guard)}
+    assert mute == {}
 
 
 # References that break one rule

@@ -66,7 +66,10 @@ def test_only_bare_repetition_of_the_window_may_count_as_duplicate(tmp_path: Pat
         ('{"event": "odd"}', "does not begin with"),
         ('{"event": "begin", "protocol": "odd"}', "'odd' is none of sack-newreno"),
         ('{"event": "begin", "profile": "rfc"}\n{"event": "odd"}', "none of begin, ack, send"),
-        ('{"event": "begin", "profile": "odd"}', "'odd' is none of hk99, rfc"),
+        (
+            '{"event": "begin", "profile": "odd"}',
+            "'odd' is none of hk99, rfc; record the trace again",
+        ),
         ('{"event": "begin", "profile": "hk99"}\n{"event": "send", "seq": 0}', "lacks 'octets'"),
         ('{"event": "begin", "profile": "hk99"}\n[1]', "line 2: the event None"),
     ],

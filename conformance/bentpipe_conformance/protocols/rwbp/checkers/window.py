@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     until_violated,
 )
 from bentpipe_conformance.protocols.rwbp.checkers.acknowledgment import is_update
+from bentpipe_conformance.protocols.rwbp.checkers.connection import PATIENCE_S
 from bentpipe_conformance.protocols.rwbp.codec import LARGEST_WINDOW
 from bentpipe_conformance.protocols.rwbp.replay.events import (
     Ack,
@@ -363,6 +364,9 @@ def closed_for_long(flow: Flow, context: Context) -> Findings:
     answered = any(ack.time > last.until for ack in flow.acks)
     if own is not None and any(0 <= own.time - ack.time <= AT_ONCE_S for ack in flow.acks):
         return  # it answers something
+    heard = max((item.time for item in flow.arriving if own and item.time < own.time), default=0.0)
+    if own is not None and own.time - heard >= PATIENCE_S:
+        return  # nobody was there any more
     if own is not None and flow.service and flow.sender.probes[-1].segment is None and answered:
         yield context.violated(
             "the connection was given up", own, last.started,

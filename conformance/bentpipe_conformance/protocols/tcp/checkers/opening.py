@@ -93,6 +93,9 @@ def _effect(flow: Flow, item: Segment) -> Segment | None:
         over = read_lifetime(flow).over
         if over is not None and number > over:
             return None
+        following = [s.packet.number for s in flow.arriving if s.packet.number > number]
+        if reset is not None and any(at < reset.packet.number for at in following[1:]):
+            return None
         later = [s for s in flow.arriving if s.packet.number > number]
         if reset is None or not later or reset.packet.number < later[0].packet.number:
             return None

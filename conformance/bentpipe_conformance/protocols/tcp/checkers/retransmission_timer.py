@@ -99,22 +99,36 @@ def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
     return any(ack.duplicates or ack.sacked for ack in recent)
 
 
+def _measured_between(flow: Flow, first: Sent, second: Sent) -> bool:
+    """Whether a report between two timeouts may have measured a round trip, and ended the back-off.
+
+    It does where it tells of something that had been sent once (RFC 6298 section 3, RFC 8985
+    section 6.1).
+    """
+    between = takewhile(lambda ack: ack.packet.number < second.packet.number,
+                        later(flow.acks, first.packet))  # fmt: skip
+    return any(ack.newly_sacked for ack in between)
+
+
 @checker("SNR-RTO-002")
-def timeout_of_at_least_a_second(_flow: Flow, context: Context) -> Findings:
+def timeout_of_at_least_a_second(flow: Flow, context: Context) -> Findings:
     """The timeout is at least a second (RFC 6298 rule 2.4)."""
     # Exercised by the first timeouts of a row. The timer started no earlier than the last progress,
     # so the time since then bounds the timeout from above; the second interval is twice the
     # timeout.
     minimum = context.permitted("minimum_s", 1.0)
     tlp = context.ics.get("tlp", True)
+    before: Expiry | None = None
     for expiry in timer_expiries(context):
+        last, before = before, expiry
         if not expiry.certain or expiry.rank > 2:
             continue
         first = expiry.interval is None
         if first and (expiry.rank > 1 or _started_earlier(expiry, context)):
             continue
         # The first of a row may have been a tail loss probe, which doubles nothing (RFC 8985 7.3).
-        part, share = ("the interval", 1) if tlp else ("half the interval", 2)
+        alike = tlp or (last is not None and _measured_between(flow, last.sent, expiry.sent))
+        part, share = ("the interval", 1) if alike else ("half the interval", 2)
         bound = expiry.since_progress if first else (expiry.interval or 0.0) / share
         if first and context.permitted("from_transmission", False):
             bound = max(bound, expiry.since_transmission)
@@ -200,17 +214,6 @@ def three_seconds_after_a_lost_handshake(flow: Flow, context: Context) -> Findin
             )
             return
         yield _at_least(context, waited, minimum, what, expiry.sent)
-
-
-def _measured_between(flow: Flow, first: Sent, second: Sent) -> bool:
-    """Whether a report between two timeouts may have measured a round trip, and ended the back-off.
-
-    It does where it tells of something that had been sent once (RFC 6298 section 3, RFC 8985
-    section 6.1).
-    """
-    between = takewhile(lambda ack: ack.packet.number < second.packet.number,
-                        later(flow.acks, first.packet))  # fmt: skip
-    return any(ack.newly_sacked for ack in between)
 
 
 @checker("SNR-RTO-006")

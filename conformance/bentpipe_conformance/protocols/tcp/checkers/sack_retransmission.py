@@ -228,21 +228,24 @@ def no_second_retransmission_without_reason(flow: Flow, context: Context) -> Fin
         return
     patience = round_trips * board.rtt
     episode_of = {sent: e for e in context.prepared.episodes for sent in e.sent}
-    last: dict[int, Episode | None] = {}
+    last: dict[int, tuple[Episode | None, int]] = {}
     rescued = RangeSet()
     for repeat in board.repeats:
         sent = repeat.sent
         episode = episode_of.get(sent)
-        before, last[sent.start] = last.get(sent.start), episode
-        # A recovery that begins anew may begin with a segment the one before it retransmitted.
-        if repeat.timer or repeat.forgiven or (repeat.repeats and before != episode):
+        before, times = last.get(sent.start, (None, 0))
+        times = times + 1 if repeat.repeats and before == episode else 1
+        last[sent.start] = episode, times
+        if repeat.timer or repeat.forgiven:
             continue
-        if not repeat.repeats:
+        if times == 1:
             rescued.remove_below(sent.una)
             if repeat.tail and sent.end > repeat.highest:
                 rescued.add(sent.start, sent.end)
-            yield context.holds(f"{sent.span} was retransmitted once", sent)
-        elif patience and repeat.repeats == 1 and rescued.covers(sent.start, sent.end):
+            # A recovery that begins anew may begin with what the one before it retransmitted.
+            if not repeat.repeats:
+                yield context.holds(f"{sent.span} was retransmitted once", sent)
+        elif patience and times == 2 and rescued.covers(sent.start, sent.end):
             yield context.holds(f"{sent.span} was retransmitted once after a rescue", sent)
         elif patience and rack and repeat.delivered_later:
             yield context.holds(f"{sent.span} was retransmitted again, lost by time", sent)

@@ -177,11 +177,11 @@ def acknowledgments_carry_the_next_number(flow: Flow, context: Context) -> Findi
     first = flow.handshake.answer
     if first is None or first.size:
         return
-    highest, doubtful, arrived = 0, False, 0.0
+    highest, doubtful, arrived, answered = 0, False, 0.0, False
     latest: Ack | None = None
     for event in flow.events:
         if isinstance(event, Ack):
-            arrived = event.time
+            arrived, answered = event.time, False
             if event.acceptable:
                 latest = event
                 doubtful = doubtful and event.ack < highest
@@ -196,7 +196,8 @@ def acknowledgments_carry_the_next_number(flow: Flow, context: Context) -> Findi
             if event.time - arrived > flow.reaction or not highest:
                 continue
             at = nearest(event.tcp.seq - first.seq - 1, highest)
-            if at == highest - 1 and event.time - arrived > PROMPT_S:
+            before, answered = answered, True
+            if at == highest - 1 and (before or event.time - arrived > PROMPT_S):
                 continue  # a keep-alive (section 3.8.4), whose timer met an arrival
             sentence = f"an acknowledgment has the number of offset {at}"
             yield judged(

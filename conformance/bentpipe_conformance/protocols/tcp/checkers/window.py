@@ -141,7 +141,7 @@ def _ceased(flow: Flow, context: Context, closure: Closure, patience: float) -> 
 
 
 @checker("SNR-WIN-004")
-def first_probe(_flow: Flow, context: Context) -> Findings:
+def first_probe(flow: Flow, context: Context) -> Findings:
     """The first probe leaves after the timeout (RFC 9293 section 3.8.6.1, SHLD-29)."""
     # Exercised by a probe after a measured round trip.
     for closure in context.prepared.closures:
@@ -149,6 +149,8 @@ def first_probe(_flow: Flow, context: Context) -> Findings:
         if not closure.probes or not closure.rtt or not closure.waiting:
             continue
         probe = closure.probes[0]
+        if any(closure.start.time < sent.time < probe.time for sent in flow.sent):
+            continue  # which was one if an arrival does not explain it
         waited = probe.time - closure.start.time
         latest = closure.longest_timeout + COARSE_TICK_S
         yield too_coarse(context, waited, probe) or judged(
@@ -429,7 +431,8 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
             opening, since = room, since if room == opening else event.time
             if 0 < room < least and event.window_edge > event.una:
                 silly = [s for s in event.responses if s.new and s.end == event.window_edge]
-                silly = [sent for sent in silly if sent.time - since < OVERRIDE_S]
+                # With its FIN leaves all that there was.
+                silly = [s for s in silly if s.time - since < OVERRIDE_S and not s.fin]
                 # All that was queued may leave when it is pushed (rule 2).
                 whole = bool(silly) and not more_waited(flow, silly[0])
                 # Its own options make room for less (RFC 9293 section 3.7.1).

@@ -251,11 +251,19 @@ def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: flo
     """Whether only the congestion window can have held the sender down."""
     if next_loss <= deadline or flow.horizon < deadline:
         return False
-    return never_short_of_data(flow, after) and all(
-        sent.payload >= largest_segment(flow)
-        and not sent.timed
-        and sent.window_edge - sent.end >= 2 * largest_segment(flow)
-        for sent in after
+    return (
+        never_short_of_data(flow, after)
+        and all(
+            sent.payload >= largest_segment(flow)
+            and not sent.timed
+            and sent.window_edge - sent.end >= 2 * largest_segment(flow)
+            for sent in after
+        )
+        and not any(  # nor an edge that has moved back
+            after[0].time <= ack.time <= deadline
+            and ack.window_edge - ack.max < 2 * largest_segment(flow)
+            for ack in flow.acks
+        )
     )
 
 

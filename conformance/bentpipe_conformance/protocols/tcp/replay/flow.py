@@ -78,7 +78,8 @@ class Habit(Enum):
     """A window counts with a new acknowledgment, a newer segment, or when it is wider or zero;
     everything else that repeats an acknowledgment is a duplicate (Linux, tcp_may_update_window)."""
     COUNTS_OLD_TIMESTAMPS = "counts-old-timestamps"
-    """A bare duplicate is one whatever its timestamp (Linux, tcp_disordered_ack)."""
+    """A bare duplicate is one whatever its timestamp (Linux, tcp_disordered_ack), and a bare
+    acknowledgment whose timestamp is a tick too old is taken (TCP_PAWS_WINDOW)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -269,14 +270,16 @@ class _Replay:
         heeds = {Freedom.HEEDS} if rejected and self.receiver.shut_out(tcp) else set()
         if rejected and self.receiver.is_copy(tcp):
             heeds.add(Freedom.HEEDS_COPIES)
-        may_refuse = self.receiver.may_refuse(tcp)
+        # One whose options cannot be read may be dropped.
+        may_refuse = self.receiver.may_refuse(tcp) or not tcp.options_ok
         refuses = {Freedom.REFUSES} if may_refuse and not rejected else set()
         if reading & heeds:
             rejected = False
         elif reading & refuses:
             rejected = True
         if Habit.COUNTS_OLD_TIMESTAMPS in reading and self.receiver.only_its_timestamp(tcp):
-            rejected = rejected and not self.sender.repeats(tcp)
+            counts = self.sender.repeats(tcp) or self.receiver.is_a_tick_old(tcp)
+            rejected = rejected and not counts
         old, edge = self.sender.is_old(start, tcp), self.sender.edge
         ack = self.sender.acknowledged(
             packet, tcp, start, rejected=rejected, may_heed=bool(heeds), may_refuse=may_refuse

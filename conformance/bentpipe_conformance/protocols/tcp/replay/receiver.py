@@ -110,6 +110,12 @@ class Receiver:
         """Whether a bare acknowledgment is the next segment but for its timestamp."""
         return not tcp.length and self.offset(tcp.seq) == self.expected
 
+    def is_a_tick_old(self, tcp: Tcp) -> bool:
+        """Whether the timestamp is one less than what TS.Recent may be."""
+        return tcp.tsval is not None and any(
+            (known - tcp.tsval) % MODULUS <= 1 for known in self._recent
+        )
+
     def may_refuse(self, tcp: Tcp) -> bool:
         """Whether a segment lies at the right edge offered, or beyond one that has moved back.
 
@@ -173,7 +179,7 @@ class Receiver:
         bare = self.timestamps and tcp.tsval is None
         # What lies beyond an edge that has moved back may be refused, or not.
         shrunk = inside and self._offered < min(end, self.edge)
-        sure = sure and inside and not stale and not shrunk and not self._doubt
+        sure = sure and inside and not stale and not shrunk and not self._doubt and tcp.options_ok
         self._stamp(packet.time, tcp, start, end, usable=sure)
         if not tcp.length:
             return None

@@ -108,6 +108,7 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
     edge: int | None = None  # of the SYN's window at first
     progress = 0.0
     enough = largest_segment(flow)
+    recover, partially = 0, False
     for event in flow.events:
         if event.packet.number > flow.first_reset:
             break
@@ -115,6 +116,8 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
             timer.measured(event)
         if isinstance(event, Sent):
             edge = event.window_edge if edge is None else edge
+            if event.retransmission and event.una >= recover:
+                recover, partially = event.max, False
             top = max(event.max, event.end)
             if event.end > edge or (event.timed and event.payload == 1 and not event.fin):
                 # A probe, of a window that may be closed although an older segment offers one
@@ -145,9 +148,12 @@ def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, .
             if una >= top or edge < min(una + enough, top):
                 timer.stop()
             elif event.advance or not sure or timer.since is None:
-                timer.restart(event, sure=event.advance > 0 and sure)
+                # Of the partial acknowledgments only the first need do so (RFC 6582 section 3.2).
+                timer.restart(event, sure=event.advance > 0 and sure and not partially)
             else:
                 timer.amid = event
+            if event.advance:
+                partially = una < recover
         elif isinstance(event, Ack | Arrival):
             timer.amid = event
     if timer.since is not None and flow.horizon > timer.since.time:

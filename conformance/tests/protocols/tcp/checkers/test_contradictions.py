@@ -100,3 +100,35 @@ def test_reset_for_what_lacks_a_timestamp_once_both_sides_have_closed() -> None:
     over.data(1, 1, ack=1)
     assert closed(over).verdicts("SNR-TS-008") == NOTHING
     assert closed(Receipt(timestamps=True).data(0, 1).reply(1)).verdicts("SNR-TS-008") >= FAIL
+
+
+def test_fin_that_is_repeated_without_ack_is_dropped() -> None:
+    sound = Receipt().data(0, 0, flags=ACK | FIN).reply(1).data(0, 0, flags=ACK | FIN, after=1.0)
+    assert sound.later().verdicts("SNR-CON-016") == FAIL
+    bare = Receipt().data(0, 0, flags=ACK | FIN).reply(1).data(0, 0, flags=FIN, after=1.0)
+    _innocent(bare.later(), "SNR-CON-016")
+
+
+def test_reset_that_answers_a_later_segment_is_no_effect_of_a_damaged_one() -> None:
+    def reset(after: int) -> Receipt:
+        receipt = Receipt(service=7).data(0, 0, flags=ACK | FIN).reply(1, flags=ACK | FIN)
+        whole = Receipt(service=7)._put(False, RST, seq=1, ack=0).packets[-1]
+        receipt.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]), 0.1)
+        for _ in range(after):
+            receipt.data(1, 1, ack=1, after=0.1)
+        return receipt._put(True, RST, seq=1, ack=0).later()
+
+    assert reset(1).verdicts("SNR-CON-002") == FAIL
+    _innocent(reset(2), "SNR-CON-002")
+
+
+def test_timestamp_of_a_segment_that_may_have_been_dropped() -> None:
+    receipt = Receipt(timestamps=True).data(0, 12, tsval=2000, after=0.5, options=UNREADABLE)
+    receipt.reply(0, tsval=7500, tsecr=1000)
+    _innocent(receipt, "SNR-TS-001")
+
+
+def test_fin_into_an_opening_of_an_octet_is_all_that_there_is() -> None:
+    receipt = Receipt(service=7).data(0, 0, window=1).data(0, 0, flags=ACK | FIN, window=1)
+    receipt.reply(1, flags=ACK | FIN).later()
+    _innocent(receipt, "SNR-WIN-010")

@@ -60,6 +60,11 @@ def test_interval_of_two_timeouts_shows_a_short_one() -> None:
     assert story.verdicts("SNR-RTO-002") == PASS | FAIL
 
 
+def test_report_between_two_timeouts_measures_and_ends_the_back_off() -> None:
+    story = flight(sack=True).send(1, after=1.2).ack(1, (5, 6), after=0.6).send(1, after=1.2)
+    assert story.verdicts("SNR-RTO-002") == PASS
+
+
 @pytest.mark.parametrize(("first", "expected"), [(0.5, FAIL), (1.0, PASS), (3.0, PASS)])
 def test_syn_ack_repeated_for_the_first_time(first: float, expected: set[Verdict]) -> None:
     story = Story(syn_acks=(0.001, 0.001 + first))

@@ -129,6 +129,24 @@ def test_second_retransmission_after_a_rescue() -> None:
     assert Verdict.FAIL in again.verdicts("SNR-SAK-009")
 
 
+def _rescued_in_two_recoveries() -> Story:
+    """Segment 12, the last, is rescued in two recoveries; then one above it arrives."""
+    story = Story().send(*range(8)).ack(2, after=RTT)
+    for top in (4, 5, 6):
+        story.ack(2, (3, top), after=0.01)
+    story.send(2, 8, 9, 10, 11, 12, 12).ack(8, after=RTT)
+    for top in (10, 11, 12):
+        story.ack(8, (9, top), after=0.01)
+    story.send(8, 12, 13, 14)
+    return story.ack(8, (13, 14), (9, 12), after=0.01).send(12)
+
+
+def test_second_retransmission_after_rescues_in_two_recoveries() -> None:
+    assert _rescued_in_two_recoveries().verdicts("SNR-SAK-009") == PASS
+    again = _rescued_in_two_recoveries().ack(8, (13, 14), (9, 12), after=0.01).send(12)
+    assert Verdict.FAIL in again.verdicts("SNR-SAK-009")
+
+
 def test_second_retransmission_of_a_higher_hole_after_a_round_trip_needs_rack() -> None:
     story = Story().send(*range(14)).ack(1, after=RTT).ack(1, (2, 5), (6, 9), after=0.01)
     story.send(1, 5).ack(1, (2, 5), (6, 14), after=0.1).ack(5, (6, 14), after=RTT - 0.1).send(5)

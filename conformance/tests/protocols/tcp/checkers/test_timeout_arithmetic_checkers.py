@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story
+from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    Story,
+    duplicates,
+)
 
 PLAIN = {**CLAIMS, "byte_counting": "no"}
 
@@ -116,3 +124,10 @@ def test_first_octet_that_may_be_a_probe_follows_what_the_handshake_measured() -
     story = Story(sack=False, rtt=2.2).send_octets(0, 1, after=1.0).send_octets(1, 100)
     story.ack(0, after=2.0).send_octets(0, 101, after=4.6)
     assert not FAIL & story.verdicts("SNR-RTO-016", claims=PLAIN)
+
+
+def test_timeout_in_a_recovery_that_meets_data_of_the_peer_backs_off() -> None:
+    """The timer runs since the first of two partial acknowledgments."""
+    story = duplicates(_measured().send(*range(15, 20)), 12).send(12).ack(13, after=0.2).send(13)
+    story.ack(14, after=0.2).send(14).ack(14, after=0.7999, data=b"x").send(14, after=0.0002)
+    assert not FAIL & story.send(14, after=2.0).verdicts("SNR-RTO-016", claims=PLAIN)

@@ -1,0 +1,91 @@
+"""A designer's question: does this change break something, and what is the shortest way there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from bentpipe_conformance.models.definitions import definitions_of
+from bentpipe_conformance.models.manifest import Manifest, Run
+from bentpipe_conformance.models.verification import Checker, Result
+
+BROKEN = ("violation", "not caught", "not covered")
+_KINDS = {"check": 0, "liveness": 1, "reach": 2, "mutant": 3, "limit": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known when the search ends.
+
+    Attributes:
+        results: of the runs that were finished, in the order in which they ended.
+        left: the runs that were not.
+        seconds: wall clock.
+    """
+
+    results: list[Result]
+    left: list[tuple[Manifest, Run]]
+    seconds: float
+
+    @property
+    def broken(self) -> Result | None:
+        """The shortest of what has been found broken."""
+        found = [item for item in self.results if item.verdict in BROKEN]
+        return min(found, key=_length, default=None)
+
+
+def _length(result: Result) -> int:
+    return len(result.outcome.trace) if result.outcome is not None else 0
+
+
+def small_first(chosen: Sequence[tuple[Manifest, Run]]) -> list[tuple[Manifest, Run]]:
+    """Runs in the order in which a broken rule is likely to be found soon."""
+    return sorted(chosen, key=lambda item: (_KINDS[item[1].kind], item[1].seconds or 0.0))
+
+
+def answer(
+    checker: Checker, chosen: Sequence[tuple[Manifest, Run]], workers: int, *,
+    first: bool = True, within: float | None = None,
+    finished: Callable[[Result], None] = lambda _result: None,
+) -> Answer:  # fmt: skip
+    """Run until something breaks, or until the time is up.
+
+    Args:
+        checker: cancelled at the end.
+        chosen: the runs.
+        workers: runs at a time.
+        first: whether to end at the first that breaks.
+        within: seconds of wall clock; None for no limit.
+        finished: told of each result.
+    """
+    began = time.monotonic()
+    results: dict[int, Result] = {}
+    order = small_first(chosen)
+    pool = ThreadPoolExecutor(workers)
+    futures: dict[Future[Result], int] = {
+        pool.submit(checker.check, *item): at for at, item in enumerate(order)
+    }
+    try:
+        for future in as_completed(futures, within):
+            result = results[futures[future]] = future.result()
+            finished(result)
+            if first and result.verdict in BROKEN:
+                break
+    except TimeoutError:
+        pass
+    finally:
+        checker.cancel()
+        pool.shutdown(cancel_futures=True)
+    left = [item for at, item in enumerate(order) if at not in results]
+    return Answer(list(results.values()), left, time.monotonic() - began)
+
+
+def stated(manifest: Manifest, name: str) -> str:
+    """The text of a property in the model's modules; empty where none defines it."""
+    for path in sorted(manifest.folder.glob("*.tla")):
+        found = definitions_of(path.read_text(encoding="utf-8")).get(name)
+        if found is not None:
+            return found.source
+    return ""

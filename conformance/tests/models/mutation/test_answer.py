@@ -1,0 +1,62 @@
+"""What a small model says of an edit, up to the first that breaks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from bentpipe_conformance.cli.main import bentpipe
+from click.testing import CliRunner, Result
+
+
+def ask(models: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(bentpipe, ["model", "toy", "--models", str(models), *arguments])
+
+
+def edit(models: Path, before: str, after: str) -> None:
+    path = models / "toy" / "Toy.tla"
+    text = path.read_text(encoding="utf-8")
+    assert text.count(before) == 1
+    path.write_text(text.replace(before, after), encoding="utf-8")
+
+
+def test_first_that_breaks_is_told_with_its_ladder_and_what_must_hold(toy_models: Path) -> None:
+    edit(toy_models, "MayCount == count < Limit", "MayCount == TRUE")
+    result = ask(toy_models, "--first")
+    assert result.exit_code == 1
+    assert "toy safety: Within is violated." in result.stdout
+    assert "must hold of the last step or state:\nWithin == " in result.stdout
+    assert " runs" in result.stdout.splitlines()[-1]
+
+
+def test_first_that_breaks_as_json_names_steps(toy_models: Path) -> None:
+    edit(toy_models, "MayCount == count < Limit", "MayCount == TRUE")
+    told = json.loads(ask(toy_models, "--first", "--json").stdout)
+    assert (told["broken"]["run"], told["broken"]["property"]) == ("safety", "Within")
+    assert told["broken"]["steps"][1:] == ["Count"] * (len(told["broken"]["steps"]) - 1)
+
+
+def test_time_that_is_up_leaves_a_partial_answer(toy_models: Path) -> None:
+    path = toy_models / "toy" / "toy.cfg"
+    text = path.read_text(encoding="utf-8").replace("= 3", "= 60000")
+    path.write_text(text, encoding="utf-8")
+    told = ask(toy_models, "--within", "2", "--json")
+    assert json.loads(told.stdout)["left"]
+    assert told.exit_code == 3
+
+
+def test_edits_of_a_file_are_each_noticed_or_not(toy_models: Path, tmp_path: Path) -> None:
+    path = tmp_path / "edits.json"
+    edits = [
+        {"model": "toy", "about": "no limit", "before": "MayCount == count < Limit",
+         "after": "MayCount == TRUE"},
+        {"model": "toy", "about": "a louder noise", "before": "ghost + 1", "after": "ghost + 3"},
+        {"model": "toy", "about": "nowhere", "before": "nothing like this", "after": ""},
+    ]  # fmt: skip
+    path.write_text(json.dumps(edits), encoding="utf-8")
+    result = ask(toy_models, "--edits", str(path))
+    first, second, third, last = result.stdout.splitlines()
+    assert first == "toy: no limit: Within in safety"
+    assert second == "toy: a louder noise: NOT NOTICED"
+    assert "0 places instead of one" in third
+    assert last == "1 of 2 edits noticed" and result.exit_code == 1

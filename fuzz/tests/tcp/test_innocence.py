@@ -1,0 +1,47 @@
+"""Conversations in which campaigns accused the reference wrongly, each made small."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.selftest.stage import stage
+from bentpipe_fuzz.campaign.run import play
+from bentpipe_fuzz.campaign.script import Script, Step
+from bentpipe_reference.common.subject import subject_of
+
+
+def step(verb: str, **given: Any) -> Step:
+    return Step(verb, given)
+
+
+SCRIPTS = [
+    (
+        "a SYN-ACK long after the attempt may have been given up",
+        "SNR-CON-025",
+        [step("ring"), step("wait", seconds=4000.0), step("answer"), step("segment")],
+    ),
+    (
+        "the SYN-ACK of SYNs that crossed, whose SYN had been acknowledged",
+        "SNR-CON-030",
+        [step("ring", role="receive"), step("answer", flags="S"), step("wait", seconds=0.05),
+         step("answer"), step("wait", seconds=5.0)],
+    ),
+    (
+        "SYNs that crossed, and then nothing that would have to be answered",
+        "SNR-CON-031",
+        [step("ring", role="receive"), step("answer", flags="S"), step("wait", seconds=0.05),
+         step("answer"), step("segment"), step("wait", seconds=5.0)],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("requirement", "steps"), [row[1:] for row in SCRIPTS], ids=[row[0] for row in SCRIPTS]
+)
+def test_reference_is_not_accused(requirement: str, steps: list[Step]) -> None:
+    record = suite_named("snr")
+    lane, settings = stage(subject_of("tcp"), record.profiles[0], "", 0)
+    found = play(Script("snr", "on-path", tuple(steps), (), 1), lane, settings)
+    assert not found.breaks(requirement) and found.outcome.broken == ""
