@@ -38,9 +38,10 @@ EXAMPLES = 200
 """Conversations of a campaign that is given no limit."""
 
 
-def _plan(
+def planned(
     iut: str, link: str, bed: str, profile: str | None
 ) -> tuple[IutDescription, Workplace, str]:
+    """The description of an implementation, where it runs, and the profile to judge by."""
     with explained(ValueError, exit_code=USAGE):
         description, link_profile = load_iut(iut), load_link(link)
         chosen = description.suite.profile(profile)
@@ -106,7 +107,7 @@ def fuzz(
     made as short as possible and stored as a replay file with its packets; 'bentpipe replay' plays
     it on any implementation.
     """
-    description, place, chosen = _plan(iut, link, bed, profile)
+    description, place, chosen = planned(iut, link, bed, profile)
     known = binding_of(description.suite).modes
     if unknown := sorted(set(modes) - set(known)):
         raise Failure(f"there is no mode {unknown[0]!r}; there are {', '.join(known)}", USAGE)
@@ -241,7 +242,7 @@ def replay(
         told.script, iut or told.iut, link or told.link, profile or told.profile,
         told.requirement, told.sentence, told.signature, told.story, told.packets, told.seed,
     )  # fmt: skip
-    description, place, chosen = _plan(again.iut, again.link, bed, again.profile)
+    description, place, chosen = planned(again.iut, again.link, bed, again.profile)
     if description.suite.name != told.script.suite:
         spoken = f"speaks {description.suite.protocol}; the file is of {told.script.suite}"
         raise Failure(f"{description.id} {spoken}", USAGE)
