@@ -47,9 +47,10 @@ EXAMPLES = 200
 """Conversations of a campaign that is given no limit."""
 
 
-def _plan(
+def planned(
     iut: str, link: str, bed: str, profile: str | None
 ) -> tuple[IutDescription, Workplace, str]:
+    """The description of an implementation, where it runs, and the profile to judge by."""
     with explained(ValueError, exit_code=USAGE):
         description, link_profile = load_iut(iut), load_link(link)
         chosen = description.suite.profile(profile)
@@ -211,7 +212,7 @@ def replay(
         told.script, iut or told.iut, link or told.link, profile or told.profile,
         told.requirement, told.sentence, told.signature, told.story, told.packets, told.seed,
     )  # fmt: skip
-    description, place, chosen = _plan(again.iut, again.link, bed, again.profile)
+    description, place, chosen = planned(again.iut, again.link, bed, again.profile)
     if description.suite.name != told.script.suite:
         spoken = f"speaks {description.suite.protocol}; the file is of {told.script.suite}"
         raise Failure(f"{description.id} {spoken}", USAGE)
