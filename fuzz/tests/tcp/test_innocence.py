@@ -34,6 +34,12 @@ SCRIPTS = [
         [step("ring", role="receive"), step("answer", flags="S"), step("wait", seconds=0.05),
          step("answer"), step("segment"), step("wait", seconds=5.0)],
     ),
+    (
+        "a window that opens by less than a segment, of whose size only probes were seen",
+        "SNR-WIN-007",
+        [step("open", service="echo", window_scale=None), step("fill"), step("offer", window=100),
+         step("receive", seconds=0.05), step("settle")],
+    ),
 ]  # fmt: skip
 
 
