@@ -40,6 +40,12 @@ SCRIPTS = [
         [step("open", service="echo", window_scale=None), step("fill"), step("offer", window=100),
          step("receive", seconds=0.05), step("settle")],
     ),
+    (
+        "data in the place of a FIN that has been acknowledged is no duplicate of data",
+        "SNR-RCV-014",
+        [step("open", service="echo", window_scale=None), step("fill", fin=True),
+         step("segment", seq=("next", -1), octets=1), step("receive")],
+    ),
 ]  # fmt: skip
 
 
