@@ -40,7 +40,7 @@ ENCOUNTERS ?= 200
 SUITE = $(shell echo $(firstword $(subst -, ,$(ID))) | tr A-Z a-z)
 
 .PHONY: help setup certify test quick quick-lint quick-types quick-tests checker slow tool lint \
-	transfers innocents mutation bench durability fuzz fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
+	transfers innocents mutation bench lines durability fuzz fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
 	package bed clean
 
 help:
@@ -59,6 +59,7 @@ help:
 	@echo "  make package         build the wheel and test it from an empty directory"
 	@echo "Measure it"
 	@echo "  make bench           print the benchmark ratios"
+	@echo "  make lines           code lines of each protocol, by the rule of .ci/lines.py"
 	@echo "  make transfers       $(TRANSFERS) random transfers of each suite: no checker may accuse (minutes)"
 	@echo "  make mutation        every small change of the references: which does no case notice? (long)"
 	@echo "  make innocents       $(ENCOUNTERS) random encounters of two Linux hosts: no checker may accuse (minutes)"
@@ -147,6 +148,10 @@ bench: setup
 	$(BIN)/python -m bentpipe_conformance.benchmarks
 
 # No checker may accuse a true reference, whatever the link, the settings and the users do.
+# Code lines of each protocol, room by room.
+lines:
+	@$(PYTHON) .ci/lines.py
+
 transfers: setup
 	$(BIN)/bentpipe selftest snr --transfers $(TRANSFERS)
 	$(BIN)/bentpipe selftest stp --transfers $(TRANSFERS)

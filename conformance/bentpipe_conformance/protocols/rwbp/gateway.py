@@ -24,6 +24,9 @@ class Sender(Protocol):
     def send(self, packet: bytes) -> None:
         """Put an IPv4 packet on the link."""
 
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+
 
 class Gateway:
     """Counts as section 9.4 says, grants what a script wants, and repeats it.
@@ -65,27 +68,33 @@ class Gateway:
         """A TCP packet of the proxy's has arrived."""
         self.arrived += 1
 
-    def tell(self, **odd: Any) -> None:
-        """Send a frame; what is odd about it is an argument of :func:`.build_frame`."""
+    def tell(self, *, pause: float = 0.0, **odd: Any) -> None:
+        """Send a frame, and wait; what is odd about it is an argument of :func:`.build_frame`."""
         fields = {"epoch": self.epoch, "arrived": self.arrived, "limit": self.limit, **odd}
         if self._obeyed:
             self._tester.send(build_frame(self._tester.iut_address, **fields))
         if not odd:
             self._due = self._tester.now() + REFRESH_S
+        if pause:
+            self._tester.wait(pause)
 
-    def grant(self, packets: int) -> None:
-        """Permit so many packets more, and repeat that from now on."""
+    def grant(self, packets: int, *, pause: float = 0.0) -> None:
+        """Permit so many packets more, repeat that from now on, and wait."""
         self.limit += packets
         self.silent = False
-        self.tell()
+        self.tell(pause=pause)
 
-    def restart(self, packets: int, *, arrived: int = 0, epochs: int = 1) -> None:
+    def restart(
+        self, packets: int, *, arrived: int = 0, epochs: int = 1, pause: float = 0.0
+    ) -> None:
         """Forget all counts; in a newer epoch so many packets are permitted."""
         self.epoch = (self.epoch + epochs) % EPOCHS
         self.arrived, self.limit = arrived % MODULUS, arrived + packets
         self.silent = False
-        self.tell()
+        self.tell(pause=pause)
 
-    def stop(self) -> None:
-        """Fall silent."""
+    def stop(self, *, pause: float = 0.0) -> None:
+        """Fall silent, and wait."""
         self.silent = True
+        if pause:
+            self._tester.wait(pause)

@@ -234,6 +234,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         *,
         sack: Sequence[Range] | None = None,
         window: int | None = None,
+        pause: float = 0.0,
     ) -> None:
         """Send an acknowledgment, pure unless it has to bear data.
 
@@ -242,13 +243,16 @@ class Connection(BaseConnection[Tcp, Segment]):
             sack: SACK blocks as offsets, in wire order; the RFC 2018 blocks for what is held
                 when omitted, none when empty.
             window: octets to offer in this and later segments.
+            pause: seconds to wait then.
         """
         if window is not None:
             self.window = window
-        self.send(pattern(self.next_offset, self.bearing), ack=ack, sack=sack)
+        self.send(pattern(self.next_offset, self.bearing), ack=ack, sack=sack, pause=pause)
 
-    def send(self, payload: bytes = b"", *, at: int | None = None, **fields: Any) -> None:
-        """Send a well-formed segment of this connection, see :meth:`compose`."""
+    def send(
+        self, payload: bytes = b"", *, at: int | None = None, pause: float = 0.0, **fields: Any
+    ) -> None:
+        """Send a well-formed segment of this connection, see :meth:`compose`; then wait."""
         segment = self.compose(payload, at=at, **fields)
         if self.padding is None:
             self.peer.send(codec.build(segment))
@@ -256,6 +260,8 @@ class Connection(BaseConnection[Tcp, Segment]):
             self.peer.send(craft(segment, close_options(segment, self.padding)))
         if at is None:
             self.next_offset += len(payload) + bool(segment.flags & FIN)
+        if pause:
+            self.wait(pause)
 
     def craft(
         self,
@@ -327,10 +333,12 @@ class Connection(BaseConnection[Tcp, Segment]):
             tsecr=self._ts_recent if self.timestamps else None,
         )
 
-    def send_data(self, octets: int, *, at: int | None = None, flags: int = ACK | PSH) -> None:
-        """Send ``octets`` of patterned data in one segment (``at`` as in :meth:`send`)."""
+    def send_data(
+        self, octets: int, *, at: int | None = None, flags: int = ACK | PSH, pause: float = 0.0
+    ) -> None:
+        """Send ``octets`` of patterned data in one segment, see :meth:`send`."""
         start = self.next_offset if at is None else at
-        self.send(pattern(start, octets), at=at, flags=flags)
+        self.send(pattern(start, octets), at=at, flags=flags, pause=pause)
 
     def sack_blocks(self) -> list[Range]:
         """RFC 2018 blocks for what is held above ``delivered``: newest first, 3 or 4 at most."""
@@ -449,6 +457,13 @@ class Connection(BaseConnection[Tcp, Segment]):
         while self.peer.pump(self.peer.now() + QUIET_S):
             pass
         return sum(segment.has_data for segment in self.inbox)
+
+    def take_round(self) -> list[Segment]:
+        """What :meth:`await_round` leaves in the inbox, taken out of it."""
+        self.await_round()
+        segments = list(self.inbox)
+        self.inbox.clear()
+        return segments
 
     def grow(self, flight: int) -> None:
         """Be an ordinary receiver, a window at a time, until ``flight`` segments are outstanding.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
@@ -37,18 +40,33 @@ def send_some(connection: Connection, segments: int = 20) -> None:
     connection.wait(connection.rtt + PAUSE_S)
 
 
-def await_fin(connection: Connection) -> None:
-    """Be an ordinary receiver until everything up to the IUT's FIN is delivered."""
+def fins(segment: Segment, _: int = 0) -> bool:
+    """Whether a segment has FIN."""
+    return bool(segment.tcp.flags & FIN)
+
+
+def await_fin(
+    connection: Connection,
+    lost: Callable[[Segment, int], bool] = lambda *_: False,
+    **how: Any,
+) -> None:
+    """Be an ordinary receiver until everything up to the IUT's FIN is delivered.
+
+    Args:
+        connection: on which.
+        lost: which segments are lost, given how often they have come before.
+        how: see :meth:`Connection.serve`.
+    """
     ends: list[int] = []
 
-    def losing(segment: Segment, _: int) -> bool:
-        if segment.tcp.flags & FIN:
-            ends.append(segment.end)
+    def losing(segment: Segment, before: int) -> bool:
+        if lost(segment, before):
+            return True
+        ends.extend([segment.end] * fins(segment))
         return False
 
-    connection.serve(lambda: bool(ends) and connection.delivered >= ends[0], losing=losing)
-    connection.ack()
-    connection.wait(connection.rtt)
+    connection.serve(lambda: bool(ends) and connection.delivered >= ends[0], losing=losing, **how)
+    connection.ack(pause=connection.rtt)
 
 
 def close(connection: Connection) -> None:

@@ -113,8 +113,7 @@ def test_duplicates(connection: Connection) -> None:
     connection.wait(PAUSE_S)
     connection.send_data(4 * SMALL, at=10 * SMALL)
     connection.send_data(2 * SMALL, at=11 * SMALL)
-    connection.send_data(6 * SMALL, at=9 * SMALL)
-    connection.wait(PAUSE_S)
+    connection.send_data(6 * SMALL, at=9 * SMALL, pause=PAUSE_S)
     connection.send_data(10 * SMALL, at=8 * SMALL)
     connection.next_offset = 18 * SMALL
     await_silence(connection)
@@ -125,8 +124,7 @@ def test_unacceptable_segments(connection: Connection) -> None:
     """A bare segment below the window, data below it, data far above it; each is answered once."""
     send_segments(connection, range(3))
     connection.wait(PAUSE_S)
-    connection.send(at=connection.next_offset - 1)
-    connection.wait(PAUSE_S)
+    connection.send(at=connection.next_offset - 1, pause=PAUSE_S)
     send_segments(connection, (0,))
     connection.wait(PAUSE_S)
     connection.send_data(SMALL, at=1 << 29)
@@ -139,15 +137,13 @@ def test_echo_acknowledges(connection: Connection) -> None:
     for _ in range(6):
         connection.send_data(SMALL)
         connection.collect(PAUSE_S)
-    connection.ack()
-    connection.wait(connection.rtt + PAUSE_S)
+    connection.ack(pause=connection.rtt + PAUSE_S)
 
 
 @connected("RWBP-AK-008", "RWBP-AK-003", "RWBP-AK-005", "RWBP-EC-009", to="echo")
 def test_echo_while_a_hole_is_open(connection: Connection) -> None:
     """Behind a hole more arrives while the echo of what came before is being sent again."""
-    connection.send_data(SMALL)
-    connection.wait(PAUSE_S)
+    connection.send_data(SMALL, pause=PAUSE_S)
     for index in (2, 4, 3):
         send_segments(connection, [index])
     connection.wait(3.0 + connection.rtt)

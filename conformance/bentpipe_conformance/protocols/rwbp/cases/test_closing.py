@@ -9,19 +9,16 @@ from bentpipe_conformance.protocols.rwbp.cases.exchange import (
     UNIT,
     await_fin,
     close,
+    fins,
     receive_some,
 )
 from bentpipe_conformance.protocols.rwbp.cases.steps import PATIENCE_S, PAUSE_S
-from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection, Segment
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
 
 SENDS = 9
 """Port of the tester to which the implementation sends."""
-
-
-def _fins(segment: Segment) -> bool:
-    return bool(segment.tcp.flags & FIN)
 
 
 @case("RWBP-CX-003", "RWBP-WF-010")
@@ -34,34 +31,21 @@ def test_own_fin_lost(peer: Peer) -> None:
             connection.send(pattern(UNIT, UNIT), flags=ACK | FIN)
         else:
             connection.send(flags=ACK | FIN)
-        ended: list[Segment] = []
-
-        def losing(segment: Segment, before: int, ended: list[Segment] = ended) -> bool:
-            if not _fins(segment):
-                return False
-            if before >= 3:
-                ended.append(segment)
-            return before < 3
-
-        connection.serve(lambda ended=ended: bool(ended), losing=losing, within=PATIENCE_S)  # type: ignore[misc]
-        connection.ack()
-        connection.wait(connection.rtt)
+        await_fin(connection, lambda each, before: fins(each) and before < 3, within=PATIENCE_S)
 
 
 @connected("RWBP-CX-003", "RWBP-EC-002", to="echo")
 def test_data_before_the_own_fin_lost(connection: Connection) -> None:
     """What is lost lies before the FIN, which arrives and reveals it."""
     for _ in range(4):
-        connection.send_data(UNIT)
-        connection.wait(0.02)
+        connection.send_data(UNIT, pause=0.02)
     connection.send(flags=ACK | FIN)
     total = 4 * UNIT
     connection.serve(
         lambda: connection.delivered > total,
         losing=lambda s, before: s.start == UNIT and not before,
     )
-    connection.ack()
-    connection.wait(connection.rtt)
+    connection.ack(pause=connection.rtt)
 
 
 @connected("RWBP-CX-003", "RWBP-EC-010", "RWBP-EC-007", to="echo")
@@ -69,13 +53,12 @@ def test_everything_but_the_fin_reported(connection: Connection) -> None:
     """Blocks report the data of the last segment, and never its FIN."""
     connection.send_data(UNIT)
     connection.send(pattern(UNIT, UNIT), flags=ACK | FIN)
-    connection.expect(_fins)
+    connection.expect(fins)
     connection.ack(ack=UNIT, sack=((UNIT, 2 * UNIT),))
     for _ in range(2):
-        connection.expect(_fins, within=PATIENCE_S, what="the FIN again")
+        connection.expect(fins, within=PATIENCE_S, what="the FIN again")
     connection.reception.take(0, 2 * UNIT + 1)
-    connection.ack()
-    connection.wait(connection.rtt)
+    connection.ack(pause=connection.rtt)
 
 
 @connected("RWBP-CX-003", "RWBP-EC-002", to="echo")
@@ -83,13 +66,12 @@ def test_hole_below_data_with_fin(connection: Connection) -> None:
     """A block reports the data that carries the FIN, which arrives with it, and reveals a loss."""
     connection.send_data(UNIT)
     connection.send(pattern(UNIT, UNIT), flags=ACK | FIN)
-    connection.expect(_fins)
+    connection.expect(fins)
     connection.ack(0, sack=((UNIT, 2 * UNIT),))
     connection.expect(lambda segment: segment.start == 0, within=PATIENCE_S, what="offset 0 again")
     connection.collect(PAUSE_S)
     connection.reception.take(0, 2 * UNIT + 1)
-    connection.ack()
-    connection.wait(connection.rtt)
+    connection.ack(pause=connection.rtt)
 
 
 @connected("RWBP-CX-003", "RWBP-AK-003", "RWBP-EC-008", to="discard")
@@ -97,15 +79,12 @@ def test_fin_above_holes(connection: Connection) -> None:
     """A FIN comes above two holes, which are filled from above."""
     for index in (0, 2, 4):
         flags = ACK | FIN if index == 4 else ACK
-        connection.send_data(UNIT, at=index * UNIT, flags=flags)
-        connection.wait(PAUSE_S)
+        connection.send_data(UNIT, at=index * UNIT, flags=flags, pause=PAUSE_S)
     for index in (3, 1):
-        connection.send_data(UNIT, at=index * UNIT)
-        connection.wait(PAUSE_S)
+        connection.send_data(UNIT, at=index * UNIT, pause=PAUSE_S)
     connection.next_offset = 5 * UNIT + 1
     connection.serve(lambda: connection.delivered > 0)
-    connection.ack()
-    connection.wait(connection.rtt)
+    connection.ack(pause=connection.rtt)
 
 
 @connected("RWBP-CX-003", "RWBP-AK-003", to="chargen")
@@ -117,31 +96,18 @@ def test_fin_comes_again(connection: Connection) -> None:
     for _ in range(2):
         connection.wait(0.2)
         connection.send(flags=ACK | FIN, at=fin, sack=())
-    connection.send(pattern(fin, UNIT), at=fin + 1, sack=())
-    connection.wait(0.1)
+    connection.send(pattern(fin, UNIT), at=fin + 1, sack=(), pause=0.1)
     connection.send(pattern(fin, UNIT), at=fin, flags=ACK | FIN, sack=())
-    ended: list[Segment] = []
-
-    def losing(segment: Segment, _: int) -> bool:
-        if _fins(segment):
-            ended.append(segment)
-        return False
-
-    connection.serve(lambda: bool(ended), losing=losing)
-    connection.ack()
-    connection.wait(connection.rtt)
+    await_fin(connection)
 
 
 @connected("RWBP-WF-002", "RWBP-WF-010", "RWBP-AK-003", to="discard")
 def test_fin_below_held_data(connection: Connection) -> None:
     """A FIN stands below octets that are held, and is not taken; the stream goes on."""
     connection.send_data(UNIT)
-    connection.send_data(UNIT, at=3 * UNIT)
-    connection.wait(PAUSE_S)
-    connection.send(pattern(UNIT, UNIT), at=UNIT, flags=ACK | FIN)
-    connection.wait(PAUSE_S)
-    connection.send_data(UNIT, at=2 * UNIT)
-    connection.wait(PAUSE_S)
+    connection.send_data(UNIT, at=3 * UNIT, pause=PAUSE_S)
+    connection.send(pattern(UNIT, UNIT), at=UNIT, flags=ACK | FIN, pause=PAUSE_S)
+    connection.send_data(UNIT, at=2 * UNIT, pause=PAUSE_S)
     connection.next_offset = 4 * UNIT
     close(connection)
 
@@ -150,22 +116,10 @@ def test_fin_below_held_data(connection: Connection) -> None:
 def test_window_closed_at_the_peers_fin(connection: Connection) -> None:
     """Everything that is echoed waits when the FIN comes; then the window opens, with losses."""
     for _ in range(12):
-        connection.send_data(UNIT)
-        connection.wait(0.02)
-    connection.send(flags=ACK | FIN)
-    connection.wait(connection.rtt + PAUSE_S)
+        connection.send_data(UNIT, pause=0.02)
+    connection.send(flags=ACK | FIN, pause=connection.rtt + PAUSE_S)
     connection.ack(window=16 * SEGMENT)
-    ended: list[Segment] = []
-
-    def losing(segment: Segment, before: int) -> bool:
-        lost = not before and segment.start == 0
-        if _fins(segment) and not lost:
-            ended.append(segment)
-        return lost
-
-    connection.serve(lambda: bool(ended) and connection.delivered > 12 * UNIT, losing=losing)
-    connection.ack()
-    connection.wait(connection.rtt)
+    await_fin(connection, lambda segment, before: not before and segment.start == 0)
 
 
 @case("RWBP-CX-004", needs=("active_open",))
@@ -180,18 +134,15 @@ def test_data_after_the_own_fin(peer: Peer) -> None:
             connection.wait(2 * connection.rtt)
         base = connection.next_offset
         for index in (0, 1, 2, 3, 4, 5, 6, 7, 9, 8, 10, 10, 11, 12):
-            connection.send_data(UNIT, at=base + index * UNIT)
-            connection.wait(0.02)
+            connection.send_data(UNIT, at=base + index * UNIT, pause=0.02)
         connection.next_offset = base + 13 * UNIT
         connection.wait(PAUSE_S)
-        connection.send(flags=ACK | FIN)
-        connection.wait(connection.rtt + PAUSE_S)
-        connection.send(flags=ACK | FIN, at=connection.next_offset - 1)
-        connection.wait(connection.rtt)
+        connection.send(flags=ACK | FIN, pause=connection.rtt + PAUSE_S)
+        connection.send(flags=ACK | FIN, at=connection.next_offset - 1, pause=connection.rtt)
 
 
 @case("RWBP-CX-003", "RWBP-CX-004", needs=("active_open",))
-def test_fins_cross(peer: Peer) -> None:
+def testfins_cross(peer: Peer) -> None:
     """Both ends send FIN before either has arrived."""
     connection = peer.summon(SENDS, octets=8_000)
     connection.answer()

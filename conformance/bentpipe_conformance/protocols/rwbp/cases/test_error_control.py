@@ -130,8 +130,7 @@ def test_untrue_blocks(connection: Connection) -> None:
         true = (base + 2 * size, base + 3 * size)
         far = connection.highest + 20 * size
         false = ((base - size, base + size), (far, far + size), (base, base + size), (base, far))
-        connection.ack(sack=(true, false[place]))
-        connection.wait(PAUSE_S)
+        connection.ack(sack=(true, false[place]), pause=PAUSE_S)
         connection.ack(sack=((base + 5 * size,) * 2, true))
         connection.ack(sack=(true, (base + 9 * size, base + 8 * size)))
         connection.receive_more(16)
@@ -153,8 +152,7 @@ def test_blocks_in_any_order_and_overlapping(connection: Connection) -> None:
         for segment in segments:
             if any(a <= segment.start and segment.end <= b for a, b in blocks):
                 connection.hold(segment)
-        connection.ack(ack=base, sack=blocks)
-        connection.wait(PAUSE_S)
+        connection.ack(ack=base, sack=blocks, pause=PAUSE_S)
         connection.receive_more(16)
 
 
@@ -164,8 +162,7 @@ def test_acknowledgment_numbers_out_of_range(connection: Connection) -> None:
     connection.receive(16)
     connection.await_round()
     for number in (connection.highest + 1, connection.highest + (1 << 20), -(1 << 30) - 100000):
-        connection.send(ack=number, sack=())
-        connection.wait(0.3)
+        connection.send(ack=number, sack=(), pause=0.3)
     connection.receive_more(16)
     await_silence(connection)
 
@@ -174,16 +171,13 @@ def test_acknowledgment_numbers_out_of_range(connection: Connection) -> None:
 def test_old_acknowledgments_tell_something_new(connection: Connection) -> None:
     """Acknowledgments come late, below what has been acknowledged, with news in blocks or edge."""
     connection.receive(16)
-    connection.await_round()
-    segments = list(connection.inbox)
-    connection.inbox.clear()
+    segments = connection.take_round()
     old = connection.delivered
     connection.hold(segments[0])
     connection.hold(segments[1])
     connection.ack()
     connection.hold(segments[5])
-    connection.ack(ack=old)
-    connection.wait(0.2)
+    connection.ack(ack=old, pause=0.2)
     connection.ack(ack=old, window=connection.window + 8 * SEGMENT)
     connection.receive_more(30)
 
@@ -197,8 +191,7 @@ def test_reneging_receiver(connection: Connection) -> None:
     for item in range(2, 8):
         connection.ack(sack=((base + 2 * size, base + (item + 1) * size),))
     connection.wait(0.3)
-    connection.ack(sack=())
-    connection.wait(8.0)
+    connection.ack(sack=(), pause=8.0)
     for segment in list(connection.inbox):
         connection.hold(segment)
     connection.inbox.clear()

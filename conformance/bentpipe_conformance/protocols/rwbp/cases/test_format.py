@@ -9,27 +9,12 @@ from typing import Any
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import Row, connected, each
-from bentpipe_conformance.protocols.rwbp.cases.exchange import (
-    UNIT,
-    close,
-    receive_some,
-    send_some,
-)
+from bentpipe_conformance.protocols.rwbp.cases.exchange import UNIT, close, receive_some, send_some
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, await_silence
 from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
-from bentpipe_conformance.protocols.tcp.codec import (
-    ACK,
-    CWR,
-    ECE,
-    FIN,
-    MODULUS,
-    PSH,
-    RST,
-    SYN,
-    URG,
-)
+from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, FIN, MODULUS, PSH, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.crafting import wrong_checksum
 
 STAMPS = bytes((8, 10)) + bytes(range(8))
@@ -141,8 +126,7 @@ each(globals(), ROWS, _drive)
 def test_small_pieces_echoed(connection: Connection) -> None:
     """Pieces of 1 to 40 octets come while their echoes are outstanding."""
     for size in (*range(1, 30), 40):
-        connection.send_data(size)
-        connection.wait(0.03)
+        connection.send_data(size, pause=0.03)
     connection.serve(lambda: connection.delivered >= connection.next_offset)
 
 
@@ -150,8 +134,7 @@ def test_small_pieces_echoed(connection: Connection) -> None:
 def test_pieces_joined_by_a_closed_window(connection: Connection) -> None:
     """What has waited for the window in pieces leaves in full segments."""
     for _ in range(40):
-        connection.send_data(200)
-        connection.wait(0.02)
+        connection.send_data(200, pause=0.02)
     connection.wait(connection.rtt)
     connection.collect(0.1)
     connection.ack(window=16 * SEGMENT)
@@ -174,8 +157,7 @@ def test_unit_below_the_mss(connection: Connection) -> None:
 def test_echo_while_runs_are_held(connection: Connection) -> None:
     """The echo of some data leaves while other data has holes."""
     for index in (0, 1, 2, 4, 6, 8, 3, 5, 7, 9):
-        connection.send_data(UNIT, at=index * UNIT)
-        connection.wait(0.05)
+        connection.send_data(UNIT, at=index * UNIT, pause=0.05)
     connection.next_offset = 10 * UNIT
     connection.serve(lambda: connection.delivered >= connection.next_offset)
 
@@ -202,8 +184,7 @@ def test_blocks_on_data(connection: Connection) -> None:
     for _ in range(3):
         connection.hold(connection.inbox.popleft())
     blocks = connection.sack_blocks()
-    connection.send(pattern(connection.next_offset, UNIT), sack=blocks)
-    connection.wait(connection.rtt)
+    connection.send(pattern(connection.next_offset, UNIT), sack=blocks, pause=connection.rtt)
     connection.receive_more(20)
 
 
@@ -255,14 +236,12 @@ def test_losses_where_own_numbers_may_wrap(peer: Peer) -> None:
 def _closing_echo(connection: Connection, octets: int, room: int) -> None:
     """Data and FIN come while the window is closed, which then opens by so many octets."""
     connection.send_data(octets)
-    connection.send(flags=ACK | FIN)
-    connection.wait(connection.rtt + PAUSE_S)
+    connection.send(flags=ACK | FIN, pause=connection.rtt + PAUSE_S)
     connection.ack(window=room)
     connection.collect(connection.rtt + PAUSE_S)
     connection.ack(window=16 * SEGMENT)
     connection.collect(connection.rtt + PAUSE_S)
-    connection.ack()
-    connection.wait(connection.rtt)
+    connection.ack(pause=connection.rtt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +279,7 @@ def test_services_close(peer: Peer) -> None:
             connection = peer.connect(service)
             if octets:
                 connection.send_data(octets // 3)
-                connection.send_data(octets // 3)
-                connection.wait(PAUSE_S)
+                connection.send_data(octets // 3, pause=PAUSE_S)
             close(connection)
 
 
@@ -331,8 +309,7 @@ def test_malformed_data(connection: Connection) -> None:
         for start in (at, at + 3 * UNIT):
             connection.peer.send(bad(connection, payload=pattern(start, 60), at=start))
             connection.wait(0.2)
-        connection.send_data(UNIT)
-        connection.wait(0.2)
+        connection.send_data(UNIT, pause=0.2)
     await_silence(connection)
 
 

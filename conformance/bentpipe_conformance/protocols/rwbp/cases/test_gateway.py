@@ -47,8 +47,7 @@ def make_room(connection: Connection) -> None:
 
 def starve(peer: Peer, gateway: Gateway, connections: list[Connection]) -> None:
     """Take the credit away, and then make room: each connection waits with a window to send."""
-    gateway.restart(0)
-    peer.wait(PAUSE_S)
+    gateway.restart(0, pause=PAUSE_S)
     for connection in connections:
         make_room(connection)
     peer.wait(peer.rtt + PAUSE_S)
@@ -80,13 +79,11 @@ def test_a_few_packets_at_a_time(peer: Peer) -> None:
     """Two windows wait; credit comes for one packet, for none, for three, for all."""
     gateway, connections = waiting(peer, 2)
     for packets in (1, 0, 3, 1, 12):
-        gateway.grant(packets)
-        peer.wait(PAUSE_S)
+        gateway.grant(packets, pause=PAUSE_S)
     for connection in connections:
         make_room(connection)
     peer.wait(peer.rtt + PAUSE_S)
-    gateway.grant(AMPLE)
-    peer.wait(peer.rtt + PAUSE_S)
+    gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
 
 
 FLAWS: tuple[dict[str, Any], ...] = (
@@ -103,15 +100,12 @@ def test_frames_that_are_not_valid(peer: Peer) -> None:
     """A window waits; one field or another of a frame that would permit it is wrong."""
     gateway, _ = waiting(peer)
     for flaw in FLAWS:
-        gateway.tell(limit=gateway.limit + AMPLE, **flaw)
-        peer.wait(PAUSE_S)
+        gateway.tell(limit=gateway.limit + AMPLE, **flaw, pause=PAUSE_S)
     for behind in (1, MODULUS // 2):
-        gateway.tell(arrived=gateway.limit + 100 + behind, limit=gateway.limit + 100)
-        peer.wait(PAUSE_S)
+        gateway.tell(arrived=gateway.limit + 100 + behind, limit=gateway.limit + 100, pause=PAUSE_S)
     peer.send(_from_the_tester(peer, gateway))
     peer.wait(PAUSE_S)
-    gateway.grant(AMPLE)
-    peer.wait(peer.rtt + PAUSE_S)
+    gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
 
 
 def _from_the_tester(peer: Peer, gateway: Gateway) -> bytes:
@@ -129,10 +123,8 @@ def test_frames_from_any_port(peer: Peer) -> None:
     gateway.stop()
     for port in (53, 1020, 65535):
         gateway.limit += 2
-        gateway.tell(sport=port)
-        peer.wait(PAUSE_S)
-    gateway.grant(AMPLE)
-    peer.wait(peer.rtt + PAUSE_S)
+        gateway.tell(sport=port, pause=PAUSE_S)
+    gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
 
 
 @case("RWBP-LC-003", needs=NEEDS)
@@ -145,13 +137,11 @@ def test_late_frames_with_lower_limits(peer: Peer) -> None:
         for limit in limits:
             gateway.limit = base + limit
             gateway.tell()
-        gateway.stop()
-        peer.wait(PAUSE_S)
+        gateway.stop(pause=PAUSE_S)
         make_room(connections[0])
         peer.wait(peer.rtt + PAUSE_S)
         gateway.limit = base
-        gateway.grant(AMPLE)
-        peer.wait(peer.rtt + 1.0)
+        gateway.grant(AMPLE, pause=peer.rtt + 1.0)
 
 
 @case("RWBP-LC-004", needs=NEEDS)
@@ -159,23 +149,17 @@ def test_newer_and_older_epochs(peer: Peer) -> None:
     """Epochs begin with more credit and with less; frames of older ones promise much."""
     gateway, connections = waiting(peer)
     for packets in (3, 2):
-        gateway.restart(packets)
-        peer.wait(1.0)
+        gateway.restart(packets, pause=1.0)
         for older in (1, 2, EPOCHS // 2 - 1, EPOCHS // 2):
-            gateway.tell(epoch=(gateway.epoch - older) % EPOCHS, limit=AMPLE)
-            peer.wait(PAUSE_S)
-    gateway.grant(AMPLE)
-    peer.wait(peer.rtt + PAUSE_S)
-    gateway.restart(2, arrived=MODULUS - 1)
-    peer.wait(PAUSE_S)
+            gateway.tell(epoch=(gateway.epoch - older) % EPOCHS, limit=AMPLE, pause=PAUSE_S)
+    gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
+    gateway.restart(2, arrived=MODULUS - 1, pause=PAUSE_S)
     make_room(connections[0])
     peer.wait(peer.rtt + PAUSE_S)
     # Three steps that lead round the circle, and one beyond.
     for epochs in (EPOCHS // 2 - 1, EPOCHS // 2 - 1, 3):
-        gateway.restart(1, epochs=epochs)
-        peer.wait(1.0)
-    gateway.grant(AMPLE)
-    peer.wait(peer.rtt + PAUSE_S)
+        gateway.restart(1, epochs=epochs, pause=1.0)
+    gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
 
 
 @case("RWBP-LC-002", "RWBP-FC-006", "RWBP-LC-008", needs=NEEDS)
@@ -183,15 +167,11 @@ def test_counts_that_wrap(peer: Peer) -> None:
     """The counts pass 2^31 and 2^32 while a window waits."""
     gateway, connections = waiting(peer)
     for first in (MODULUS // 2 - 3, MODULUS - 3):
-        gateway.restart(0, arrived=first)
-        peer.wait(PAUSE_S)
+        gateway.restart(0, arrived=first, pause=PAUSE_S)
         for _ in range(3):
-            gateway.grant(2)
-            peer.wait(PAUSE_S)
-        gateway.grant(AMPLE)
-        peer.wait(peer.rtt + 1.0)
-        gateway.restart(0, arrived=first)
-        peer.wait(1.0)
+            gateway.grant(2, pause=PAUSE_S)
+        gateway.grant(AMPLE, pause=peer.rtt + 1.0)
+        gateway.restart(0, arrived=first, pause=1.0)
         make_room(connections[0])
         peer.wait(peer.rtt + PAUSE_S)
 
@@ -209,20 +189,17 @@ def test_frames_stop(peer: Peer) -> None:
     peer.wait(STALE_S + peer.rtt)
     make_room(connection)
     peer.wait(peer.rtt + 3.0)
-    gateway.tell()
-    peer.wait(0.6)
+    gateway.tell(pause=0.6)
     make_room(connection)
     peer.wait(peer.rtt + STALE_S)
-    gateway.grant(0)
-    peer.wait(peer.rtt + PAUSE_S)
+    gateway.grant(0, pause=peer.rtt + PAUSE_S)
 
 
 @case("RWBP-LC-005", "RWBP-LC-008", needs=NEEDS)
 def test_gateway_is_away_for_long(peer: Peer) -> None:
     """The gateway is silent for two minutes while peers send and call; then everything goes on."""
     gateway, connections = opened(peer, 3)
-    gateway.stop()
-    peer.wait(STALE_S)
+    gateway.stop(pause=STALE_S)
     for connection in connections:
         make_room(connection)
     for _ in range(12):
@@ -243,21 +220,17 @@ def test_gateway_is_away_for_long(peer: Peer) -> None:
 def test_packets_lost_before_the_gateway(peer: Peer) -> None:
     """Of a window that has been passed three packets arrive: after a second the rest is free."""
     gateway, connections = opened(peer, window=LEAST)
-    gateway.restart(LEAST + 2)
-    peer.wait(PAUSE_S)
+    gateway.restart(LEAST + 2, pause=PAUSE_S)
     make_room(connections[0])
     peer.wait(peer.rtt + PAUSE_S)
     make_room(connections[0])
     peer.wait(0.5 * peer.rtt + 0.05)
     gateway.arrived = 3
     for _ in range(4):
-        gateway.tell()
-        peer.wait(0.1)
+        gateway.tell(pause=0.1)
     peer.wait(1.3)
-    gateway.grant(0)
-    peer.wait(peer.rtt + 1.0)
-    gateway.grant(AMPLE)
-    peer.wait(peer.rtt + PAUSE_S)
+    gateway.grant(0, pause=peer.rtt + 1.0)
+    gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
 
 
 def permit(connection: Connection, octets: int) -> None:
@@ -272,16 +245,14 @@ def test_acknowledgments_use_credit(peer: Peer) -> None:
     gateway, connections = opened(peer, window=LEAST, interval=1)
     connection = connections[0]
     for packets in (5, 3):
-        gateway.restart(-(-SEGMENT // connection.segment) + packets - 1)
-        peer.wait(PAUSE_S)
+        gateway.restart(-(-SEGMENT // connection.segment) + packets - 1, pause=PAUSE_S)
         permit(connection, SEGMENT)
         for _ in range(packets - 1):
             connection.send_data(100)
         peer.wait(0.05)
         permit(connection, LEAST * SEGMENT)
         peer.wait(peer.rtt + 1.0)
-        gateway.grant(AMPLE)
-        peer.wait(peer.rtt + 1.0)
+        gateway.grant(AMPLE, pause=peer.rtt + 1.0)
 
 
 @case("RWBP-LC-007", needs=NEEDS)
@@ -292,8 +263,7 @@ def test_plain_tcp_uses_credit(peer: Peer) -> None:
     chargen = peer.connect(rwbp=False, window=3 * SEGMENT)
     peer.wait(peer.rtt + PAUSE_S)
     for plain in (discard, chargen):
-        gateway.restart(-(-SEGMENT // connections[0].segment) + 3)
-        peer.wait(PAUSE_S)
+        gateway.restart(-(-SEGMENT // connections[0].segment) + 3, pause=PAUSE_S)
         permit(connections[0], SEGMENT)
         if plain is chargen:
             make_room(chargen)
@@ -303,16 +273,14 @@ def test_plain_tcp_uses_credit(peer: Peer) -> None:
         peer.wait(0.05)
         permit(connections[0], LEAST * SEGMENT)
         peer.wait(peer.rtt + 1.0)
-        gateway.grant(AMPLE)
-        peer.wait(peer.rtt + 1.0)
+        gateway.grant(AMPLE, pause=peer.rtt + 1.0)
 
 
 @case("RWBP-LC-008", needs=NEEDS)
 def test_data_and_acknowledgments_wait_together(peer: Peer) -> None:
     """Data and acknowledgments of two connections wait in one queue, and leave one by one."""
     gateway, connections = opened(peer, 2, interval=1)
-    gateway.restart(0)
-    peer.wait(PAUSE_S)
+    gateway.restart(0, pause=PAUSE_S)
     for _ in range(4):
         for connection in connections:
             connection.send_data(100)
@@ -320,10 +288,8 @@ def test_data_and_acknowledgments_wait_together(peer: Peer) -> None:
         peer.wait(0.1)
     peer.wait(peer.rtt)
     for _ in range(12):
-        gateway.grant(1)
-        peer.wait(0.1)
-    gateway.grant(AMPLE)
-    peer.wait(peer.rtt + PAUSE_S)
+        gateway.grant(1, pause=0.1)
+    gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
 
 
 @case("RWBP-SC-005", needs=NEEDS)
@@ -333,8 +299,7 @@ def test_peers_go_on_while_the_gateway_is_silent(peer: Peer) -> None:
     connection = connections[0]
     connection.send_data(100)
     peer.wait(peer.rtt + PAUSE_S)
-    gateway.stop()
-    peer.wait(STALE_S)
+    gateway.stop(pause=STALE_S)
     make_room(connection)
     for count in range(200):
         connection.send_data(100, at=0)
@@ -342,5 +307,4 @@ def test_peers_go_on_while_the_gateway_is_silent(peer: Peer) -> None:
             peer.begin(UNUSED_PORT)
         peer.wait(0.01)
     peer.wait(peer.rtt + PAUSE_S)
-    gateway.grant(0)
-    peer.wait(peer.rtt + 1.0)
+    gateway.grant(0, pause=peer.rtt + 1.0)

@@ -208,8 +208,6 @@ def test_plain_upload(peer: Peer) -> None:
         for index in range(6):
             connection.send_data(SEGMENT, at=(6 * burst + index) * SEGMENT)
         connection.wait(PAUSE_S)
-    connection.send_data(SEGMENT, at=38 * SEGMENT)
-    connection.wait(PAUSE_S)
+    connection.send_data(SEGMENT, at=38 * SEGMENT, pause=PAUSE_S)
     connection.send_data(SEGMENT, at=36 * SEGMENT)
-    connection.send_data(SEGMENT, at=37 * SEGMENT)
-    connection.wait(connection.rtt + PAUSE_S)
+    connection.send_data(SEGMENT, at=37 * SEGMENT, pause=connection.rtt + PAUSE_S)

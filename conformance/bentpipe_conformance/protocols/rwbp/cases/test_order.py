@@ -39,8 +39,7 @@ def _overtaken(connection: Connection, times: int, hole: int = 0) -> None:
     for _ in range(times):
         segments = _round(connection)
         connection.hold(segments[1])
-        connection.ack()
-        connection.wait(0.05)
+        connection.ack(pause=0.05)
         connection.hold(segments[0])
         for segment in segments[2 + hole :][: 1 if hole else None]:
             connection.hold(segment)
@@ -58,8 +57,7 @@ def test_two_segments_overtaken_and_a_loss(peer: Peer) -> None:
         _overtaken(connection, times)
         segments = _round(connection)
         connection.hold(segments[1])
-        connection.ack()
-        connection.wait(PAUSE_S)
+        connection.ack(pause=PAUSE_S)
         for segment in segments[2:]:
             connection.hold(segment)
         connection.ack()
@@ -73,8 +71,7 @@ def _overtaken_by_three(connection: Connection) -> None:
         segments = _round(connection)
         for segment in (*segments[1:4], segments[0], *segments[4:]):
             connection.hold(segment)
-            connection.ack()
-            connection.wait(0.02)
+            connection.ack(pause=0.02)
 
 
 @case("RWBP-FF-003")
@@ -96,8 +93,7 @@ def test_timeout_after_the_third_false_loss(peer: Peer) -> None:
     connection.receive_more(16)
     _overtaken_by_three(connection)
     connection.receive_more(16)
-    connection.await_round()
-    connection.inbox.clear()
+    connection.take_round()
     lose_until(connection, 1)
     connection.receive_more(32)
     _overtaken_by_three(connection)
@@ -124,10 +120,8 @@ def test_acknowledgments_of_many_runs_lost(connection: Connection) -> None:
     runs = [(segment.start, segment.end) for segment in segments[1::2]]
     for segment in segments[1::2]:
         connection.hold(segment)
-    connection.ack(sack=(runs[-1], *runs[:3]))
-    connection.wait(0.1)
+    connection.ack(sack=(runs[-1], *runs[:3]), pause=0.1)
     for start in range(1, len(runs) - 4):
-        connection.ack(sack=runs[start : start + 4])
-        connection.wait(0.05)
+        connection.ack(sack=runs[start : start + 4], pause=0.05)
     connection.ack(sack=runs[-4:])
     connection.receive_more(24)

@@ -54,8 +54,7 @@ def _drive(peer: Peer, row: Wrong) -> None:
                 connection.send_data(UNIT)
             connection.wait(connection.rtt + PAUSE_S)
             at = row.where(connection.acked, connection.iut_window)
-            connection.send(row.data, flags=flags, at=at, sack=())
-            connection.wait(connection.rtt + PAUSE_S)
+            connection.send(row.data, flags=flags, at=at, sack=(), pause=connection.rtt + PAUSE_S)
             use(connection)
             connection.abort()
             connection.wait(PAUSE_S)
@@ -68,16 +67,11 @@ each(globals(), ROWS, _drive)
 def test_reset_while_a_run_is_held(connection: Connection) -> None:
     """A RST stands at the end of a run, which is not the next number; then one that is."""
     connection.send_data(UNIT)
-    connection.send_data(UNIT, at=3 * UNIT)
-    connection.wait(PAUSE_S)
-    connection.send(flags=RST, at=4 * UNIT, sack=())
-    connection.wait(connection.rtt + PAUSE_S)
-    connection.send_data(UNIT, at=UNIT)
-    connection.wait(connection.rtt + PAUSE_S)
-    connection.send(flags=RST, at=2 * UNIT, sack=())
-    connection.wait(PAUSE_S)
-    connection.send(pattern(2 * UNIT, UNIT), at=2 * UNIT, sack=())
-    connection.wait(connection.rtt + PAUSE_S)
+    connection.send_data(UNIT, at=3 * UNIT, pause=PAUSE_S)
+    connection.send(flags=RST, at=4 * UNIT, sack=(), pause=connection.rtt + PAUSE_S)
+    connection.send_data(UNIT, at=UNIT, pause=connection.rtt + PAUSE_S)
+    connection.send(flags=RST, at=2 * UNIT, sack=(), pause=PAUSE_S)
+    connection.send(pattern(2 * UNIT, UNIT), at=2 * UNIT, sack=(), pause=connection.rtt + PAUSE_S)
 
 
 @case("RWBP-CX-005")
@@ -88,10 +82,8 @@ def test_reset_at_the_next_number(peer: Peer) -> None:
         if service != "discard":
             connection.send_data(UNIT)
         connection.wait(connection.rtt + PAUSE_S)
-        connection.send(flags=RST, at=connection.next_offset, sack=())
-        connection.wait(4.0)
-        connection.send_data(UNIT)
-        connection.wait(PAUSE_S)
+        connection.send(flags=RST, at=connection.next_offset, sack=(), pause=4.0)
+        connection.send_data(UNIT, pause=PAUSE_S)
 
 
 @case("RWBP-CX-006", needs=("active_open", "user_aborts"))
@@ -103,12 +95,10 @@ def test_user_aborts(peer: Peer) -> None:
         connection.wait(connection.rtt)
         if port == RECEIVES:
             connection.send_data(UNIT)
-            connection.send_data(UNIT, at=3 * UNIT)
-            connection.wait(connection.rtt)
+            connection.send_data(UNIT, at=3 * UNIT, pause=connection.rtt)
         elif receives:
             receive_some(connection)
         peer.have_aborted()
         connection.wait(connection.rtt + 4.0)
         connection.closed = ""
-        connection.send_data(UNIT, at=UNIT)
-        connection.wait(connection.rtt + PAUSE_S)
+        connection.send_data(UNIT, at=UNIT, pause=connection.rtt + PAUSE_S)

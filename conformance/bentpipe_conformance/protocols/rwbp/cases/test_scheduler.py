@@ -47,8 +47,7 @@ def test_six_connections(peer: Peer) -> None:
     """Six windows wait; credit comes for one packet after the other, then for several."""
     gateway, connections = contended(peer, 6)
     for packets in (*(1,) * 12, 2, 4, 5):
-        gateway.grant(packets)
-        peer.wait(0.1)
+        gateway.grant(packets, pause=0.1)
     serve(peer, gateway, connections, 60)
 
 
@@ -86,21 +85,18 @@ def test_retransmissions_have_turns(peer: Peer) -> None:
     """Of two of five connections segments are lost; their repair waits behind a full queue."""
     gateway, connections = contended(peer, 5)
     for _ in range(3):
-        gateway.grant(5 * FEW)
-        peer.wait(peer.rtt + 0.4)
+        gateway.grant(5 * FEW, pause=peer.rtt + 0.4)
         for connection in connections[:2]:
             arrived = [segment for segment in connection.inbox if segment.has_data]
             for segment in arrived[2:5:2]:
                 connection.inbox.remove(segment)
-        gateway.restart(0)
-        peer.wait(PAUSE_S)
+        gateway.restart(0, pause=PAUSE_S)
         for connection in reversed(connections):
             make_room(connection)
             peer.wait(0.02)
         peer.wait(peer.rtt + 0.1)
         for _ in range(30):
-            gateway.grant(1)
-            peer.wait(0.02)
+            gateway.grant(1, pause=0.02)
     serve(peer, gateway, connections, 40)
 
 
@@ -126,5 +122,4 @@ def test_link_rate_alone(peer: Peer) -> None:
         peer.wait(peer.rtt + PAUSE_S)
         for connection in connections:
             make_room(connection)
-    gateway.grant(AMPLE)
-    peer.wait(peer.rtt + PAUSE_S)
+    gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)

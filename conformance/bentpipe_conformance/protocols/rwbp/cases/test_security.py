@@ -24,12 +24,10 @@ ODD_FLAGS = (
 @connected("RWBP-SEC-003", "RWBP-CX-005", to="discard")
 def test_every_combination_of_flags(connection: Connection) -> None:
     """Segments with odd flags come within the window, and outside it; none ends the connection."""
-    connection.send_data(UNIT)
-    connection.wait(connection.rtt)
+    connection.send_data(UNIT, pause=connection.rtt)
     for flags in ODD_FLAGS:
         for at in (UNIT + 100, UNIT - 10, UNIT + (1 << 20)):
-            connection.send(b"x" * 20, at=at, flags=flags & 255, sack=())
-            connection.wait(0.1)
+            connection.send(b"x" * 20, at=at, flags=flags & 255, sack=(), pause=0.1)
     connection.wait(connection.rtt)
     connection.closed = ""
     connection.send_data(2 * UNIT, at=UNIT)
@@ -41,10 +39,10 @@ def test_every_combination_of_flags(connection: Connection) -> None:
 def test_segments_without_ack(connection: Connection) -> None:
     """Data without ACK is not taken; it comes again with it."""
     for _ in range(10):
-        connection.send(pattern(connection.next_offset, UNIT), flags=PSH, at=connection.next_offset)
-        connection.wait(0.1)
-        connection.send_data(UNIT)
-        connection.wait(0.1)
+        connection.send(
+            pattern(connection.next_offset, UNIT), flags=PSH, at=connection.next_offset, pause=0.1
+        )
+        connection.send_data(UNIT, pause=0.1)
     await_silence(connection)
 
 
@@ -72,8 +70,7 @@ def test_acknowledgments_of_what_was_never_sent(connection: Connection) -> None:
     for octets in (MARGIN, 100 * SEGMENT, 1 << 29, (1 << 31) - MARGIN):
         connection.await_round()
         connection.inbox.popleft()
-        connection.ack(connection.highest + octets, sack=())
-        connection.wait(connection.rtt)
+        connection.ack(connection.highest + octets, sack=(), pause=connection.rtt)
         connection.receive_more(20)
 
 
@@ -133,8 +130,7 @@ def test_many_syns(peer: Peer) -> None:
 def test_hundreds_of_runs(connection: Connection) -> None:
     """Every other octet of four hundred comes, and then all of them."""
     for index in range(1, 400, 2):
-        connection.send(b"x", at=index, sack=())
-        connection.wait(0.005)
+        connection.send(b"x", at=index, sack=(), pause=0.005)
     connection.wait(connection.rtt)
     connection.send(b"x" * 400, at=0)
     connection.next_offset = 400

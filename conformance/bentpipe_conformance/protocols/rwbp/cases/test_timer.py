@@ -98,8 +98,7 @@ def test_timer_started_anew_by_each_progress(connection: Connection) -> None:
     connection.inbox.clear()
     for segment in segments:
         connection.hold(segment)
-        connection.ack()
-        connection.wait(0.4)
+        connection.ack(pause=0.4)
         connection.inbox.clear()
     connection.wait(6.0)
     connection.receive_more(12)
@@ -109,13 +108,10 @@ def test_timer_started_anew_by_each_progress(connection: Connection) -> None:
 def test_timer_started_anew_by_cumulative_progress(connection: Connection) -> None:
     """The first two segments of four are acknowledged, 0.5 s apart, and the window closes."""
     connection.receive(12)
-    connection.await_round()
-    segments = list(connection.inbox)
-    connection.inbox.clear()
+    segments = connection.take_round()
     for place, segment in enumerate(segments[:2]):
         connection.hold(segment)
-        connection.ack(window=(3 - place) * SEGMENT)
-        connection.wait(0.5)
+        connection.ack(window=(3 - place) * SEGMENT, pause=0.5)
     lose_until(connection, 2)
     connection.ack(window=8 * SEGMENT)
     connection.receive_more(12)
@@ -135,14 +131,11 @@ def test_six_timeouts_in_a_row_and_another(connection: Connection) -> None:
 def test_back_off_ends_with_selective_progress(connection: Connection) -> None:
     """After two timeouts a higher segment is reported alone; the first is not heard of again."""
     connection.receive(6)
-    connection.await_round()
-    segments = list(connection.inbox)
-    connection.inbox.clear()
+    segments = connection.take_round()
     lose_until(connection, 4)
     connection.inbox.clear()
     connection.hold(segments[-1])
-    connection.ack()
-    connection.wait(1.0)
+    connection.ack(pause=1.0)
     connection.inbox.clear()
     lose_until(connection, 2)
     connection.receive_more(12)
@@ -153,8 +146,7 @@ def test_silence_for_two_minutes(connection: Connection) -> None:
     """Nothing is heard of the peer for two minutes; then everything is."""
     connection.receive(2)
     connection.discard(125.0)
-    connection.ack()
-    connection.wait(PATIENCE_S)
+    connection.ack(pause=PATIENCE_S)
 
 
 @case("RWBP-TM-001", "RWBP-EC-005", "RWBP-EC-007")

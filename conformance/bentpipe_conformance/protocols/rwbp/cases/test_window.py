@@ -76,8 +76,7 @@ def _closed(peer: Peer) -> Connection:
     connection = peer.connect(window=4 * SEGMENT)
     connection.await_round()
     connection.collect(0)
-    connection.ack(window=0)
-    connection.wait(connection.rtt)
+    connection.ack(window=0, pause=connection.rtt)
     connection.inbox.clear()
     return connection
 
@@ -117,8 +116,7 @@ def test_probes_that_nobody_answers(peer: Peer) -> None:
     """The window is closed and the peer silent for two minutes, and then there again."""
     connection = _closed(peer)
     connection.discard(125.0)
-    connection.ack(window=8 * SEGMENT)
-    connection.wait(3.0)
+    connection.ack(window=8 * SEGMENT, pause=3.0)
 
 
 @case("RWBP-WN-008", "RWBP-WN-009", "RWBP-WN-006")
@@ -146,8 +144,7 @@ def test_acknowledgments_from_the_edge(connection: Connection) -> None:
     if edge > LARGEST_FILLED:
         raise NotReached(f"a window of {edge} octets is not filled")
     for offset in range(SEGMENT, edge, SEGMENT):
-        connection.send_data(min(SEGMENT, edge - offset), at=offset)
-        connection.wait(0.02)
+        connection.send_data(min(SEGMENT, edge - offset), at=offset, pause=0.02)
     connection.wait(connection.rtt + PAUSE_S)
     connection.next_offset = edge
     first = connection.highest // SEGMENT
@@ -182,13 +179,11 @@ def test_product_above_the_largest_window(connection: Connection) -> None:
 @connected("RWBP-WN-004", "RWBP-AK-003", to="discard")
 def test_data_beyond_the_edge(connection: Connection) -> None:
     """Data comes that lies beyond the edge, in part, and as a whole."""
-    connection.send_data(100)
-    connection.wait(connection.rtt + PAUSE_S)
+    connection.send_data(100, pause=connection.rtt + PAUSE_S)
     connection.collect(0)
     edge = connection.acked + connection.iut_window
     for start in (edge - 50, edge, edge - 100, edge + 1000):
-        connection.send_data(100, at=start)
-        connection.wait(0.02)
+        connection.send_data(100, at=start, pause=0.02)
     await_silence(connection)
 
 
@@ -235,8 +230,7 @@ def test_closed_window_opened_by_a_few_units(connection: Connection) -> None:
     connection.ack(window=4 * SEGMENT)
     connection.collect(connection.rtt + PAUSE_S)
     connection.reception.take(0, connection.highest)
-    connection.ack(window=0)
-    connection.wait(connection.rtt + PATIENCE_S / 10)
+    connection.ack(window=0, pause=connection.rtt + PATIENCE_S / 10)
     connection.ack(window=16 * SEGMENT)
     receive_octets(connection, min(sent, 100_000))
 

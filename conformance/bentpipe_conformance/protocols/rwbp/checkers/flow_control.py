@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    Context,
-    Findings,
-    rule,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, rule
 from bentpipe_conformance.protocols.rwbp.replay.events import Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 

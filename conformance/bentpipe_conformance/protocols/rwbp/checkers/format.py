@@ -15,11 +15,7 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     rule,
     until_violated,
 )
-from bentpipe_conformance.protocols.rwbp.checkers.going_on import (
-    SETTLED_S,
-    taken,
-    unasked,
-)
+from bentpipe_conformance.protocols.rwbp.checkers.going_on import SETTLED_S, taken, unasked
 from bentpipe_conformance.protocols.rwbp.codec import (
     MSS,
     SACK,

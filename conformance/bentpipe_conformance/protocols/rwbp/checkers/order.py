@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    Context,
-    Findings,
-    judged,
-    rule,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.error_control import wrongly_sent_again
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
