@@ -285,4 +285,14 @@ OnlyOpenEndsTake ==
                    /\ C'[p] = [C[p] EXCEPT !.sent = C'[p].sent, !.fin = C'[p].fin]
                    /\ C'[p].fin = (IF C'[p].sent = Packets THEN Packets - 1 ELSE None)
           /\ S[p].st \in {"idle", "over"} /\ S'[p] # S[p] => Len(opened') > Len(opened) \/ epoch' # epoch]_vars
+
+----------------------------------------------------------------------------
+(* Reachability *)
+
+Ends == {m \in net : m.type = "END"}
+NeverHearsOfAbort == ~\E i \in DOMAIN opened :
+    /\ opened[i].told = "failure" /\ <<"client", opened[i].csn>> \in abandoned
+    /\ \A m \in Ends : m.kind = "abort" /\ m.peer = Unknown
+NeverDisownsBgak == ~\E m \in Ends : m.kind = "unknown" /\ m.from = "client" /\ m.csn # Unknown
+NeverDisownsPoll == ~\E m \in Ends : m.kind = "unknown" /\ m.from = "client" /\ m.csn = Unknown
 ==============================================================================

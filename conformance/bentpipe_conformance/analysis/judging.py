@@ -169,6 +169,8 @@ def _judge(
 ) -> list[Judged]:  # fmt: skip
     found = []
     for flow in suite.interpreter.read_flows(trace):
+        if not flow.packets:  # nothing of it could be read
+            continue
         first, last = flow.packets[0], flow.packets[-1]
         ends = observer.ports(first.content)
         iut, peer = ends if first.outgoing else ends[::-1]

@@ -7,35 +7,14 @@ state kept too long, a promise too small. None is a named mutant.
 from __future__ import annotations
 
 import os
-import tempfile
-from dataclasses import dataclass
-from pathlib import Path
 
 from bentpipe_conformance.benchmarks.model import Figure, Report, below
-from bentpipe_conformance.models.answer import Answer, answer
-from bentpipe_conformance.models.manifest import Manifest, load_models, model_root
-from bentpipe_conformance.models.tool import Tool, find_tool
-from bentpipe_conformance.models.verification import Checker, Limits, edited
+from bentpipe_conformance.models.edits import Edit, ask
+from bentpipe_conformance.models.manifest import load_models, model_root
+from bentpipe_conformance.models.tool import find_tool
 
 SECONDS = 60.0
 """Until the broken property and its ladder stand there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """What a designer types.
-
-    Attributes:
-        model: into which model's specification.
-        about: what the rule says now.
-        before: text that stands there once.
-        after: instead.
-    """
-
-    model: str
-    about: str
-    before: str
-    after: str
 
 
 EDITS = (
@@ -63,19 +42,6 @@ EDITS = (
 )  # fmt: skip
 
 
-def ask(tool: Tool, manifest: Manifest, edit: Edit, workers: int) -> Answer:
-    """What the pr tier says of an edit, up to the first that breaks."""
-    with tempfile.TemporaryDirectory(prefix="bentpipe-edit-") as scratch:
-        twin = edited(manifest, {edit.before: edit.after}, Path(scratch))
-        runs = [(twin, run) for run in twin.runs if run.tier == "pr" and run.kind in KINDS]
-        checker = Checker(tool, Limits(SECONDS, 2048, 1, logs=False))
-        return answer(checker, runs, workers, within=SECONDS)
-
-
-KINDS = ("check", "liveness", "reach")
-"""What an edit is asked with; named mutants break anyway."""
-
-
 def designer(_repeat: int) -> Report:
     """The answers to the ten edits, in seconds."""
     root = model_root()
@@ -83,7 +49,7 @@ def designer(_repeat: int) -> Report:
     workers = min(2, os.cpu_count() or 1)
     figures: list[Figure] = []
     for edit in EDITS:
-        told = ask(tool, models[edit.model], edit, workers)
+        told = ask(tool, models[edit.model], edit, workers, SECONDS)
         broken = told.broken
         found = "NOTHING FOUND"
         if broken is not None:

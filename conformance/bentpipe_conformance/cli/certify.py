@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -149,7 +148,6 @@ def certify(
     if fresh:
         with explained(BundleError, exit_code=USAGE):
             remove_bundle(directory)
-    started = time.monotonic()
     with explained(ValueError, exit_code=USAGE), explained(BedError, BundleError, IutUnavailable):
         plan = make_plan(
             iut=iut, link=link, profile=profile, bed=bed, only=only, directory=directory,
@@ -177,7 +175,8 @@ def certify(
     if as_json:
         print_json(result)
     else:
-        _print(result, directory, watcher.link_seconds, time.monotonic() - started)
+        began = max([bundle.run.started, *(session.started for session in bundle.sessions)])
+        _print(result, directory, watcher.link_seconds, result["finished"] - began)
     raise click.exceptions.Exit(EXIT_STATUS[Verdict(result["verdict"])])
 
 

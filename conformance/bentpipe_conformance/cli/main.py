@@ -26,6 +26,7 @@ _COMMANDS = {
     "stp": "stp.stp",
     "fuzz": "bentpipe_fuzz.campaign.command.fuzz",
     "replay": "bentpipe_fuzz.campaign.command.replay",
+    "compare": "bentpipe_fuzz.campaign.compare_command.compare",
 }
 """Subcommand to its function: in a module of this package, or of another that stands above it. The
 module is imported only when its command is used."""

@@ -83,7 +83,7 @@ def model(
     memory: int, out: Path | None, models: Path | None, as_json: bool,
     host: str | None, update_manifest: bool, fetch: bool, coverage: bool,
     scenarios: bool, check: bool, first: bool, within: float | None, diff: str | None,
-    vacuity: bool, alone: bool,     **mutation: Any,
+    vacuity: bool, alone: bool, edits: Path | None,     **mutation: Any,
 ) -> None:  # fmt: skip
     """Check a model, or all of them, and compare with the manifests.
 
@@ -111,6 +111,12 @@ def model(
             with _ended_by_signals():
                 generator = Generator(tool, limits, console.print)
                 status = make_scenarios(_named(name, root), generator, out, check, as_json)
+            raise click.exceptions.Exit(status)
+        if edits is not None:
+            with _ended_by_signals():
+                status = model_designer.tell_edits(
+                    _named(name, root), tool, edits, workers, timeout or 120.0, as_json
+                )
             raise click.exceptions.Exit(status)
         if vacuity or alone:
             named = _named(name, root)

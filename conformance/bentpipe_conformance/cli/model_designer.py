@@ -19,9 +19,10 @@ from bentpipe_conformance.engine.suite import load_suites
 from bentpipe_conformance.models import alone
 from bentpipe_conformance.models import diagram as ladder
 from bentpipe_conformance.models.answer import Answer, stated
+from bentpipe_conformance.models.edits import ask, read_edits
 from bentpipe_conformance.models.impact import Impact, impact_of
 from bentpipe_conformance.models.manifest import Manifest
-from bentpipe_conformance.models.tool import Tool
+from bentpipe_conformance.models.tool import Tool, ToolProblem
 from bentpipe_conformance.models.vacuity import antecedents_of, try_all
 from bentpipe_conformance.models.verification import Checker
 
@@ -39,6 +40,10 @@ options = all_of(
     click.option(
         "--diff", metavar="REV",
         help="Instead tell what the changes of the rules since this revision affect.",
+    ),
+    click.option(
+        "--edits", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        help="Instead try every edit of this file (JSON: model, about, before, after).",
     ),
     click.option(
         "--alone", is_flag=True,
@@ -153,6 +158,40 @@ def _lines(item: Impact, cases: Sequence[str], revision: str) -> list[str]:
 def _some(names: Sequence[str], most: int) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def tell_edits(
+    manifests: Sequence[Manifest], tool: Tool, path: Path, workers: int, seconds: float,
+    as_json: bool,
+) -> int:  # fmt: skip
+    """Print of every edit which property breaks first, and how many broke none; the status."""
+    known = {manifest.name: manifest for manifest in manifests}
+    rows: list[dict[str, Any]] = []
+    for edit in read_edits(path, list(known)):
+        row: dict[str, Any] = {"model": edit.model, "about": edit.about, "problem": ""}
+        try:
+            told = ask(tool, known[edit.model], edit, workers, seconds)
+        except ToolProblem as problem:
+            rows.append(row | {"property": "", "run": "", "problem": str(problem)})
+        else:
+            first = told.broken
+            unread = [item.why for item in told.results if item.verdict == "problem"]
+            rows.append(row | {
+                "property": first.violated or first.verdict if first else "",
+                "run": first.run.name if first else "", "seconds": round(told.seconds, 1),
+                "left": len(told.left), "problem": "" if first or not unread else unread[0],
+            })  # fmt: skip
+        if not as_json:
+            last = rows[-1]
+            found = f"{last['property']} in {last['run']}" if last["property"] else "NOT NOTICED"
+            click.echo(f"{edit.model}: {edit.about}: {last['problem'] or found}")
+    noticed = sum(bool(row["property"]) for row in rows)
+    valid = sum(not row["problem"] for row in rows)
+    if as_json:
+        print_json(rows)
+    else:
+        click.echo(f"{noticed} of {valid} edits noticed")
+    return PASSED if noticed == len(rows) else FAILED
 
 
 def tell_alone(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,12 +47,17 @@ _WORST_LAST = (PASSED, OPEN, USAGE, FAILED)
     "--timeout", type=click.FloatRange(1), default=600.0, show_default=True,
     help="Seconds for all traces of a kind.",
 )  # fmt: skip
+@click.option(
+    "--coverage",
+    is_flag=True,
+    help="Also tell how often the model has followed each kind of event, and which never.",
+)
 @memory_option("Java heap, MiB.")
 @models_option
 @json_option("Print the result as JSON.")
 def trace_check(
     files: tuple[Path, ...], flow: str | None, timeout: float, memory: int, models: Path | None,
-    as_json: bool,
+    as_json: bool, coverage: bool,
 ) -> None:  # fmt: skip
     """Check that a model could have behaved as traces or captures show.
 
@@ -100,6 +105,9 @@ def trace_check(
                 click.echo(_capture_line(own[path]))
             else:
                 _print(judged[str(path)])
+            if coverage and path not in unfit:
+                item = own.get(path) or judged[str(path)]
+                click.echo(f"  followed: {_counts(item.followed)}")
     statuses = {_STATUS[row["verdict"]] for row in rows}
     raise click.exceptions.Exit(max(statuses, key=_WORST_LAST.index))
 
@@ -124,6 +132,12 @@ def _judge(
     return judged
 
 
+def _counts(followed: Mapping[str, int]) -> str:
+    met = ", ".join(f"{name} {number}" for name, number in followed.items() if number)
+    never = ", ".join(name for name, number in followed.items() if not number)
+    return f"{met or 'nothing'}{f'; never: {never}' if never else ''}"
+
+
 def _row(item: traces.Judgement) -> dict[str, Any]:
     rejected = item.rejected
     return {
@@ -131,6 +145,7 @@ def _row(item: traces.Judgement) -> dict[str, Any]:
         "profile": item.trace.profile, "events": len(item.trace.steps),
         "verdict": "consistent" if rejected is None else "violates", "accepted": item.accepted,
         "line": None if rejected is None else rejected.line, "guard": item.guard,
+        "followed": item.followed,
     }  # fmt: skip
 
 
@@ -157,6 +172,7 @@ def _capture_row(item: foreign.ForeignJudgement) -> dict[str, Any]:
         "packet": None if violation is None else violation.packet,
         "guard": "" if violation is None else violation.guard,
         "lack": "" if transfer.lack is None else transfer.lack.sentence,
+        "followed": item.followed,
     }  # fmt: skip
 
 

@@ -117,6 +117,8 @@ class RunRecord:
         requirements: SHA-256 of the suite's requirements.
         cases: the identifiers of the planned cases.
         environment: what the run was made on.
+        campaign: what a campaign of 'bentpipe fuzz' was asked for, which plans no cases; empty for
+            a certification.
         link: the link profile, as data; ``link["id"]`` names it.
         profile: a profile of the suite.
         suite: short name of the suite, for example ``snr``.
@@ -140,6 +142,7 @@ class RunRecord:
     requirements: str = ""
     cases: tuple[str, ...] = ()
     environment: dict[str, Any] = field(default_factory=dict)
+    campaign: dict[str, Any] = field(default_factory=dict)
 
     def differences(self, other: RunRecord) -> list[str]:
         """What makes the two runs different experiments, in words; empty when resumable."""

@@ -100,6 +100,11 @@ class SimulatedLane:
         """None, or the exception that ended the host."""
         return self._station.died
 
+    @property
+    def host(self) -> Host:
+        """The host of the case, for whoever measures it."""
+        return self._host
+
     def close(self) -> None:
         """Nothing outside this object to take down."""
 

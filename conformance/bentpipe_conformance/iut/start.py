@@ -14,9 +14,12 @@ from bentpipe_conformance.iut.table import Table
 
 PLACEHOLDERS = (
     "python", "here", "cache", "fd", "address", "prefix", "gateway", "mtu", "mac", "gateway_mac",
-    "udp_port", "protocol",
+    "udp_port", "protocol", "services",
 )  # fmt: skip
 """What a command may name; ``docs/howto/own-stack.rst`` says what each is."""
+
+SERVICES = Path(__file__).with_name("services.py")
+"""The standard services for a kernel's own TCP, which ``{services}`` names."""
 
 Restart = Literal["never", "case"]
 RESTARTS: tuple[Restart, ...] = get_args(Restart)
@@ -46,7 +49,7 @@ class Start:
 
         Paths are without ``..``: in isolation there may be nothing to go back from.
         """
-        words = (filled(word, values) for word in self.command)
+        words = (filled(word, {"services": SERVICES, **values}) for word in self.command)
         return [os.path.normpath(word) if word.startswith("/") else word for word in words]
 
 

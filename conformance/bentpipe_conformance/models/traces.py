@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pkgutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -76,6 +77,13 @@ class Judgement:
     def rejected(self) -> Step | None:
         """The first event that the model cannot follow."""
         return None if self.consistent else self.trace.steps[self.accepted]
+
+    @property
+    def followed(self) -> dict[str, int]:
+        """How often the model has followed each event of the table; 0 for those never met."""
+        met = Counter(step.kind for step in self.trace.steps[: self.accepted])
+        shown = [name for name, form in self.trace.binding.forms.items() if form.actions]
+        return {name: met[name] for name in dict.fromkeys([*shown, *met])}
 
 
 def read_trace(path: Path) -> Trace:

@@ -141,6 +141,9 @@ def render_page(
     requirements = [
         _requirement(entry, texts, anchors, attribution) for entry in result["requirements"]
     ]
+    judged = {item.id for item in requirements}
+    partial = result.get("partial") or quality
+    unmentioned = [] if partial else sorted(name for name in texts if name not in judged)
     summary = {verdict: int(result["summary"].get(verdict.value, 0)) for verdict in ORDER}
     verdict = Verdict(result["verdict"])
     ways = [
@@ -157,6 +160,8 @@ def render_page(
         verdict=verdict,
         headline=_headline(verdict, requirements),
         partial=result.get("partial_because", ()),
+        disagreements=[str(text).rstrip(".") for text in result.get("ics_disagreements", ())],
+        unmentioned=unmentioned,
         summary=summary,
         deviations=sum(item.deviation for item in requirements),
         requirements=sorted(requirements, key=lambda item: item.id),
@@ -205,6 +210,12 @@ def _requirement(
 ) -> RequirementView:  # fmt: skip
     name = str(entry["id"])
     rank = ranks(attribution).get(name, (len(attribution), 0))
+    findings = [
+        {**finding, "verdict": Verdict(finding["verdict"])} for finding in entry["findings"]
+    ]
+    # Whoever follows the first link wants to see the requirement broken.
+    telling = [item["case"] for item in findings if item["verdict"] is not Verdict.PASS]
+    cases = dict.fromkeys([*telling, *entry["cases"]])
     return RequirementView(
         id=name,
         group=name.rpartition("-")[0] or name,
@@ -212,10 +223,8 @@ def _requirement(
         verdict=Verdict(entry["verdict"]),
         entry=entry,
         text=texts.get(name, RequirementText(level="", title="", text="", source="")),
-        cases=[(case, anchors[case]) for case in entry["cases"] if case in anchors],
-        findings=[
-            {**finding, "verdict": Verdict(finding["verdict"])} for finding in entry["findings"]
-        ],
+        cases=[(case, anchors[case]) for case in cases if case in anchors],
+        findings=findings,
         cause=attribution[rank[0]]["requirement"] if rank[1] else "",
         rank=rank,
     )

@@ -12,6 +12,7 @@ from typing import Any
 from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.suite import suite_of
 from bentpipe_conformance.evidence.bundle import Bundle
+from bentpipe_conformance.evidence.serialization import RecordError, loads
 from bentpipe_conformance.run.plan import Plan
 from bentpipe_conformance.run.watcher import Watcher
 
@@ -31,13 +32,35 @@ def is_found(identifier: str, suite: str) -> bool:
     return identifier.startswith(f"{suite}/found/") and identifier.count("/") == 2
 
 
-def found_case(identifier: str) -> Case:
-    """A found conversation as a case: it targets nothing, and its script is in its replay file."""
+def requirement_of(identifier: str) -> str:
+    """The requirement, or oracle of a campaign, that a found conversation violates."""
+    return identifier.rpartition("/")[2].rpartition("-")[0]
+
+
+def found_case(identifier: str, replay: str = "") -> Case:
+    """A found conversation as a case, whose script is in its replay file.
+
+    It targets the requirement that its name has, unless that is an oracle of campaigns; its purpose
+    is the story that the text of its replay file tells.
+    """
+    suite, requirement = suite_of(identifier), requirement_of(identifier)
+    targets = (requirement,) if requirement in suite.requirements() else ()
 
     def script(_peer: Any) -> None:
         raise RuntimeError("a found conversation is played by 'bentpipe replay'")
 
-    return Case(identifier, TITLE, TITLE, (), (), suite_of(identifier).profiles, script)
+    return Case(identifier, TITLE, _story(replay) or TITLE, targets, (), suite.profiles, script)
+
+
+def _story(replay: str) -> str:
+    """What happens in a conversation, without its packets, which a report draws."""
+    try:
+        told = loads(replay)["story"] if replay else []
+    except (RecordError, KeyError, TypeError):
+        return ""
+    lines = [str(line) for line in told] if isinstance(told, list) else []
+    end = next((at for at, line in enumerate(lines) if line.startswith("The packets")), len(lines))
+    return "\n".join(lines[:end]).strip()
 
 
 def explore(plan: Plan, bundle: Bundle, seconds: float, watcher: Watcher) -> None:

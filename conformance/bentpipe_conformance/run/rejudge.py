@@ -7,7 +7,8 @@ from dataclasses import replace
 from bentpipe_reference.common.link.profile import LinkProfile
 
 from bentpipe_conformance.engine.case import Case
-from bentpipe_conformance.engine.execution import Recording, judge_case
+from bentpipe_conformance.engine.execution import Judgment, Recording, judge_case
+from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.statement import unclaimed
 from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.engine.trace import read_trace
@@ -16,6 +17,7 @@ from bentpipe_conformance.evidence.bundle import POINTS, Bundle, BundleError
 from bentpipe_conformance.evidence.captures import dump_captured
 from bentpipe_conformance.evidence.files import digest
 from bentpipe_conformance.evidence.records import CaseRecord
+from bentpipe_conformance.run.exploration import requirement_of
 
 
 def judge_again(bundle: Bundle, record: CaseRecord, item: Case, link: LinkProfile) -> CaseRecord:
@@ -53,15 +55,32 @@ def judge_again(bundle: Bundle, record: CaseRecord, item: Case, link: LinkProfil
     if captured or not record.error:
         measured = lateness(read_trace(captured, suite=item.suite), link)
         error = max(bundle.bed(envelope.session).timing_error, measured)
-    verdict, reason, findings = judge_case(
+    verdict, reason, findings = judge_told(
         Recording(
             item, captured, run.profile, run.iut.ics, error,
             not_reached=_text(record, "not_reached"), broken=record.error,
             died=_text(record, "died"),
-        )
+        ),
+        _text(record, "told"),
     )  # fmt: skip
     lane = {**record.lane, "timing_error": error}
     return replace(same, verdict=verdict, reason=reason, findings=findings, lane=lane)
+
+
+def judge_told(recording: Recording, told: str) -> Judgment:
+    """The verdict of a case of which the tester alone knew something, too.
+
+    Args:
+        recording: the case.
+        told: how an oracle of a campaign is violated, which packets alone do not show; empty for
+            none.
+    """
+    verdict, reason, findings = judge_case(recording)
+    if not told:
+        return verdict, reason, findings
+    oracle = requirement_of(recording.case.id)
+    shown = Finding(oracle, Verdict.FAIL, (), told)
+    return Verdict.FAIL, f"{oracle}: {told}", (*findings, shown)
 
 
 def _text(record: CaseRecord, name: str) -> str:

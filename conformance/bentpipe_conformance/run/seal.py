@@ -99,7 +99,7 @@ def _overall(
         for entry in entries
         if entry["level"] == "MUST" or entry["verdict"] != Verdict.FAIL
     ]
-    if any(record.lane.get("died") for record in records):
+    if any(record.lane.get("died") or record.lane.get("told") for record in records):
         counted.append(Verdict.FAIL)
     if disagreements or partial:
         counted.append(Verdict.INCONCLUSIVE)

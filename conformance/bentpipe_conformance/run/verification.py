@@ -136,9 +136,10 @@ def _verify(directory: Path, told: Told, signer: Path | None) -> Verification:
         _check_attestation(bundle, signer, done)
     elif signer is not None:
         done.doubts.append("it is not signed: the run was not finished")
-    done.doubts += [
-        f"the run is partial: {why}" for why in lacking(bundle.run, [r.id for r in stored])
-    ]
+    if not bundle.run.campaign:
+        done.doubts += [
+            f"the run is partial: {why}" for why in lacking(bundle.run, [r.id for r in stored])
+        ]
     return done
 
 
@@ -197,7 +198,7 @@ def _check_plan(bundle: Bundle, done: Verification) -> LinkProfile:
             done.differences += _compare("run.json: iut", said, true)
     known = load_cases(run.suite)
     unknown = [name for name in run.cases if name not in known]
-    if unknown or len(set(run.cases)) < len(run.cases) or not run.cases:
+    if unknown or len(set(run.cases)) < len(run.cases) or not (run.cases or run.campaign):
         what = f"plans {unknown[0][:80]!r}, which is no case" if unknown else "plans no run"
         raise BundleError(f"{bundle.directory / 'run.json'} {what}.")
     return link
@@ -224,8 +225,7 @@ def _stored(bundle: Bundle, done: Verification) -> list[CaseRecord]:
 
 def _judge(bundle: Bundle, record: CaseRecord, link: LinkProfile, done: Verification) -> CaseRecord:
     if is_found(record.id, bundle.run.suite):
-        item = found_case(record.id)
-        _check_replay(bundle, record)
+        item = found_case(record.id, _checked_replay(bundle, record))
     else:
         item = load_cases(bundle.run.suite)[record.id]
     try:
@@ -240,11 +240,13 @@ def _judge(bundle: Bundle, record: CaseRecord, link: LinkProfile, done: Verifica
     return again
 
 
-def _check_replay(bundle: Bundle, record: CaseRecord) -> None:
-    """Whether the replay file of a found conversation is the one that was stored with it."""
+def _checked_replay(bundle: Bundle, record: CaseRecord) -> str:
+    """The replay file that was stored with a found conversation."""
     path = bundle.directory / "cases" / case_directory(record.id) / REPLAY
-    if not path.exists() or digest(read(path)) != record.lane.get("replay"):
+    octets = read(path) if path.exists() else b""
+    if digest(octets) != record.lane.get("replay"):
         raise BundleError(f"{path} is not the replay file that was stored with these packets.")
+    return octets.decode("utf-8", "replace")
 
 
 def _check_attempts(bundle: Bundle, present: Mapping[str, Path]) -> None:

@@ -6,6 +6,7 @@ Which bed this machine has is decided by :mod:`bentpipe_conformance.bed.place`.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -18,6 +19,8 @@ from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.iut.description import IutDescription
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.crew import Crew, guest_crew, process_crew
+
+_OTHER_BEDS = re.compile(r"(,? or use|; run inside User-Mode Linux with) `--bed uml-virtual`")
 
 WALL_CLOCK_LANES = 8
 """Lanes side by side where the clock is the wall's; the bed's measured error decides verdicts."""
@@ -86,7 +89,17 @@ def choose_workplace(bed: str, description: IutDescription, link: LinkProfile) -
             where = "at an address behind an interface of this machine"
             raise BedError(f"{description.id} is {where}; choose --bed host.")
         bed = "host"
-    chosen = place.choose(bed, link)
+    try:
+        chosen = place.choose(bed, link)
+    except BedError as error:
+        if kind != "address":
+            raise
+        # The remedies of other implementations lead back here.
+        reason = _OTHER_BEDS.sub("", str(error))
+        raise BedError(
+            f"{description.id} is at an address, so that only this machine's own kernel can lay "
+            f"out the link: {reason}"
+        ) from None
     if chosen.report is not None and (faults := chosen.report.faults()):
         raise BedError(faults[0])
     found = chosen.version, chosen.report, chosen.kernel

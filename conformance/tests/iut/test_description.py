@@ -159,7 +159,7 @@ def test_mistake_in_a_gateway_gives_one_sentence(
          "not a text"),
         ('"{here}/mine"', '"{home}/mine"', "mine.toml: [start] has unknown placeholder {home} in "
          "'command'; allowed are python, here, cache, fd, address, prefix, gateway, mtu, mac, "
-         "gateway_mac, udp_port, protocol"),
+         "gateway_mac, udp_port, protocol, services"),
         ('"{here}/mine"', '"{cache}/mine"', "mine.toml: [start] needs 'build' and {cache} in "
          "'command' together or not at all"),
         ('"--fd", "{fd}"', '"--fd", "3"', "mine.toml: [start] needs {fd} in 'command': kind 'tun' "

@@ -24,7 +24,8 @@ def as_case(told: Replay, binding: Binding) -> str:
         raise ReplayError(f"{told.requirement} is no requirement that a case could target.")
     body = [f"# The link: {item}." for item in told.script.link]
     for step in told.script.steps:
-        body += binding.lines[step.verb](**step.given)
+        written = binding.lines.get(step.verb)
+        body += written(**step.given) if written else [f"# To be written by hand: {step}."]
     name = re.sub(r"\W+", "_", told.requirement.lower()).strip("_")
     purpose = textwrap.fill(f"{told.sentence[:1].upper()}{told.sentence[1:]}.", 88)
     return "\n".join(

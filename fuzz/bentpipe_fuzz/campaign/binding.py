@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -59,6 +59,10 @@ class Binding:
         lines: of each verb, given its arguments, the lines of a case; empty when nobody has
             written them.
         imports: what these lines need.
+        proof: what a packet of the implementation tells, and one of the tester shows to have been
+            told (it is outgoing or not), which nobody can know who is not at that address.
+        alike: the label where implementations are compared, without what is nobody's business but
+            their own; :attr:`label` itself when None.
     """
 
     player: Callable[[Any], Any]
@@ -70,6 +74,12 @@ class Binding:
     refuse: Callable[[Any], bytes | None]
     lines: Mapping[str, Callable[..., list[str]]] = field(default_factory=dict)
     imports: str = ""
+    proof: Callable[[Any, bool], frozenset[Hashable]] = lambda _packet, _outgoing: frozenset()
+    alike: Callable[[Any], str] | None = None
+
+    def behaviour(self, packet: Any) -> str:
+        """What kind of packet this is where implementations are compared."""
+        return (self.alike or self.label)(packet)
 
     def check(self, script: Script) -> None:
         """Refuse a script that this protocol cannot play.

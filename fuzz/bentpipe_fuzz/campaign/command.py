@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,19 @@ from bentpipe_conformance.cli.options import (
     link_option,
     profile_option,
 )
-from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure, explained
+from bentpipe_conformance.cli.outcome import (
+    FAILED,
+    OPEN,
+    PASSED,
+    USAGE,
+    Failure,
+    ended_by_signals,
+    explained,
+)
 from bentpipe_conformance.cli.output import output, print_json
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.suite import UnknownSuite, suite_named
+from bentpipe_conformance.evidence.bundle import BundleError, remove_bundle
 from bentpipe_conformance.iut.build import IutUnavailable, build
 from bentpipe_conformance.iut.description import IutDescription, load_iut
 from bentpipe_conformance.run.opening import load_link
@@ -30,17 +38,19 @@ from bentpipe_fuzz.campaign import shards
 from bentpipe_fuzz.campaign.as_case import as_case
 from bentpipe_fuzz.campaign.binding import binding_of
 from bentpipe_fuzz.campaign.replay import Replay, ReplayError, load
+from bentpipe_fuzz.campaign.result import campaign_plan, check_room, run_campaign
 from bentpipe_fuzz.campaign.script import ScriptError
 from bentpipe_fuzz.campaign.shrinking import MOST_RUNS
-from bentpipe_fuzz.campaign.storage import FIGURES, Figures, Order, store_figures, stored
+from bentpipe_fuzz.campaign.storage import Figures
 
 EXAMPLES = 200
 """Conversations of a campaign that is given no limit."""
 
 
-def _plan(
+def planned(
     iut: str, link: str, bed: str, profile: str | None
 ) -> tuple[IutDescription, Workplace, str]:
+    """The description of an implementation, where it runs, and the profile to judge by."""
     with explained(ValueError, exit_code=USAGE):
         description, link_profile = load_iut(iut), load_link(link)
         chosen = description.suite.profile(profile)
@@ -103,22 +113,27 @@ def fuzz(
     """Talk to an implementation in ways that nobody wrote down, and judge every packet.
 
     Packets, conversations, users and the link are drawn at random. What violates a requirement is
-    made as short as possible and stored as a replay file with its packets; 'bentpipe replay' plays
-    it on any implementation.
+    made as short as possible. The result is a bundle as of 'bentpipe certify', with a report, the
+    packets, and a replay file of each finding; 'bentpipe verify' judges it again, and 'bentpipe
+    replay' plays it on any implementation.
     """
-    description, place, chosen = _plan(iut, link, bed, profile)
-    known = binding_of(description.suite).modes
+    with explained(ValueError, exit_code=USAGE):
+        description, over = load_iut(iut), load_link(link)
+    with explained(ScriptError, exit_code=USAGE):
+        known = binding_of(description.suite).modes
     if unknown := sorted(set(modes) - set(known)):
         raise Failure(f"there is no mode {unknown[0]!r}; there are {', '.join(known)}", USAGE)
-    folder = out or Path("bentpipe-runs") / f"fuzz-{description.id}-{load_link(link).id}"
-    _make_room(folder, fresh)
+    folder = out or Path("bentpipe-runs") / f"fuzz-{description.id}-{over.id}"
+    with explained(BundleError, exit_code=USAGE):
+        if fresh:
+            remove_bundle(folder)
+        check_room(folder)
     limit = number or (0 if minutes else EXAMPLES)
-    first = random.SystemRandom().getrandbits(31) if seed is None else seed
-    order = Order(
-        iut, link, chosen, first, limit, modes,
-        place.report.timing_error if place.report else 0.0, shrink_runs, str(folder),
-        shards.patience(place),
-    )  # fmt: skip
+    with explained(ValueError, exit_code=USAGE), explained(BedError, BundleError, IutUnavailable):
+        plan = campaign_plan(
+            iut, link, profile, bed, folder, seed, tuple(sys.argv), examples=limit,
+            minutes=minutes or 0.0, modes=modes, shrink_runs=shrink_runs, jobs=jobs,
+        )  # fmt: skip
     console = output(stderr=True)
     began = time.monotonic()
 
@@ -128,62 +143,15 @@ def fuzz(
         if console.is_terminal:
             console.print(_line(figures, time.monotonic() - began), end="\r", markup=False)
 
-    interrupted = False
-    with explained(BedError, LaneError):
-        try:
-            figures, folders = shards.run(
-                order, place, jobs, minutes * 60 if minutes else None, watch
-            )
-        except KeyboardInterrupt:
-            interrupted = True
-            folders = shards.folders_of(order, jobs)
-            figures = shards.total(folders)
-    seconds = time.monotonic() - began
-    result = _result(figures, folders, order, seconds)
-    store_figures(folder, {**figures.document(), **result})
+    with ended_by_signals(), explained(BedError, BundleError, LaneError):
+        done = run_campaign(plan, watch)
     if as_json:
-        print_json(result)
+        print_json(done.document)
     else:
-        _print(result, figures, seconds)
-    failed = bool(result["findings"])
-    trouble = figures.problem or figures.broken or interrupted
+        _print(done.document, done.figures, folder)
+    trouble = done.figures.problem or done.figures.broken or done.document["interrupted"]
+    failed = bool(done.document["findings"])
     raise click.exceptions.Exit(FAILED if failed else OPEN if trouble else PASSED)
-
-
-def _make_room(folder: Path, fresh: bool) -> None:
-    """An empty folder; an earlier campaign in it is removed with ``fresh`` only."""
-    if not folder.exists() or not any(folder.iterdir()):
-        folder.mkdir(parents=True, exist_ok=True)
-    elif not (folder / FIGURES).is_file() or folder.is_symlink():
-        raise Failure(f"{folder} holds other files; choose another --out directory", USAGE)
-    elif not fresh:
-        what = "already holds a campaign; add --fresh, or choose another --out directory"
-        raise Failure(f"{folder} {what}", USAGE)
-    else:
-        shutil.rmtree(folder)
-        folder.mkdir()
-    store_figures(folder, Figures().document())
-
-
-def _result(figures: Figures, folders: list[Path], order: Order, seconds: float) -> dict[str, Any]:
-    findings = []
-    told: set[tuple[str, ...]] = set()
-    for path in stored(folders):
-        replay = load(path / "replay.json")
-        if replay.signature in told:
-            continue
-        told.add(replay.signature)
-        findings.append({
-            "requirement": replay.requirement, "sentence": replay.sentence,
-            "signature": list(replay.signature), "length": replay.script.length,
-            "conversations": figures.seen.get(replay.signature, 1), "folder": str(path),
-        })  # fmt: skip
-    return {
-        "iut": order.iut, "link": order.link, "profile": order.profile, "seed": order.seed,
-        "conversations": figures.conversations, "packets": figures.packets,
-        "findings": findings, "seconds": round(seconds, 3),
-        "link_seconds": round(figures.link_seconds, 3), "problem": figures.problem,
-    }  # fmt: skip
 
 
 def _line(figures: Figures, seconds: float) -> str:
@@ -194,17 +162,20 @@ def _line(figures: Figures, seconds: float) -> str:
     )
 
 
-def _print(result: dict[str, Any], figures: Figures, seconds: float) -> None:
+def _print(result: dict[str, Any], figures: Figures, folder: Path) -> None:
     for row in result["findings"]:
         signature = " / ".join(part or "-" for part in row["signature"][1:])
         click.echo(f"{row['requirement']} ({signature}): {row['sentence']}")
         click.echo(f"    {row['length']} steps, in {row['conversations']} conversations; "
                    f"bentpipe replay {row['folder']}/replay.json")  # fmt: skip
+    if result["interrupted"]:
+        click.echo("interrupted: the campaign is partial, and has all that was found until then")
     if figures.problem:
         click.echo(f"the campaign ended early: {figures.problem}")
     if figures.broken:
         click.echo(f"a defect of the campaign: {figures.broken}")
-    click.echo(f"{_line(figures, seconds)} (seed {result['seed']})")
+    click.echo(f"{_line(figures, result['seconds'])} (seed {result['seed']}); "
+               f"report: {folder / 'report.html'}")  # fmt: skip
 
 
 @click.command(
@@ -241,7 +212,7 @@ def replay(
         told.script, iut or told.iut, link or told.link, profile or told.profile,
         told.requirement, told.sentence, told.signature, told.story, told.packets, told.seed,
     )  # fmt: skip
-    description, place, chosen = _plan(again.iut, again.link, bed, again.profile)
+    description, place, chosen = planned(again.iut, again.link, bed, again.profile)
     if description.suite.name != told.script.suite:
         spoken = f"speaks {description.suite.protocol}; the file is of {told.script.suite}"
         raise Failure(f"{description.id} {spoken}", USAGE)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bentpipe_conformance.engine.execution import Recording, judge_case
+from bentpipe_conformance.engine.execution import Recording
 from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.engine.verdict import Verdict
@@ -27,6 +27,7 @@ from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.run.exploration import found_case, found_id
 from bentpipe_conformance.run.opening import load_link
 from bentpipe_conformance.run.plan import Plan
+from bentpipe_conformance.run.rejudge import judge_told
 from bentpipe_conformance.run.watcher import Watcher
 from bentpipe_conformance.selftest.stage import stage
 from bentpipe_reference.common.subject import subject_of
@@ -73,59 +74,85 @@ def explore(plan: Plan, bundle: Bundle, seconds: float, watcher: Watcher) -> Non
 
 
 class _Exploration:
-    """What is done with the findings of a campaign."""
+    """What is done with the findings of a campaign beside cases."""
 
     def __init__(self, plan: Plan, bundle: Bundle) -> None:
+        self._findings = Findings(plan, bundle)
         self._plan = plan
-        self._bundle = bundle
-        self._link = load_link(plan.link)
-        self._numbers: Counter[str] = Counter()
-        self._found: list[str] = []
         self._doubtful: list[dict[str, str]] = []
         self._observed: list[dict[str, str]] = []
 
     def document(self) -> dict[str, Any]:
         """What became of them, as JSON."""
-        return {"found": self._found, "doubtful": self._doubtful, "observed": self._observed}
+        found = self._findings.found
+        return {"found": found, "doubtful": self._doubtful, "observed": self._observed}
 
     def take(self, folder: Path) -> None:
         """Add a finding to the bundle if the packets alone show it, and to the reference not."""
         told = load(folder / "replay.json")
-        captured = _captured(folder)
-        died = told.sentence if told.requirement == ALIVE else ""
-        record = self._record(told, captured, died)
-        shown = {item.requirement for item in record.findings if item.verdict is Verdict.FAIL}
+        record, captured = self._findings.record(told, folder)
         row = {"requirement": told.requirement, "sentence": told.sentence}
-        if not died and told.requirement not in shown:
+        if record.lane["told"] and not record.lane["died"]:
             self._observed.append(row)
-        elif not died and self._accuses_the_reference(told):
+        elif not record.lane["died"] and self._accuses_the_reference(told):
             self._doubtful.append(row)
         else:
-            self._bundle.add_case(record, captured, told.dumps())
-            self._found.append(record.id)
+            self._findings.add(record, captured, told)
 
-    def _record(self, told: Replay, captured: Sequence[Captured], died: str) -> CaseRecord:
-        run = self._plan.run
-        self._numbers[told.requirement] += 1
-        name = f"{told.requirement}-{self._numbers[told.requirement]}"
-        item = found_case(found_id(run.suite, name))
+    def _accuses_the_reference(self, told: Replay) -> bool:
+        suite = suite_named(told.script.suite)
+        lane, settings = stage(subject_of(suite.folder), self._plan.run.profile, "", told.seed)
+        return play(told.script, lane, settings).breaks(told.requirement)
+
+
+class Findings:
+    """What a campaign has found, as cases of a bundle.
+
+    Attributes:
+        found: their identifiers.
+    """
+
+    def __init__(self, plan: Plan, bundle: Bundle) -> None:
+        self.found: list[str] = []
+        self._run = plan.run
+        self._bundle = bundle
+        self._link = load_link(plan.link)
+        self._numbers: Counter[str] = Counter()
+
+    def record(self, told: Replay, folder: Path) -> tuple[CaseRecord, list[Captured]]:
+        """A stored finding as a case, judged as ``verify`` will judge it, and its packets.
+
+        Its lane says under ``died`` how the implementation ended, and under ``told`` what the
+        tester alone knew, if the packets do not show the violation.
+        """
+        run, captured = self._run, _captured(folder)
+        name = f"{told.requirement}-{self._numbers[told.requirement] + 1}"
+        item = found_case(found_id(run.suite, name), told.dumps())
         measured = lateness(read_trace(captured, suite=item.suite), self._link)
-        bed = self._bundle.bed(len(self._bundle.sessions))
-        error = max(bed.timing_error, measured)
-        verdict, reason, findings = judge_case(
-            Recording(item, captured, run.profile, run.iut.ics, error, "", "", died)
-        )
-        lane = {"timing_error": error, "not_reached": "", "died": died,
+        error = max(self._bundle.bed(len(self._bundle.sessions)).timing_error, measured)
+        died = told.sentence if told.requirement == ALIVE else ""
+        recording = Recording(item, captured, run.profile, run.iut.ics, error, died=died)
+        verdict, reason, findings = judge_told(recording, "")
+        shown = {finding.requirement for finding in findings if finding.verdict in _BAD}
+        hidden = "" if told.requirement in shown else told.sentence
+        if hidden:
+            verdict, reason, findings = judge_told(recording, hidden)
+        lane = {"timing_error": error, "not_reached": "", "died": died, "told": hidden,
                 "replay": digest(told.dumps().encode())}  # fmt: skip
-        return CaseRecord(
+        record = CaseRecord(
             item.id, item.title, item.purpose, item.requirements, verdict, reason, findings,
             started=time.time(), link_seconds=captured[-1].time if captured else 0.0, lane=lane,
         )  # fmt: skip
+        return record, captured
 
-    def _accuses_the_reference(self, told: Replay) -> bool:
-        suite = found_case(found_id(self._plan.run.suite, "none")).suite
-        lane, settings = stage(subject_of(suite.folder), self._plan.run.profile, "", told.seed)
-        return play(told.script, lane, settings).breaks(told.requirement)
+    def add(self, record: CaseRecord, captured: list[Captured], told: Replay) -> None:
+        """Store it in the bundle."""
+        self._numbers[told.requirement] += 1
+        self._bundle.add_case(record, captured, told.dumps())
+        self.found.append(record.id)
+
+
+_BAD = (Verdict.FAIL, Verdict.ERROR)
 
 
 def _captured(folder: Path) -> list[Captured]:

@@ -7,6 +7,8 @@ FUZZ-STREAM        an octet of a stream never changes; what is echoed had been s
 FUZZ-BOUNDED       it does not send without end
 FUZZ-QUIET         once the tester has forgotten a conversation and said so, it falls silent
 =================  ==========================================================================
+
+Those about what an implementation may cost are in :mod:`.limits`.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from bentpipe_conformance.engine.trace import Packet, Trace
 from bentpipe_conformance.engine.verdict import Verdict
 
 from bentpipe_fuzz.campaign.binding import Binding, Piece
+from bentpipe_fuzz.campaign.limits import amplifies, works
 
 ALIVE, SERVES, STREAM = "FUZZ-ALIVE", "FUZZ-SERVES", "FUZZ-STREAM"
 BOUNDED, QUIET = "FUZZ-BOUNDED", "FUZZ-QUIET"
@@ -98,7 +101,10 @@ def universal(trace: Trace[object], binding: Binding, died: str) -> Iterator[Fin
     if died:
         yield violated(ALIVE, f"the implementation ended: {died}")
     yield from is_bounded(trace.at("iut"))
-    yield from streams_hold(binding.pieces(trace))
+    pieces = list(binding.pieces(trace))
+    yield from streams_hold(pieces)
+    yield from works(trace.at("iut"), pieces)
+    yield from amplifies(trace, binding, trace.timing_error)
 
 
 Signature = tuple[str, str, str]

@@ -23,7 +23,9 @@ from bentpipe_conformance.engine.verdict import Verdict
 
 from bentpipe_fuzz.campaign.binding import Binding, binding_of
 from bentpipe_fuzz.campaign.ending import not_quiet, not_served
+from bentpipe_fuzz.campaign.limits import MEMORY, keeps
 from bentpipe_fuzz.campaign.link import ImpairedLane, ImpairedPort
+from bentpipe_fuzz.campaign.memory import footprint
 from bentpipe_fuzz.campaign.oracle import (
     QUIET,
     SERVES,
@@ -125,6 +127,7 @@ def play(
 
     def drive(peer: Any) -> None:
         nonlocal judged_until
+        before = _held(lane)
         peer.random.seed(script.seed)
         player = binding.player(peer)
         player.expressive = expressive
@@ -137,6 +140,7 @@ def play(
         if patient:
             why = not_quiet(impaired.port, suite.interpreter.dissect, binding.refuse)
             ending.append((QUIET, why))
+            ending.append((MEMORY, "" if why else keeps(before, _held(lane))))
             if not why and script.seed % JUDGED_EVERY:
                 judged_until = impaired.port.elapsed - 1.0
         if lane.iut_alive() is None:
@@ -168,6 +172,12 @@ def play(
         frozenset((state, label) for _, state, label in arrivals),
         time.perf_counter() - began,
     )  # fmt: skip
+
+
+def _held(lane: Lane) -> int | None:
+    """Octets that a host in this process holds; None where it is elsewhere."""
+    host = getattr(lane, "host", None)
+    return None if host is None else footprint(host)
 
 
 _BAD = (Verdict.FAIL, Verdict.ERROR)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 from bentpipe_conformance.engine.trace import Trace
@@ -58,6 +58,14 @@ def pieces(trace: Trace[Any]) -> Iterator[Piece]:
             yield Piece(key, True, 0, found.data, packet.number, False)
 
 
+def proof(packet: Stp, outgoing: bool) -> frozenset[Hashable]:
+    """A cookie, and the CSN by which the implementation's end of a connection is named."""
+    if not packet.wellformed:
+        return frozenset()
+    number = packet.csn if outgoing else packet.peer_csn
+    return frozenset(name for name in (number, packet.cookie) if name is not None)
+
+
 _NO_CONNECTION = 2
 
 
@@ -81,5 +89,5 @@ _WITH_CSN = (codec.BEGIN, codec.BGAK, codec.SDP, codec.POLL)
 
 BINDING = Binding(
     player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
-    refuse=refuse, lines=LINES, imports=IMPORTS,
+    refuse=refuse, proof=proof, lines=LINES, imports=IMPORTS,
 )  # fmt: skip

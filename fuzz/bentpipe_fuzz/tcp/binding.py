@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,15 @@ ECHO = 7
 
 def label(segment: Tcp) -> str:
     """Flags, and what else makes a kind of segment."""
-    told = segment.flag_names
+    return _label(segment, segment.flag_names)
+
+
+def alike(segment: Tcp) -> str:
+    """The same without PSH, which is between an implementation and its user."""
+    return _label(segment, segment.flag_names.replace("P", ""))
+
+
+def _label(segment: Tcp, told: str) -> str:
     if segment.size:
         told += "+data"
     if segment.sack:
@@ -82,6 +90,15 @@ def pieces(trace: Trace[Any]) -> Iterator[Piece]:
                 )
 
 
+def proof(segment: Tcp, outgoing: bool) -> frozenset[Hashable]:
+    """The number of a SYN, which only its addressee can acknowledge."""
+    if outgoing and segment.flags & SYN:
+        return frozenset({(segment.sport, segment.dport, (segment.seq + 1) % MODULUS)})
+    if not outgoing and segment.flags & ACK:
+        return frozenset({(segment.dport, segment.sport, segment.ack)})
+    return frozenset()
+
+
 def refuse(segment: Tcp) -> bytes | None:
     """The RST by which a host without that connection answers (RFC 9293 section 3.10.7.1)."""
     if segment.flags & RST:
@@ -97,5 +114,5 @@ def refuse(segment: Tcp) -> bytes | None:
 
 BINDING = Binding(
     player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
-    refuse=refuse, lines=LINES, imports=IMPORTS,
+    refuse=refuse, alike=alike, proof=proof, lines=LINES, imports=IMPORTS,
 )  # fmt: skip

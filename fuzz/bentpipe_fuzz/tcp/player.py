@@ -156,7 +156,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         else:
             return
         edge = connection.acked + connection.iut_window
-        if edge > connection.next_offset:
+        if 0 < edge - connection.next_offset <= octets:
             size = edge - connection.next_offset + max(beyond, 0)
             connection.send_data(size, flags=ACK | PSH | (FIN if fin else 0))
             self.fin = connection.next_offset - 1 if fin else None

@@ -14,6 +14,7 @@ from bentpipe_conformance.engine.lane import Lane, LaneError
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.run.workplace import Workplace
 from bentpipe_conformance.selftest.stage import stage
+from bentpipe_fuzz.campaign import shards, worker
 from bentpipe_fuzz.campaign.engine import Campaign, Discovery, Tally
 from bentpipe_fuzz.campaign.replay import FORMAT, Replay, ReplayError, load
 from bentpipe_fuzz.campaign.run import play
@@ -240,19 +241,76 @@ def invoke(*words: str) -> Result:
     return CliRunner().invoke(bentpipe, list(words))
 
 
-def test_command_stores_what_it_finds_and_replay_finds_it_again(tmp_path: Path) -> None:
+def words_for(out: Path, *more: str) -> tuple[str, ...]:
+    return ("fuzz", "reference", "--seed", "1", "--only", "honest", "--out", str(out), *more)
+
+
+def attack(monkeypatch: pytest.MonkeyPatch, mutant: str) -> None:
+    """Have the commands meet a mutant in place of the reference."""
+    lane, _ = stage(subject_of("tcp"), "rfc", "", 0, load_mutants()[mutant].configure)
+    monkeypatch.setattr(worker, "open_lane", lambda *_: lane)
+
+
+def test_command_leaves_a_bundle_and_repeats_for_its_seed(tmp_path: Path) -> None:
     out = tmp_path / "campaign"
-    words = ("--examples", "12", "--seed", "1", "--only", "honest", "--out", str(out), "--json")
-    result = invoke("fuzz", "reference", *words)
+    words = words_for(out, "--examples", "12", "--json")
+    result = invoke(*words)
     told = json.loads(result.stdout)
     assert told["conversations"] == 12 and told["packets"] > 100 and told["seconds"] > 0
     assert result.exit_code == (1 if told["findings"] else 0)
-    assert json.loads((out / "campaign.json").read_text())["conversations"] == 12
-    again = invoke("fuzz", "reference", *words)
+    assert json.loads((out / "exploration.json").read_text())["conversations"] == 12
+    again = invoke(*words)
     assert again.exit_code == 2 and "add --fresh" in again.output
-    fresh = invoke("fuzz", "reference", *words, "--fresh")
-    once_more = json.loads(fresh.stdout)
-    assert (once_more["packets"], once_more["findings"]) == (told["packets"], told["findings"])
+    fresh = invoke(*words, "--fresh")
+    assert json.loads(fresh.stdout)["packets"] == told["packets"]
+    verified = invoke("verify", str(out))
+    assert verified.exit_code == 0, verified.output
+
+
+@pytest.mark.parametrize(
+    ("mutant", "requirement"),
+    [("snr-fin-unacknowledged", "SNR-CON-015"), ("snr-equal-is-old", "FUZZ-SERVES")],
+)
+def test_finding_is_a_case_of_the_bundle_and_is_verified(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mutant: str, requirement: str
+) -> None:
+    attack(monkeypatch, mutant)
+    out = tmp_path / "campaign"
+    result = invoke(*words_for(out, "--examples", "30", "--shrink-runs", "30", "--json"))
+    assert result.exit_code == 1, result.output
+    (row,) = [item for item in json.loads(result.stdout)["findings"]
+              if item["requirement"] == requirement][:1]  # fmt: skip
+    folder = Path(row["folder"])
+    assert {path.name for path in folder.iterdir()} == {
+        "case.json", "iut.pcapng", "peer.pcapng", "replay.json"
+    }  # fmt: skip
+    assert load(folder / "replay.json").requirement == requirement
+    assert json.loads((out / "result.json").read_text())["verdict"] == "fail"
+    assert requirement in (out / "report.html").read_text()
+    assert "<failure" in (out / "junit.xml").read_text()
+    verified = invoke("verify", str(out))
+    assert verified.exit_code == 0, verified.output
+    changed = (folder / "replay.json").read_text().replace(requirement, "SNR-CON-001")
+    (folder / "replay.json").write_text(changed)
+    assert invoke("verify", str(out)).exit_code == 3
+
+
+def test_interrupted_campaign_keeps_what_it_has_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    attack(monkeypatch, "snr-fin-unacknowledged")
+    run = shards.run
+
+    def interrupted(*given: Any) -> None:
+        run(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shards, "run", interrupted)
+    out = tmp_path / "campaign"
+    result = invoke(*words_for(out, "--examples", "12", "--shrink-runs", "0"))
+    assert result.exit_code == 1 and "interrupted: the campaign is partial" in result.output
+    assert json.loads((out / "exploration.json").read_text())["interrupted"] is True
+    assert invoke("verify", str(out)).exit_code == 0
 
 
 def test_replay_says_whether_the_requirement_is_still_violated(tmp_path: Path) -> None:

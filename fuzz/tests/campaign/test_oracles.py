@@ -114,6 +114,26 @@ class Sulker(Host):
             self._host.receive(packet, now)
 
 
+class Hoarder(Host):
+    """Remembers whatever it gets."""
+
+    def __init__(self, host: Any) -> None:
+        super().__init__(host)
+        self._kept: list[bytes] = []
+
+    def receive(self, packet: bytes, now: float) -> None:
+        self._kept.append(bytes(64) + packet)
+        self._host.receive(packet, now)
+
+
+class Echoing(Host):
+    """Says everything that a port refuses, or that does not belong here, a hundred times."""
+
+    def transmit(self, now: float) -> list[bytes]:
+        packets = list(self._host.transmit(now))
+        return [copy for item in packets for copy in [item] * (100 if item[33] & 4 else 1)]
+
+
 def played(
     script: Script, defect: Callable[[Any], Any] = lambda host: host, mutant: str = ""
 ) -> Conversation:
@@ -142,6 +162,32 @@ def test_defect_of_a_host_is_seen(defect: type[Host], oracle: str, sentence: str
     assert not played(ECHO).findings
     found = [item for item in played(ECHO, defect).findings.values() if item.requirement == oracle]
     assert len(found) == 1 and sentence in found[0].sentence
+
+
+STRAYS = Script(
+    "snr", "off-path",
+    (Step("open", {"service": "echo"}), Step("write", {"octets": 300}), Step("settle"),
+     *(Step("stray", {"flags": "A", "seq": n, "port": 47}) for n in range(8))),
+)  # fmt: skip
+UNPROVEN = Script("snr", "off-path", (Step("syn", {"service": 47}), Step("wait")))
+MUCH = Script(
+    "snr", "honest",
+    (Step("open", {"service": "discard"}),
+     *(step for _ in range(6) for step in (Step("write", {"octets": 40_000}), Step("settle")))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("script", "defect", "oracle"),
+    [
+        (STRAYS, Echoing, "FUZZ-WORK"),
+        (UNPROVEN, Echoing, "FUZZ-AMPLIFY"),
+        (MUCH, Hoarder, "FUZZ-MEMORY"),
+    ],
+)
+def test_cost_is_seen_by_its_oracle_alone(script: Script, defect: type[Host], oracle: str) -> None:
+    assert not played(script).findings
+    assert {item.requirement for item in played(script, defect).findings.values()} == {oracle}
 
 
 def test_retransmission_of_other_octets_is_seen() -> None:

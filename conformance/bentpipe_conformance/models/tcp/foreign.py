@@ -46,6 +46,7 @@ class ForeignJudgement:
         checked: events of the sender that the model followed.
         retransmissions: how many of them repeat data.
         repeats: how many events before what the capture lacks repeat data.
+        acknowledgments: how many of the events followed are acknowledgments taken in.
     """
 
     transfer: Transfer
@@ -53,6 +54,14 @@ class ForeignJudgement:
     checked: int
     retransmissions: int
     repeats: int
+    acknowledgments: int = 0
+
+    @property
+    def followed(self) -> dict[str, int]:
+        """How often the model has followed each kind of event."""
+        new = self.checked - self.retransmissions - self.acknowledgments
+        return {"new data": new, "retransmission": self.retransmissions,
+                "acknowledgment": self.acknowledgments}  # fmt: skip
 
     @property
     def outcome(self) -> Outcome:
@@ -126,7 +135,7 @@ def _batches(
 def _judgement(
     transfer: Transfer, windows: list[Window], reached: dict[int, Reach]
 ) -> ForeignJudgement:
-    checked = retransmissions = 0
+    checked = retransmissions = acknowledgments = 0
     violation: Violation | None = None
     for index, window in enumerate(windows):
         if index not in reached:
@@ -135,10 +144,11 @@ def _judgement(
         followed = window.items[window.repeated : events]
         checked += len(followed)
         retransmissions += sum(item.again for item in followed)
+        acknowledgments += sum(item.offsets is None for item in followed)
         if events < len(window.items):
             item = window.items[events]
             assert item.offsets is not None  # the model can always note an acknowledgment
             violation = Violation(item.packet, item.offsets, reached[index].guard)
             break
     total = sum(window.retransmissions for window in windows)
-    return ForeignJudgement(transfer, violation, checked, retransmissions, total)
+    return ForeignJudgement(transfer, violation, checked, retransmissions, total, acknowledgments)

@@ -43,3 +43,20 @@ def test_time_that_is_up_leaves_a_partial_answer(toy_models: Path) -> None:
     told = ask(toy_models, "--within", "2", "--json")
     assert json.loads(told.stdout)["left"]
     assert told.exit_code == 3
+
+
+def test_edits_of_a_file_are_each_noticed_or_not(toy_models: Path, tmp_path: Path) -> None:
+    path = tmp_path / "edits.json"
+    edits = [
+        {"model": "toy", "about": "no limit", "before": "MayCount == count < Limit",
+         "after": "MayCount == TRUE"},
+        {"model": "toy", "about": "a louder noise", "before": "ghost + 1", "after": "ghost + 3"},
+        {"model": "toy", "about": "nowhere", "before": "nothing like this", "after": ""},
+    ]  # fmt: skip
+    path.write_text(json.dumps(edits), encoding="utf-8")
+    result = ask(toy_models, "--edits", str(path))
+    first, second, third, last = result.stdout.splitlines()
+    assert first == "toy: no limit: Within in safety"
+    assert second == "toy: a louder noise: NOT NOTICED"
+    assert "0 places instead of one" in third
+    assert last == "1 of 2 edits noticed" and result.exit_code == 1

@@ -47,6 +47,12 @@ def test_trace_followed_to_its_end_passes(trace: Path) -> None:
     assert result.exit_code == 0 and "consistent, 2 events" in result.stdout
 
 
+def test_what_was_followed_is_counted_and_what_never_was_named(trace: Path) -> None:
+    answer(trace.parent, '<<"reached", 1, 1, 0, "x">>', '<<"reached", 1, 2, 0, "stop">>')
+    result = CliRunner().invoke(bentpipe, ["trace-check", str(trace), "--coverage"])
+    assert "  followed: send 1; never: ack, timeout, state" in result.stdout
+
+
 def test_rejected_event_shown_with_its_guard(trace: Path) -> None:
     answer(
         trace.parent,

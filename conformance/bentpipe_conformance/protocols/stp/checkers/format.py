@@ -1,4 +1,4 @@
-"""STP-PF: the format of packets (section 3)."""
+"""STP-PF: types, lengths, tags, checksums and sizes of packets (section 3)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
-    answers,
-    answers_on_ports,
     discarded,
-    is_idle,
     many_before,
     observed,
 )
-from bentpipe_conformance.protocols.stp.checkers.calling import CALL_ANEW, MOST_ANEW, refusals
 from bentpipe_conformance.protocols.stp.checkers.opening import due_answer, replies_to
+from bentpipe_conformance.protocols.stp.checkers.refusals import CALL_ANEW, MOST_ANEW, refusals
+from bentpipe_conformance.protocols.stp.checkers.reserved import COOKIE, COOKIE_SIZES, options_of
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -26,36 +24,20 @@ from bentpipe_conformance.protocols.stp.codec import (
     SDP,
     VERSION,
     R,
-    Stp,
 )
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, tag_of
 from bentpipe_conformance.protocols.stp.replay.cookies import GOOD_S
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     At,
-    ReportHeard,
-    ReportSent,
-    SdHeard,
 )
-from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
+from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
 MTU = 1500
 """Octets of an IPv4 packet on the suite's links."""
 
 LARGEST_PACKET = MTU - 20
 """Octets of an STP packet over IPv4 on these links; UDP takes 8 more."""
-
-LARGEST_MAX_STAT = 67
-"""Elements of a STAT (section 8, MaxSTAT: 67, or less)."""
-
-MAX_SD, COOKIE, COOKIE_SIZES = 1, 2, range(8, 33)
-"""Kinds of the options, and octets that the value of a cookie may have (section 3.3)."""
-
-RESERVED_S = 2.0
-"""Seconds after which a packet that counts must have shown an effect."""
-
-PARTS_S = 0.02
-"""Seconds within which the parts of one list leave."""
 
 
 @checker("STP-PF-001")
@@ -110,213 +92,6 @@ def wrong_checksum_is_discarded(flow: Flow, context: Context) -> Findings:
         if at.stp.damaged:
             whose = "" if not at.stp.checksum_ok else " of UDP's"
             yield from discarded(flow, context, at, f"{at.name} with a wrong checksum{whose}")
-
-
-@checker("STP-PF-004")
-def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
-    """Reserved flags and fields that are set change nothing (section 3.1)."""
-    for poll in flow.polls_heard:
-        if not _reserved(poll.stp):
-            continue
-        if poll.answers:
-            yield context.holds(f"{poll.name} with reserved bits set was answered", poll)
-        elif observed(flow, poll):
-            yield context.violated(f"{poll.name} with reserved bits set got no STAT", poll)
-    for sd in flow.sds_heard:
-        if _reserved(sd.stp) and not (sd.duplicate or sd.beyond):
-            yield from _accepted(flow, context, sd)
-    for at in flow.heard_of(BEGIN, END):
-        if not _reserved(at.stp):
-            continue
-        what = f"{at.name} with reserved bits set"
-        if at.stp.type == BEGIN:
-            due = due_answer(flow, at)
-            replies = [reply for reply in replies_to(flow, at) if due and due.is_met_by(reply)]
-            if due is not None:
-                many = due.rule == "STP-CC-019" and many_before(flow, at, (BEGIN,))
-                yield from answered(flow, context, at, replies, what, excused=many)
-        elif not at.stp.flags & R and flow.names(at) and flow.state_when(at) in _ENDABLE:
-            yield from answered(flow, context, at, answers(flow, at, (ENDAK,)), what)
-    yield from _reserved_in_strays(flow, context)
-    yield from _reserved_for_callers(flow, context)
-    for report in flow.reports_heard:
-        if _reserved(report.stp) and report.wanted and not report.fault:
-            yield from _retransmitted(flow, context, report)
-    for at in flow.heard_of(ENDAK):
-        if (
-            _reserved(at.stp)
-            and flow.state_when(at) == State.RELEASING
-            and flow.is_recipient(at.stp)
-        ):
-            later = [
-                end for end in flow.sent
-                if end.time > at.time + DUE_S and end.stp.type == END and not end.stp.flags & R
-            ]  # fmt: skip
-            if later or flow.until - at.time > RESERVED_S:
-                yield judged(
-                    context, not later,
-                    "an ENDAK with reserved bits set was taken",
-                    "an ENDAK with reserved bits set was ignored", at, *later[:1],
-                )  # fmt: skip
-
-
-_ENDABLE = (State.OPEN, State.RELEASING)
-"""States in which an END with both CSNs is valid."""
-
-
-def _reserved_in_strays(flow: Flow, context: Context) -> Findings:
-    """Whether packets of no connection with reserved bits set are answered (section 5.5)."""
-    for at in flow.heard_of(BGAK, END, SDP, POLL):
-        ends_nothing = at.stp.type == END and at.stp.flags & R
-        if not _reserved(at.stp) or ends_nothing or not is_idle(flow, at):
-            continue
-        replies = answers_on_ports(flow, at, (ENDAK if at.stp.type == END else END,))
-        many = many_before(flow, at, (BGAK, END, SDP, POLL))
-        what = f"{at.name} without a connection and with reserved bits set"
-        yield from answered(flow, context, at, replies, what, excused=many)
-
-
-def _reserved_for_callers(flow: Flow, context: Context) -> Findings:
-    """Whether a caller has minded a BGAK and a BGREJ with reserved bits set."""
-    for refusal in refusals(flow):
-        if _reserved(refusal.at.stp) and refusal.place <= MOST_ANEW:
-            replies = [refusal.anew] if refusal.anew is not None else []
-            what = "a BGREJ with reserved bits set"
-            yield from answered(flow, context, refusal.at, replies, what)
-    for at in flow.bgaks:
-        if _reserved(at.stp) and not at.outgoing and at.time == flow.established:
-            again = [begin for begin in flow.begins if begin.time > at.time + flow.due_s]
-            if again or flow.until - at.time > RESERVED_S:
-                yield judged(
-                    context, not again,
-                    "a BGAK with reserved bits set was taken",
-                    "a BGAK with reserved bits set was ignored", at, *again[:1],
-                )  # fmt: skip
-
-
-def _retransmitted(flow: Flow, context: Context, report: ReportHeard) -> Findings:
-    """Whether a report has had the SDs sent again that it made await retransmission."""
-    soon = [sd for sd in report.responses if sd.time <= report.time + RESERVED_S]
-    if soon:
-        yield context.holds(f"{report.name} with reserved bits set was taken", report, soon[0])
-    elif flow.over > report.time + RESERVED_S:
-        yield context.violated(f"{report.name} with reserved bits set was ignored", report)
-
-
-def _reserved(stp: Stp) -> bool:
-    return bool(stp.reserved_flags) or any(stp.reserved)
-
-
-def _accepted(flow: Flow, context: Context, sd: SdHeard) -> Findings:
-    """Whether the first STAT after an SD knows of it."""
-    for report in flow.reports_sent:
-        # An earlier STAT may have left before the SD was read.
-        if not report.is_stat or report.poll is None or report.poll.time <= sd.time:
-            continue
-        what = f"SD {sd.number} with reserved bits set"
-        if report.misses(sd.number) or (sd.number >= report.bound and report.certain):
-            yield context.violated(f"{what} is reported missing", sd, report)
-        elif sd.number < report.bound:
-            yield context.holds(f"{what} was accepted", sd, report)
-        return
-
-
-@checker("STP-PF-008")
-def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
-    """An option of unknown kind is skipped, and what follows it is processed (section 3.3)."""
-    yield from _unknown_to_callers(flow, context)
-    for at in flow.heard_of(BEGIN):
-        max_sd, due = at.stp.max_sd, due_answer(flow, at)
-        if due is None or due.kind == END or not _has_unknown_kinds(at.stp.options):
-            continue
-        replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
-        if not replies or at is not flow.opener:
-            yield from answered(flow, context, at, replies, "a BEGIN with an unknown option")
-            continue
-        largest = max(flow.sds_sent, key=lambda sd: len(sd.stp.data), default=None)
-        most = 0 if largest is None else len(largest.stp.data)
-        if largest is not None and max_sd is not None and most > max_sd:
-            large = next(sd for sd in flow.sds_sent if len(sd.stp.data) > max_sd)
-            yield context.violated(
-                f"SD {large.number} exceeds the MaxSD behind an unknown option", at, large
-            )
-        elif _keeps_to_the_least(flow, max_sd, most):
-            yield context.violated(
-                "the MaxSD behind an unknown option was not used", at, flow.sds_sent[0],
-                expected=f"SDs of up to {max_sd} octets", actual=f"SDs of up to {most} octets",
-            )  # fmt: skip
-        else:
-            yield context.holds("a BEGIN with an unknown option was processed", at, replies[0])
-
-
-def _keeps_to_the_least(flow: Flow, max_sd: int | None, most: int) -> bool:
-    """Whether the SDs are as long as without a MaxSD, though the IUT itself takes longer ones."""
-    longer = max_sd is not None and LEAST_MAX_SD < max_sd <= (flow.iut_max_sd or 0)
-    return longer and most == LEAST_MAX_SD and len(flow.sds_sent) >= 2
-
-
-def _unknown_to_callers(flow: Flow, context: Context) -> Findings:
-    """Whether a caller has minded the cookie behind an unknown option of a BGREJ."""
-    for refusal in refusals(flow):
-        if _has_unknown_kinds(refusal.at.stp.options) and refusal.place <= MOST_ANEW:
-            replies = [refusal.anew] if refusal.anew is not None else []
-            what = "a BGREJ with an unknown option"
-            yield from answered(flow, context, refusal.at, replies, what)
-
-
-def _has_unknown_kinds(octets: bytes) -> bool:
-    """Whether a well-formed option field holds a kind that section 3.3 does not name."""
-    return any(kind > COOKIE for kind, _ in _options(octets))
-
-
-def _options(octets: bytes) -> list[tuple[int, int]]:
-    """Kind, and octets of the value, of each option of a well-formed option field."""
-    found, at = [], 0
-    while at < len(octets):
-        if octets[at]:
-            found.append((octets[at], octets[at + 1] - 2))
-        at += octets[at + 1] if octets[at] else 1
-    return found
-
-
-@checker("STP-PF-018")
-def odd_options_are_ignored(flow: Flow, context: Context) -> Findings:
-    """Options of a wrong length are skipped, and of several of a kind the first counts (3.3)."""
-    for refusal in refusals(flow):
-        at, anew = refusal.at, refusal.anew
-        if _has_odd_options(at.stp.options) and refusal.place <= MOST_ANEW:
-            right = anew is not None and anew.stp.cookie == at.stp.cookie
-            if anew is not None or observed(flow, at):
-                yield judged(
-                    context, right,
-                    "a BGREJ with odd options was taken as it is to be",
-                    "a BGREJ with odd options was not taken as it is to be",
-                    at, *([anew] if anew else []),
-                )  # fmt: skip
-    for at in flow.heard_of(BEGIN):
-        due = due_answer(flow, at)
-        if due is None or not _has_odd_options(at.stp.options):
-            continue
-        replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
-        yield from answered(flow, context, at, replies, "a BEGIN with odd options")
-    opened = flow.opener or next((at for at in flow.bgaks if at.time == flow.established), None)
-    if opened is None or opened.outgoing or not _has_odd_options(opened.stp.options):
-        return
-    most = max(opened.stp.max_sd or 0, LEAST_MAX_SD)
-    large = [sd for sd in flow.sds_sent if sd.frame > opened.frame and len(sd.stp.data) > most]
-    if large and opened.stp.max_sd is not None:
-        yield context.violated(
-            f"{large[0].name} exceeds the MaxSD that counts among odd options", opened, large[0],
-            expected=f"at most {most} octets", actual=f"{len(large[0].stp.data)} octets",
-        )  # fmt: skip
-
-
-def _has_odd_options(octets: bytes) -> bool:
-    """Whether MaxSD or Cookie has a length that it cannot have, or is there twice."""
-    sizes = {MAX_SD: range(2, 3), COOKIE: COOKIE_SIZES}
-    known = [(kind, size) for kind, size in _options(octets) if kind in sizes]
-    kinds = [kind for kind, _ in known]
-    return len(set(kinds)) < len(kinds) or any(size not in sizes[kind] for kind, size in known)
 
 
 @checker("STP-PF-005")
@@ -455,7 +230,7 @@ def cookies_fit_the_option(flow: Flow, context: Context) -> Findings:
 
 def _cookie_sizes(octets: bytes) -> list[int]:
     """Octets of the value of each Cookie option of a well-formed option field."""
-    return [size for kind, size in _options(octets) if kind == COOKIE]
+    return [size for kind, size in options_of(octets) if kind == COOKIE]
 
 
 @checker("STP-PF-016")
@@ -473,96 +248,3 @@ def packets_are_not_fragmented(flow: Flow, context: Context) -> Findings:
             expected=f"at most {MTU} octets, and the Don't Fragment bit",
             actual=f"{octets} octets, {'with' if sd.stp.dont_fragment else 'without'} it",
         )  # fmt: skip
-
-
-@checker("STP-PF-011")
-def well_formed_list(flow: Flow, context: Context) -> Findings:
-    """A STAT's list is empty, or rises strictly from N(R) to at most N(MR) (section 3.5)."""
-    for report in flow.reports_sent:
-        if report.is_stat and report.elements:
-            problem = report.list_fault()
-            what = f"the list {_shown(report.elements)} of a STAT"
-            yield judged(
-                context, not problem, f"{what} is well-formed", f"{what} {problem}", report
-            )
-
-
-@checker("STP-PF-012")
-def long_list_is_cut(flow: Flow, context: Context) -> Findings:
-    """A list longer than MaxSTAT is cut at an odd element, repeated next (section 3.5)."""
-    before = None
-    for report in flow.reports_sent:
-        if not report.is_stat:
-            continue
-        size = len(report.elements)
-        octets = len(report.stp.octets) + (8 if report.stp.udp_dport else 0)
-        if size > LARGEST_MAX_STAT:
-            yield context.violated(f"a STAT has {size} elements, more than MaxSTAT can be", report)
-        elif octets > LARGEST_PACKET:
-            yield context.violated(f"a STAT of {octets} octets does not fit the path", report)
-        elif before is not None and _repeats_poll(before, report):
-            yield from _continued(context, before, report)
-        before = report
-    for said in context.prepared.statements:
-        # A part of a list that is all there is: what follows was due at once. It may have been all
-        # before the packet arrived that made the list longer.
-        last = said.parts[-1]
-        part = said.certain and not (said.complete or said.true)
-        if part and flow.over > last.time + flow.due_s:
-            yield context.violated(
-                f"a list of {len(said.elements)} elements ends before everything is said", last,
-                expected=f"another STAT that begins with {last.elements[-1]}", actual="none",
-            )  # fmt: skip
-
-
-def _continued(context: Context, before: ReportSent, report: ReportSent) -> Findings:
-    """Whether the second part of a list continues the first."""
-    largest, size = len(before.elements), len(report.elements)
-    last, first = before.elements[-1], report.elements[0]
-    if first > last:
-        yield context.violated(
-            "a list continues in a second STAT, but not with the last element of the first",
-            before, report,
-            expected=f"a list that begins with {last}", actual=f"a list that begins with {first}",
-        )  # fmt: skip
-    elif first < last:
-        return
-    elif largest % 2 == 0:
-        yield context.violated(
-            f"a list was cut after {largest} elements, an even number", before, report
-        )
-    else:
-        yield judged(
-            context, size <= largest,
-            f"a list continues in a second STAT with its last element {first}",
-            f"a part of {largest} elements is followed by one of {size}", before, report,
-        )  # fmt: skip
-
-
-def _repeats_poll(before: ReportSent, report: ReportSent) -> bool:
-    """Whether two STATs are parts of one list; STP-DT-024 repeats N(PS) too, but later."""
-    same = before.stp.n_ps == report.stp.n_ps and before.stp.timestamp == report.stp.timestamp
-    together = before.n_r == report.n_r and report.time - before.time <= PARTS_S
-    listed = bool(before.elements and report.elements)
-    return same and together and before.poll is report.poll and listed
-
-
-@checker("STP-PF-013")
-def one_run(flow: Flow, context: Context) -> Findings:
-    """A USTAT reports one run between N(R) and N(MR) (section 3.5)."""
-    for report in flow.reports_sent:
-        if not report.is_stat:
-            first, second = report.elements
-            run = f"{first}..{second}"
-            yield judged(
-                context, report.n_r <= first < second <= report.n_mr,
-                f"a USTAT reports the run {run}",
-                f"a USTAT reports {run} with N(R) {report.n_r} and N(MR) {report.n_mr}", report,
-            )  # fmt: skip
-
-
-def _shown(listed: tuple[int, ...]) -> str:
-    texts = [*map(str, listed)]
-    if len(texts) > 10:
-        texts[4:-2] = ["..."]
-    return ", ".join(texts)

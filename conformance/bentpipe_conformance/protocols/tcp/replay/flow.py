@@ -78,7 +78,8 @@ class Habit(Enum):
     """A window counts with a new acknowledgment, a newer segment, or when it is wider or zero;
     everything else that repeats an acknowledgment is a duplicate (Linux, tcp_may_update_window)."""
     COUNTS_OLD_TIMESTAMPS = "counts-old-timestamps"
-    """A bare duplicate is one whatever its timestamp (Linux, tcp_disordered_ack)."""
+    """A bare duplicate is one whatever its timestamp (Linux, tcp_disordered_ack), and a bare
+    acknowledgment whose timestamp is a tick too old is taken (TCP_PAWS_WINDOW)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -277,7 +278,8 @@ class _Replay:
         elif reading & refuses:
             rejected = True
         if Habit.COUNTS_OLD_TIMESTAMPS in reading and self.receiver.only_its_timestamp(tcp):
-            rejected = rejected and not self.sender.repeats(tcp)
+            counts = self.sender.repeats(tcp) or self.receiver.is_a_tick_old(tcp)
+            rejected = rejected and not counts
         old, edge = self.sender.is_old(start, tcp), self.sender.edge
         ack = self.sender.acknowledged(
             packet, tcp, start, rejected=rejected, may_heed=bool(heeds), may_refuse=may_refuse

@@ -110,6 +110,12 @@ class Receiver:
         """Whether a bare acknowledgment is the next segment but for its timestamp."""
         return not tcp.length and self.offset(tcp.seq) == self.expected
 
+    def is_a_tick_old(self, tcp: Tcp) -> bool:
+        """Whether the timestamp is one less than what TS.Recent may be."""
+        return tcp.tsval is not None and any(
+            (known - tcp.tsval) % MODULUS <= 1 for known in self._recent
+        )
+
     def may_refuse(self, tcp: Tcp) -> bool:
         """Whether a segment lies at the right edge offered, or beyond one that has moved back.
 

@@ -1,0 +1,120 @@
+"""Checkers for idle connections, and for urgent data (SNR-CON-022 to 024)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers.resets import acknowledged
+from bentpipe_conformance.protocols.tcp.codec import RST, URG
+from bentpipe_conformance.protocols.tcp.replay.answers import (
+    acknowledging,
+    first_reply,
+)
+from bentpipe_conformance.protocols.tcp.replay.events import Segment
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import (
+    is_reset,
+)
+from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
+
+
+def _idle(flow: Flow) -> Iterator[tuple[Segment, float]]:
+    """Each segment and how long the connection had been silent before it, nothing being owed."""
+    established = next((ack for ack in flow.acks if ack.acceptable), None)
+    ends = [s.packet.number for s in flow.arriving + flow.leaving if is_reset(s)]
+    ends += [sent.packet.number for sent in flow.sent if sent.fin]
+    until = min(ends, default=float("inf"))
+    before = None
+    for packet in flow.packets:
+        if established is None or packet.number < established.packet.number:
+            continue
+        if packet.number > until:
+            return
+        if before is not None:
+            yield Segment(packet), packet.time - before
+        before = packet.time
+
+
+def _updates_window(flow: Flow, number: int) -> bool:
+    """Whether a packet of the IUT offers more than any before it."""
+    own = next((reply for reply in flow.replies if reply.packet.number == number), None)
+    if own is None:
+        return False
+    edges = (r.window_edge for r in flow.replies if r.packet.number < number)
+    return own.window_edge > max(edges, default=own.window_edge)
+
+
+@checker("SNR-CON-022")
+def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
+    """An idle connection sends nothing (RFC 9293 section 3.8.4, MUST-25)."""
+    # Exercised by hours in which the tester sends nothing and nothing is outstanding.
+    least = float(context.permitted("idle_s", 10.0))
+    exercised = float(context.permitted("exercised_s", 7200.0))
+    acks = [ack for ack in flow.acks if ack.acceptable]
+    outstanding = {sent.packet.number: sent for sent in flow.sent}
+    for item, silence in _idle(flow):
+        if silence < least:
+            continue
+        number = item.packet.number
+        una = max((a.ack for a in acks if a.packet.number < number), default=0)
+        sent = max((s.end for s in flow.sent if s.packet.number < number), default=0)
+        edge = max((a.window_edge for a in acks if a.packet.number < number), default=0)
+        latest = next((a for a in reversed(acks) if a.packet.number < number), None)
+        closed = latest is None or latest.window_edge < edge or latest.window_edge <= sent
+        if sent > una or closed:
+            continue  # a retransmission or a window probe may be due
+        if not item.packet.outgoing:
+            if silence >= exercised:
+                yield context.holds(f"nothing was sent in {silence:.0f} s of idleness", item)
+            continue
+        offered = max((r.window_edge for r in flow.replies if r.packet.number < number), default=0)
+        news = next((r for r in flow.replies if r.packet.number == number), None)
+        if news is not None and news.window_edge > offered:
+            continue  # its user read
+        own = outstanding.get(number)
+        if own is not None and own.start >= sent:
+            continue  # its user wrote
+        if item.tcp.flags & RST and not is_own_reset(flow, item.packet):
+            continue  # its user may have aborted
+        if _updates_window(flow, number):
+            continue  # its user has read
+        sentence = f"a segment was sent after {silence:.0f} s of idleness"
+        actual = f"a segment with flags {item.tcp.flag_names}"
+        yield context.violated(sentence, item, expected="silence", actual=actual)
+        return
+
+
+@checker("SNR-CON-023")
+def idle_connection_lives(flow: Flow, context: Context) -> Findings:
+    """Idleness does not end a connection (RFC 9293 section 3.8.4)."""
+    # Exercised by in-order data after hours of idleness.
+    exercised = float(context.permitted("exercised_s", 7200.0))
+    arrivals = {arrival.packet.number: arrival for arrival in flow.arrivals}
+    for item, silence in _idle(flow):
+        arrival = arrivals.get(item.packet.number)
+        if arrival is None or silence < exercised or not arrival.in_order:
+            continue
+        what = f"data after {silence:.0f} s of idleness"
+        reset = flow.own_reset
+        answer = first_reply(flow, arrival, acknowledging(arrival.end))
+        if reset is not None and answer is not None and answer.time <= reset.time:
+            reset = None  # it has other reasons
+        if reset is not None and 0 <= reset.time - arrival.time <= 0.5:
+            expected = "an acknowledgment"
+            sentence = f"{what} was answered by a RST"
+            yield context.violated(sentence, reset, arrival, expected=expected, actual="a RST")
+        else:
+            yield from acknowledged(flow, context, arrival, what)
+        return
+
+
+@checker("SNR-CON-024")
+def urgent_data_is_accepted(flow: Flow, context: Context) -> Findings:
+    """Urgent data is acknowledged as any other (RFC 9293 section 3.8.5)."""
+    # Exercised by in-order data with URG.
+    for arrival in flow.arrivals:
+        fits = arrival.in_order and arrival.end <= arrival.window_edge
+        if arrival.tcp.flags & URG and arrival.payload and fits:
+            yield from acknowledged(flow, context, arrival, "urgent data")

@@ -1,0 +1,300 @@
+"""Checkers for resets, SYNs and the like on a connection (SNR-CON-010 to 014)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, nearest
+from bentpipe_conformance.protocols.tcp.replay.answers import (
+    DAYTIME_PORT,
+    LONGEST_DELAY_S,
+    acknowledging,
+    answer_within,
+)
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import (
+    Lifetime,
+    is_reset,
+    lasts,
+    leaving_after,
+)
+from bentpipe_conformance.protocols.tcp.replay.resets import latest_before
+
+
+@checker("SNR-CON-010")
+def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
+    """A RST at the next expected octet resets the connection (RFC 9293 section 3.10.7.4)."""
+    # Exercised by such a RST on an open connection, once more arrives.
+    lifetime = context.prepared.lifetime
+    reset = lifetime.reset
+    if reset is None or lifetime.established is None:
+        return
+    number = reset.packet.number
+    if _closed(flow, lifetime, number):
+        return
+    earlier = any(item.outgoing and item.number < number for item in flow.resets)
+    if number < lifetime.established.packet.number or earlier:
+        return
+    again = (s for s in flow.arriving if s.packet.number > number)
+    until = next((s.packet.number for s in again if s.tcp.flags & SYN), float("inf"))
+    for item in flow.leaving:
+        if not number < item.packet.number < until or is_reset(item):
+            continue
+        if item.time > reset.time + flow.reaction:
+            sentence = "the connection continues after a RST at the next expected octet"
+            actual = f"a segment with flags {item.tcp.flag_names}"
+            yield context.violated(sentence, item, reset, expected="nothing", actual=actual)
+            return
+    later = [s for s in flow.arriving if s.packet.number > number and s.tcp.length]
+    if later:
+        yield context.holds("a RST at the next expected octet reset the connection", reset)
+
+
+def _last(flow: Flow, lifetime: Lifetime) -> float:
+    """Number of the packet until which every state has the rules of ESTABLISHED.
+
+    When its FIN is acknowledged the IUT has no connection any more, or lingers, where stacks keep
+    less of it; but the daytime service reads on in FIN-WAIT-2, until the tester's FIN.
+    """
+    acked, fin = lifetime.own_fin_acked, lifetime.fin
+    if acked is None:
+        return math.inf
+    if flow.iut[1] != DAYTIME_PORT or not lifetime.iut_closed_first:
+        return acked.packet.number
+    return math.inf if fin is None else max(acked.packet.number, fin.packet.number)
+
+
+def _closed(flow: Flow, lifetime: Lifetime, number: int) -> bool:
+    """Whether a packet came when not every rule of ESTABLISHED held any more, see :func:`_last`."""
+    return _last(flow, lifetime) < number
+
+
+def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Reply]]:
+    """The tester's RSTs on an open connection, the offset of each and the reply before it.
+
+    Only while the last thing that happened was that reply: then it says what is expected.
+    """
+    offer = flow.handshake.offer
+    replies = [r for r in flow.replies if r.ack == r.expected]
+    if offer is None or not replies:
+        return
+    for packet in flow.resets:
+        if packet.outgoing or _closed(flow, lifetime, packet.number):
+            return
+        reset = Segment(packet)
+        latest = latest_before(flow, packet.number)
+        known = next((r for r in replies if latest and r.packet is latest.packet), None)
+        if known is None or not reset.tcp.options_ok:
+            continue
+        first, last = known.packet.number, packet.number
+        if not any(first < a.packet.number < last for a in flow.arrivals):
+            yield reset, nearest(reset.tcp.seq - offer.seq - 1, known.ack), known
+
+
+def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
+    """Whether the connection is used after an odd segment, or was reset by it."""
+    number, over = odd.packet.number, context.prepared.lifetime.over
+    for item in flow.leaving:
+        if item.packet.number <= number:
+            continue
+        if over is not None and item.packet.number > over:
+            return
+        if is_reset(item):
+            caused = not any(
+                number < other.number < item.packet.number
+                for other in flow.resets if not other.outgoing
+            )  # fmt: skip
+            if caused:
+                sentence = f"the connection was reset by {what}"
+                expected = "a connection that continues"
+                yield context.violated(sentence, item, odd, expected=expected, actual="a RST")
+            return
+        news = next((a for a in flow.arrivals if number < a.packet.number), None)
+        repeated = item.tcp.length and item.time > odd.time + flow.reaction
+        if repeated or (news is not None and item.packet.number > news.packet.number):
+            yield context.holds(f"the connection outlived {what}", item, odd)
+            return
+    waiting = [a for a in flow.arrivals if a.packet.number > number and a.acceptable]
+    if waiting and lasts(flow, waiting[0], 1.0 + flow.reaction):
+        sentence = f"the connection fell silent after {what}"
+        expected = "a connection that continues"
+        yield context.violated(sentence, odd, waiting[0], expected=expected, actual="silence")
+
+
+def _is_probe(flow: Flow, segment: Segment) -> bool:
+    """Whether a segment below SND.NXT probes a closed window or keeps the connection alive.
+
+    Its timer may expire at any time (RFC 9293 sections 3.8.4 and 3.8.6.1); an answer
+    carries SND.NXT.
+    """
+    before = (s.tcp for s in flow.leaving if s.packet.number < segment.packet.number)
+    return any(nearest(t.seq + t.length - segment.tcp.seq, 0) > 0 for t in before)
+
+
+@checker("SNR-CON-011")
+def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Findings:
+    """A RST outside the window has no effect (RFC 9293 section 3.10.7.4)."""
+    # Exercised by such a RST, once data follows it.
+    fin = context.prepared.lifetime.fin
+    yield from _at_last_acknowledgment(flow, context)
+    for reset, offset, reply in _resets(flow, context.prepared.lifetime):
+        if fin is not None and offset == fin.end - 1 and fin.packet.number < reset.packet.number:
+            continue
+        widest = max(item.window for item in flow.replies)
+        if offset < reply.ack or offset > reply.ack + 2 * widest:
+            number = reset.packet.number
+            following = (s for s in flow.arriving if s.packet.number > number)
+            until = next((s.packet.number for s in following), float("inf"))
+            answer = leaving_after(
+                flow, reset, flow.reaction,
+                lambda s: not s.tcp.length and not _is_probe(flow, s),
+            )  # fmt: skip
+            if answer is not None and answer.packet.number < until:
+                sentence = "a RST outside the window was answered"
+                actual = f"a segment with flags {answer.tcp.flag_names}"
+                yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
+            yield from _survives(flow, context, reset, "a RST outside its window")
+            return
+        if offset < reply.window_edge:
+            return  # what follows may be its effect
+
+
+@checker("SNR-CON-044")
+def edge_is_outside_the_window(flow: Flow, context: Context) -> Findings:
+    """A RST at the right edge is outside the window (RFC 9293 section 3.10.7.4)."""
+    # Exercised by the first such RST on a connection without scaling.
+    if flow.handshake.window_scale:
+        return
+    for reset, offset, reply in _resets(flow, context.prepared.lifetime):
+        if offset != reply.window_edge or offset == reply.ack:
+            continue
+        answer = leaving_after(flow, reset, flow.reaction, lambda s: not s.tcp.length)
+        if answer is not None:
+            sentence = "a RST at the right edge of the window was answered"
+            actual = f"a segment with flags {answer.tcp.flag_names}"
+            yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
+        yield from _survives(flow, context, reset, "a RST at the right edge of the window")
+        return
+
+
+def _at_last_acknowledgment(flow: Flow, context: Context) -> Findings:
+    """A RST below data in sequence whose acknowledgment is delayed, at the last one sent.
+
+    Whether that RST was answered the delayed acknowledgment hides.
+    """
+    offer = flow.handshake.offer
+    for packet in flow.resets[:1]:
+        latest = latest_before(flow, packet.number)
+        known = next((r for r in flow.replies if latest and r.packet is latest.packet), None)
+        if packet.outgoing or known is None or offer is None:
+            return
+        reset = Segment(packet)
+        at = nearest(reset.tcp.seq - offer.seq - 1, known.ack)
+        first, last = known.packet.number, packet.number
+        since = [a for a in flow.arrivals if first < a.packet.number < last]
+        fits = all(a.in_order and a.end <= a.window_edge and not a.fin for a in since)
+        if since and fits and at == known.ack == since[0].start:
+            what = "a RST below the data that had just arrived"
+            yield from _survives(flow, context, reset, what)
+
+
+def _challenged(
+    flow: Flow, context: Context, odd: Segment, known: Reply | None, what: str
+) -> Findings:
+    longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
+    # A timer repeats what it would have repeated anyway.
+    again = {s.packet.number for s in flow.sent if s.retransmission and s.timed}
+    answer = leaving_after(
+        flow, odd, longest, lambda s: not (s.tcp.flags & SYN or s.packet.number in again)
+    )
+    number = odd.packet.number
+    others = (p for p in flow.resets if not p.outgoing and p.number > number)
+    another = next(others, None)
+    if another is not None and another.time <= (answer.time if answer else odd.time + longest):
+        return  # another RST came before an answer
+    wanted = "an acknowledgment"
+    if answer is not None:
+        same = known is None or answer.tcp.ack == known.tcp.ack
+        met = not is_reset(answer) and bool(answer.tcp.flags & ACK) and same
+        actual = f"flags {answer.tcp.flag_names}, acknowledgment {answer.tcp.ack}"
+        sentence = f"{what} was answered by {actual}"
+        yield judged(context, met, sentence, answer, odd, expected=wanted, actual=actual)
+    elif lasts(flow, odd, longest):
+        sentence = f"{what} was not answered"
+        yield context.violated(sentence, odd, expected=wanted, actual="nothing")
+    yield from _survives(flow, context, odd, what)
+
+
+def _challenged_reset(flow: Flow, context: Context, *, at_held: bool) -> Findings:
+    """How the first RST in the window was answered, beyond the next expected octet.
+
+    ``at_held`` says whether it lies at the end of the highest data held above a gap.
+    """
+    for reset, offset, reply in _resets(flow, context.prepared.lifetime):
+        if not reply.ack < offset < reply.window_edge:
+            continue
+        end = max((right for _, right in reply.held), default=-1)
+        if (offset == end) is at_held:
+            what = f"a RST {offset - reply.ack} octets into the window"
+            if at_held:
+                what += ", at the end of what is held,"
+            yield from _challenged(flow, context, reset, reply, what)
+        return
+
+
+@checker("SNR-CON-012")
+def reset_in_the_window_is_challenged(flow: Flow, context: Context) -> Findings:
+    """A RST in the window but not at its left edge is challenged (RFC 5961 section 3.2)."""
+    # Exercised by the first such RST, but for one at the end of what is held (SNR-CON-041).
+    yield from _challenged_reset(flow, context, at_held=False)
+
+
+@checker("SNR-CON-041")
+def reset_at_the_end_of_held_data_is_challenged(flow: Flow, context: Context) -> Findings:
+    """A RST at the end of the highest data held is challenged (RFC 5961 section 3.2)."""
+    # Exercised by the first such RST.
+    yield from _challenged_reset(flow, context, at_held=True)
+
+
+@checker("SNR-CON-013")
+def syn_is_challenged(flow: Flow, context: Context) -> Findings:
+    """A SYN on an open connection is challenged (RFC 5961 section 4.2)."""
+    # Exercised by the first SYN on an open connection, the IUT's FIN not having been acknowledged.
+    lifetime = context.prepared.lifetime
+    if flow.handshake.iut_opens or lifetime.established is None or not flow.replies:
+        return
+    begin = lifetime.established.packet.number
+    reset = lifetime.reset
+    until = min(_last(flow, lifetime), math.inf if reset is None else reset.packet.number)
+    for item in flow.arriving:
+        if begin < item.packet.number < until and item.tcp.flags & SYN and item.tcp.options_ok:
+            yield from _challenged(flow, context, item, None, "a SYN on an open connection")
+            return
+
+
+@checker("SNR-CON-014")
+def segment_without_ack_is_dropped(flow: Flow, context: Context) -> Findings:
+    """A segment without ACK is dropped (RFC 9293 section 3.10.7.4)."""
+    # Exercised by new data without ACK, once an acknowledgment follows.
+
+    def refused(arrival: Arrival) -> bool:
+        return not arrival.tcp.flags & (ACK | RST | SYN) and arrival.end > arrival.expected
+
+    yield from never_accepted(flow, context, refused, "without ACK", "the segment dropped")
+
+
+def acknowledged(flow: Flow, context: Context, arrival: Arrival, what: str) -> Findings:
+    """Whether a segment was acknowledged within half a second; nothing where a RST came."""
+    answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
+    if answer.timely == "in time" and answer.reply is not None:
+        yield context.holds(f"{what} was acknowledged", answer.reply, arrival)
+    elif answer.timely == "late":
+        expected = f"an acknowledgment of {arrival.end} within {LONGEST_DELAY_S} s"
+        yield context.violated(
+            f"{what} was not acknowledged in time", arrival, expected=expected, actual="none"
+        )
