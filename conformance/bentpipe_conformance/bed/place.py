@@ -63,7 +63,7 @@ def choose(
     """The place for a run: ``auto`` or one by name, checked with the link of the run if given.
 
     Raises:
-        BedError: the wanted place, or every place, is impossible here.
+        BedError: the wanted place, or every place, is impossible here, or one that works broke.
     """
     names = [name for name in PLACES if wanted in ("auto", name)]
     if not names:
@@ -72,16 +72,33 @@ def choose(
         )
     reasons: list[str] = []
     for name in names:
+        place = None
         try:
             place = Place(name, _kernel(name, progress), tuple(reasons))
             return replace(place, report=attempt(place, profile))
         except BedError as error:
             if wanted != "auto":
                 raise
+            if place is not None and profile is not None and _runs(place):
+                # Another bed would say something else, and nobody had asked for it.
+                said = str(error).rstrip(".")
+                raise BedError(
+                    f"The bed {name} runs here, but broke in its check ({said}); repeat the "
+                    "command, or choose another one with --bed."
+                ) from None
             reasons.append(str(error))
     raise BedError(
         "No test bed works here: " + " ".join(reasons) + " Until then use `--bed simulation`."
     )
+
+
+def _runs(place: Place) -> bool:
+    """Whether User-Mode Linux works here at all."""
+    try:
+        attempt(place, None)
+    except BedError:
+        return False
+    return place.kernel is not None
 
 
 def _kernel(name: PlaceName, progress: Progress) -> Kernel | None:

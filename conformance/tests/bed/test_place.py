@@ -26,6 +26,7 @@ class Machine:
     built: bool = True
     package: Kernel | None = PACKAGED
     broken: tuple[str, ...] = ()
+    killed: bool = False
     measured: BedReport | None = None
     tried: list[str] = field(default_factory=list)
 
@@ -39,9 +40,8 @@ class Machine:
         return self.package
 
     def attempt(self, place: Place, profile: LinkProfile | None) -> BedReport | None:
-        del profile
         self.tried.append(place.name)
-        if place.name in self.broken:
+        if place.name in self.broken or (profile is not None and self.killed):
             raise BedError(f"{place.name} is broken.")
         return self.measured
 
@@ -79,6 +79,13 @@ def test_user_mode_linux_does_not_run_auto_takes_the_host(on: On) -> None:
     chosen = choose()
     assert (chosen.name, chosen.kernel) == ("host", None)
     assert chosen.passed_over == ("uml-virtual is broken.", "uml is broken.")
+
+
+def test_bed_that_works_and_breaks_in_its_check_is_an_error_and_no_other_bed(on: On) -> None:
+    machine = on(killed=True)
+    with pytest.raises(BedError, match=r"uml-virtual runs here, but broke .*--bed"):
+        choose("auto", load_profiles()["lan"])
+    assert machine.tried == ["uml-virtual", "uml-virtual"]
 
 
 def test_nothing_works_auto_gives_every_reason(on: On) -> None:

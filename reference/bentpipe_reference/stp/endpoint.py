@@ -196,6 +196,16 @@ class StpEndpoint:
             heapq.heappop(timers)
         return timers[0][0] if timers else None
 
+    @property
+    def short_of_memory(self) -> bool:
+        """Whether more than half of the receive memory is promised."""
+        return 2 * self._memory.free < self.config.receive_memory
+
+    @property
+    def crowded(self) -> bool:
+        """Whether more than half of the connections, or of the receive memory, is taken."""
+        return 2 * len(self.connections) > self.config.max_connections or self.short_of_memory
+
     # What the state idle asks
 
     def listens(self, port: int) -> bool:

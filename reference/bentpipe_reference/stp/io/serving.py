@@ -11,6 +11,7 @@ from bentpipe_reference.stp.connection import Connection
 from bentpipe_reference.stp.io.addresses import Place, resolve
 from bentpipe_reference.stp.io.errors import StpIoError
 from bentpipe_reference.stp.io.programs import serve_place
+from bentpipe_reference.stp.io.shedding import Shedding
 from bentpipe_reference.stp.services import NAMED, SERVICES, Chargen, Service
 from bentpipe_reference.stp.states import State
 
@@ -50,8 +51,17 @@ class Server:
         self._called: list[Connection] = []
         self._line = b""
         self._stop_at: float | None = None
+        loop = self.node.loop
+        self._shedding = Shedding(self.node.endpoint, loop.clock, loop.call_at)
         for port, service in SERVICES.items():
-            self.node.listen(port, _maker(service))
+            self.node.listen(port, self._maker(service))
+
+    def _maker(self, service: Callable[[], Service]) -> Callable[[Connection], Service]:
+        def accepted(_: Connection) -> Service:
+            self._shedding.accepted()
+            return service()
+
+        return accepted
 
     def run(self, commands: int | None = None) -> None:
         """Serve; take commands from the descriptor ``commands`` until its end."""
@@ -129,10 +139,6 @@ class Server:
             return False
         states = {other.state for other in self.node.endpoint.connections.values()}
         return self.node.loop.clock() >= self._stop_at or states <= {State.IDLE}
-
-
-def _maker(service: Callable[[], Service]) -> Callable[[Connection], Service]:
-    return lambda _: service()
 
 
 def _port(text: str) -> int:

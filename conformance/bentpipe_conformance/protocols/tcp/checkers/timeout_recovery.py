@@ -10,7 +10,7 @@ from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
-from bentpipe_conformance.protocols.tcp.replay.order import later
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, later, latest_first
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
@@ -70,6 +70,13 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Findings:
                 current = None
 
 
+def _ends_at_the_edge(flow: Flow, sent: Sent) -> bool:
+    """Whether it is the last that the window admits, which has moved back over what was sent."""
+    acks = latest_first(flow.acks, count_before(flow.acks, sent.packet.number))
+    latest = next((ack for ack in acks if ack.acceptable), None)
+    return latest is not None and sent.end == latest.ack + latest.window < sent.max
+
+
 @checker("SNR-RTO-008")
 def earliest_segment_first(flow: Flow, context: Context) -> Findings:
     """A timeout retransmits the earliest segment (RFC 6298 rule 5.4)."""
@@ -81,7 +88,8 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
             continue
         silent = min(expiry.since_arrival, sent.since_sent)
         # A tail loss probe needs SACK and is not repeated (RFC 8985 section 7.3).
-        probe = expiry.tail and flow.handshake.sack and expiry.rank == 1
+        last = expiry.tail or _ends_at_the_edge(flow, sent)
+        probe = last and flow.handshake.sack and expiry.rank == 1
         earliest = sent.possible[0] <= sent.start <= sent.possible[1]
         # A segment acknowledged in part stays on the queue, whole (RFC 9293 section 3.10.7.4).
         earliest = earliest or sent.start < sent.una < sent.end
