@@ -44,6 +44,27 @@ def _call(role: str = "send") -> list[str]:
     return [f"connection = peer.summon({role!r}, octets=20_000)", "connection.bgak()"]
 
 
+def _knock(service: str = "discard", back: int = 0, flip: int = -1) -> list[str]:
+    cookie = f"used[-{back}]" if back else f"peer.cookie({service!r})"
+    told = f"  # used: the cookies so far; bit {flip} changed" if flip >= 0 else ""
+    return [f"connection = peer.begin({service!r}, cookie={cookie}){told}"]
+
+
+def _restart(service: str = "chargen", octets: int = 0) -> list[str]:
+    return [
+        f"connection = peer.connect({service!r}, data=pattern(0, {octets}),"
+        " source_port=connection.source_port)"
+    ]
+
+
+_HANG_UP = [
+    "connection.polite = False",
+    'connection.sd(b"the end", fin=True, poll=True)',
+    "with suppress(NotReached):",
+    "    connection.serve(lambda: bool(connection.closed), within=4 * connection.rtt)",
+]
+
+
 def _write(sds: int = 1, octets: int = 100, poll: bool = False, gap: float = 0.0) -> list[str]:
     lines = []
     before = sds - 1 if poll else sds
@@ -120,6 +141,11 @@ def _malformed(
 LINES: Mapping[str, Callable[..., list[str]]] = {
     "open": _open,
     "call": _call,
+    "ring": lambda role="send": _call(role)[:1],
+    "answer": lambda **fields: [f"connection.bgak({_words(fields).lstrip(', ')})"],
+    "knock": _knock,
+    "hang_up": lambda: list(_HANG_UP),
+    "restart": _restart,
     "write": _write,
     "close": lambda poll=True: [f'connection.sd(b"", fin=True, poll={poll})'],
     "release": lambda: ["connection.release(within=60.0)"],
