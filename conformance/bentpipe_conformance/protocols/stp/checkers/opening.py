@@ -99,10 +99,10 @@ def _due_whatever_its_size(flow: Flow, at: At) -> Due | None:
         return None
     if state == State.CALLING:
         return Due("STP-CC-043", codec.BGREJ, NOBODY_LISTENS, "a BEGIN to a port that calls")
-    peers = there is not None and csn == there.tester_csn
-    if peers and state == State.RELEASING:
-        return None  # it is discarded, whoever has called (section 9, state 4)
-    if peers and state == State.OPEN and there is not None and not there.iut_calls:
+    of_peer = there is not None and csn == there.tester_csn
+    if of_peer and state == State.RELEASING:
+        return None  # discarded, whoever called (STP-CC-028)
+    if of_peer and state == State.OPEN and there is not None and not there.iut_calls:
         return Due("STP-CC-015", codec.BGAK, None, "a repeated BEGIN")
     calls = there is not None and there.iut_calls and state != State.IDLE
     if begin.dport == UNUSED_PORT or calls:

@@ -93,3 +93,15 @@ def test_duplicate_storm() -> None:
 def test_acknowledged_data_sent_again(after: float, expected: set[Verdict]) -> None:
     story = Story(sack=False).send(0, 1, 2).ack(2, after=RTT).send(1, after=after)
     assert story.verdicts("SNR-ACK-009") == expected
+
+
+@pytest.mark.parametrize(("octets", "expected"), [(1, PASS), (SIZE, FAIL)])
+def test_probe_after_an_old_acknowledgment_that_offers_room(
+    octets: int, expected: set[Verdict]
+) -> None:
+    story = Story(sack=False, window=4 * SIZE).send(*range(4)).ack(4, after=RTT, window=0)
+    story.send_octets(4 * SIZE, 1, after=1.5).ack(4, after=RTT, window=0).ack(2, after=0.1)
+    story.send_octets(4 * SIZE, octets, after=3.0).ack(4, after=RTT, window=0)
+    verdicts = story.verdicts("SNR-ACK-001")
+    assert verdicts >= expected
+    assert bool(FAIL & verdicts) == (expected == FAIL)
