@@ -91,9 +91,11 @@ Take(d) ==
 (* PEP-FB-002: no more than there is room for. *)
 Limit(d) == taken[d] + Buffer - Len(held[d])
 
-(* PEP-FB-004 *)
+(* PEP-FB-003, PEP-FB-004 *)
+MayPermit(d) == limit[d] < Limit(d)
+
 Permit(d) ==
-    /\ Serves(d) /\ end[d] = "open" /\ limit[d] < Limit(d)
+    /\ Serves(d) /\ end[d] = "open" /\ MayPermit(d)
     /\ limit' = Set(limit, d, Limit(d))
     /\ UNCHANGED <<sent, closed, taken, held, unheard, delivered, read, finTaken, finAcked, finGot,
                    box, side, end, crashes, failures>>

@@ -30,6 +30,10 @@ CountsUnheardAsFree(d) == taken[d] + Buffer - Len(held[d]) + unheard[d]
 (* The window is never opened again.                                                                  *)
 NeverOpens(d) == limit[d]
 
+(* The window is taken back while the box holds anything.                                             *)
+TakesBack(d) == IF held[d] = <<>> THEN taken[d] + Buffer ELSE taken[d] - 1
+PermitsLess(d) == limit[d] # TakesBack(d)
+
 (* No FIN is passed on.                                                                               *)
 EndsNever(d) == FALSE
 
