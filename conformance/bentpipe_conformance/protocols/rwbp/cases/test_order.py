@@ -66,10 +66,12 @@ def test_two_segments_overtaken_and_a_loss(peer: Peer) -> None:
 
 
 def _overtaken_by_three(connection: Connection) -> None:
-    """Twice the first segment of a window arrives behind three others."""
+    """Twice the first segment of a window arrives long behind three others, and then the rest."""
     for _ in range(2):
         segments = _round(connection)
         for segment in (*segments[1:4], segments[0], *segments[4:]):
+            if segment is segments[0]:
+                connection.wait(PAUSE_S)
             connection.hold(segment)
             connection.ack(pause=0.02)
 
