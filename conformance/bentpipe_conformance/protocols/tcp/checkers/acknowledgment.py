@@ -101,8 +101,12 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     lifetime = context.prepared.lifetime
     ends = lifetime.fin, lifetime.own_fin
     closed = all(end is not None and end.packet.number < number for end in ends)
-    if closed and not lifetime.iut_closed_first:
-        return  # LAST-ACK, for which RFC 9293 names no answer
+    own = lifetime.own_fin
+    over = own is not None and any(
+        item.ack == own.end and item.packet.number < number for item in flow.acks
+    )
+    if closed and (over or not lifetime.iut_closed_first):
+        return  # LAST-ACK or TIME-WAIT, for which RFC 9293 names no answer
     # What leaves after another arrival may be the answer to that.
     next_in = next((item for item in flow.arriving if item.packet.number > number), None)
     following = flow.horizon if next_in is None else next_in.time

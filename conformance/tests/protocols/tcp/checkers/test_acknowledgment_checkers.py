@@ -21,6 +21,15 @@ def test_acknowledgment_of_unsent_data_in_last_ack(fin: bool, expected: set[Verd
     assert story.verdicts("SNR-ACK-003") == expected
 
 
+@pytest.mark.parametrize(("fin", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_acknowledgment_of_unsent_data_in_time_wait(fin: bool, expected: set[Verdict]) -> None:
+    story = Story().send(0, 1).send_octets(2 * SIZE, 0, fin=True, after=0.01)
+    both = 2 + 1.5 / SIZE  # the FIN as well
+    story.ack(both, after=RTT).ack(both, after=0.01, fin=fin)
+    story.send_octets(2 * SIZE + 1, 0, after=0.001).ack(30, after=0.3).ack(both, after=0.3)
+    assert story.verdicts("SNR-ACK-003") == expected
+
+
 def test_acknowledgment_of_unsent_data() -> None:
     story = Story(window=10 * SIZE).send(*range(10)).ack(4, after=RTT).send(*range(10, 14))
     story.ack(30, after=0.05)
