@@ -29,3 +29,9 @@ def false_losses_never_count(self: RwbpSender) -> None:
 def threshold_of_two(self: RwbpSender) -> int:
     """After the third false loss two later segments suffice."""
     return self.highest_first[0 if self.threshold == 1 else 1]
+
+
+@mutant("rwbp-threshold-of-four", "loss_bound", breaks="RWBP-FF-003")
+def threshold_of_four(self: RwbpSender) -> int:
+    """After the third false loss three later segments do not suffice."""
+    return RwbpSender.loss_bound(self) - (self.threshold > 1)

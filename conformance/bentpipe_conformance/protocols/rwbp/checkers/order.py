@@ -30,6 +30,12 @@ def the_third_raises_the_threshold(flow: Flow, context: Context) -> Findings:
     """From the third false loss on three later segments have to arrive."""
     # Exercised by an arrival out of order after the third false loss.
     for ack in flow.acks:
+        late = [item for item in flow.sender.missed if ack.k > 1 and item.cause is ack]
+        for item in late[:1]:
+            yield context.violated(
+                f"three that were sent later than {item.outgoing.span} have arrived", ack,
+                expected="it to be sent again at once", actual="nothing",
+            )  # fmt: skip
         if ack.spared:
             wrong = wrongly_sent_again(flow, ack)
             yield judged(
