@@ -181,7 +181,7 @@ fuzz: setup
 	$(BIN)/python -m bentpipe_fuzz.inputs bundle --runs $(BUNDLES) --seed $(SEED)
 	for kind in pcap pcapng; do \
 		$(BIN)/python -m bentpipe_fuzz.inputs $$kind --runs $(CAPTURES) --seed $(SEED) || exit 1; done
-	for kind in toml vectors; do \
+	for kind in toml vectors segments; do \
 		$(BIN)/python -m bentpipe_fuzz.inputs $$kind --runs 20000 --seed $(SEED) || exit 1; done
 
 fuzz-stp: setup

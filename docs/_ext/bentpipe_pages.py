@@ -320,10 +320,14 @@ class ModelBounds(Printed):
         names = self.arguments[1].split()
         rows = []
         for run in model.runs:
-            if run.kind in ("check", "liveness") and run.distinct is not None:
+            drawn = run.simulate
+            if run.kind in ("check", "liveness") and (run.distinct is not None or drawn):
                 constants = configured(model, run).constants
                 bounds = (constants[name].lower() for name in names)
-                figures = (f"{run.distinct:,}", f"{run.seconds or 0:.0f}", "holds")
+                size = f"{run.distinct:,}" if not drawn else (
+                    f"{drawn['behaviours']:,} behaviours of {drawn['depth']} states at most"
+                )  # fmt: skip
+                figures = (size, f"{run.seconds:.0f}" if run.seconds else "", "holds")
                 rows.append((f"``{run.name}``", *bounds, *figures))
         yield from _table(("run", *names, "distinct states", "seconds", "verdict"), rows)
 

@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 
 from bentpipe_conformance.cli.options import examples, json_option, profile_option
-from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure
+from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import output, plain_table, print_json, working
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.suite import Suite, load_suites, suite_named
@@ -59,7 +59,9 @@ def analyze(
     violated MUST, 1 with one, 3 when the capture cannot be judged.
     """
     from bentpipe_conformance.analysis.capture import analyze_capture
+    from bentpipe_conformance.evidence.bundle import BundleError
     from bentpipe_conformance.evidence.frames import CaptureError
+    from bentpipe_conformance.evidence.limits import bounded
 
     if not capture.is_file():
         raise Failure(f"{capture} is not a file", USAGE)
@@ -67,7 +69,8 @@ def analyze(
         suite = suite_named(suite_name)
         chosen = suite.profile(profile)
         stated = _stated(suite, ics, congestion_control)
-        with working(f"analyzing {capture.name}") as told:
+        size = capture.stat().st_size
+        with working(f"analyzing {capture.name}") as told, explained(BundleError), bounded(size):
             analysis = analyze_capture(
                 capture, suite, chosen, iut=iut, stated=stated, partial=partial,
                 jobs=jobs or os.cpu_count() or 1, illustrated=html is not None, told=told,

@@ -20,9 +20,6 @@ from bentpipe_conformance.engine.verdict import EXIT_STATUS, Verdict
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.run.watcher import Watcher
 
-EXPLORE_S = 5.0
-"""Seconds of the wall clock that a certification explores."""
-
 STYLE = {
     Verdict.PASS: "green",
     Verdict.FAIL: "bold red",
@@ -107,22 +104,21 @@ class LiveWatcher(Watcher):
          "900 on a wall clock).",
 )  # fmt: skip
 @click.option(
-    "--explore", type=click.FloatRange(0), metavar="SECONDS",
-    help="Wall-clock seconds of a campaign beside the cases, with the run's seed; 0 for none "
-         f"(default: {EXPLORE_S:g}, and none with --only).",
+    "--explore", type=click.FloatRange(0), metavar="SECONDS", default=0.0,
+    help="Wall-clock seconds of a campaign beside the cases, with the run's seed (default: none).",
 )  # fmt: skip
 @options.json_option("Print result.json on standard output.")
 def certify(
     iut: str, link: str, profile: str | None, only: tuple[str, ...], bed: str, out: Path | None,
     jobs: int | None, resume: bool, fresh: bool, key: Path | None, seed: int | None,
-    case_timeout: float | None, explore: float | None, as_json: bool,
+    case_timeout: float | None, explore: float, as_json: bool,
 ) -> None:  # fmt: skip
     """Certify the implementation under test IUT over a satellite link.
 
     IUT is an ID from 'bentpipe list iuts' or the path of a TOML description. The run leaves a
     bundle: result.json, junit.xml, report.html, certificate.html, and for each case a capture at
     either side of the link. A run of chosen cases (--only) is partial: it can fail, but never pass.
-    Beside the cases a short campaign (--explore) plays conversations that nobody wrote down; what
+    With --explore a campaign beside the cases plays conversations that nobody wrote down; what
     violates a requirement there fails it too, and is in the bundle with its packets and a replay
     file.
     """
@@ -165,8 +161,7 @@ def certify(
         with ended_by_signals(), explained(*stops):
             with LiveWatcher(quiet=as_json) as watcher:
                 bundle = run_plan(plan, watcher)
-                usual = 0.0 if only else EXPLORE_S
-                run_campaign(plan, bundle, usual if explore is None else explore, watcher)
+                run_campaign(plan, bundle, explore, watcher)
             result = seal_bundle(bundle, key)
             bundle.close()
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Bounds on what reading a bundle from anybody may cost: memory and time, by its size."""
+"""Bounds on what reading a file or a bundle from anybody may cost: memory and time, by its size."""
 
 from __future__ import annotations
 

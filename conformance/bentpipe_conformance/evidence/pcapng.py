@@ -23,6 +23,9 @@ from bentpipe_conformance.evidence.pcap import MAGICS, read_pcap
 
 LINKTYPE_RAW = 101
 
+LATEST_NS = 1 << 63
+"""Nanoseconds since 1970: nobody captures later, and differences of times stay small enough."""
+
 _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3, 6
 _STATISTICS = 5
 _FIXED_OCTETS = {_PACKET: 20, _OLD_PACKET: 20, _SIMPLE_PACKET: 4}
@@ -247,9 +250,12 @@ def _parse_packet(
             if code == _OPT_FLAGS and len(value) == 4:
                 direction = struct.unpack(order + "I", value)[0] & 3
                 outgoing = {1: False, 2: True}.get(direction)
+    time_ns = None if stamp is None else interface.time_ns(stamp)
+    if time_ns is not None and not 0 <= time_ns < LATEST_NS:
+        raise source.damaged("a packet's time lies before 1970 or after 2262")
     return Frame(
         source.frames + 1,
-        None if stamp is None else interface.time_ns(stamp),
+        time_ns,
         body[fixed : fixed + captured],
         interface.link_type,
         interface.offset_ns,

@@ -46,6 +46,11 @@ _CHATTER = (
     "Parsing file", "Semantic processing", "Semantic errors", "Errors:", "Parse Error",
     "Abort messages:", "Fatal errors",
 )  # fmt: skip
+_FRAME = (
+    "TLC threw an unexpected exception", "This was probably caused by", "See the User Output",
+    "The exception was a ",
+)  # fmt: skip
+_BEFORE = ("The behavior up to this point", "The error occurred when TLC")
 _TAILS = ("Residual stack trace", " while looking in these directories")
 _COMPLAINTS = ("***", "Error", "error:", "Exception")
 _PAUSES = (0.5, 2.0, 5.0)
@@ -328,10 +333,8 @@ class _Reading:
 
     def complaint(self, status: int) -> str:
         """Why the run came to nothing, in one sentence."""
-        texts = [text for text in self._errors if "TLC threw an unexpected" not in text]
-        lines = (line.strip(" *") for line in (texts or self._errors or [""])[0].splitlines())
-        told = [line for line in lines if line and not line.startswith(_CHATTER)]
-        text = " ".join(" ".join(dict.fromkeys(told)).split())
+        told = (_told(text) for text in self._errors if not text.startswith(_BEFORE))
+        text = next(filter(None, told), "")
         for tail in _TAILS:
             text = text.partition(tail)[0]
         text = text[:300].strip()
@@ -415,6 +418,14 @@ def _messages(stream: IO[str], copy: IO[str]) -> Iterator[tuple[int, int, str]]:
             lines.append(line)
     if lines:
         yield code, severity, "".join(lines)
+
+
+def _told(text: str) -> str:
+    """What an error message says, without the frame around it."""
+    lines = (line.strip(" *") for line in text.splitlines())
+    told = [line.removeprefix(": ") for line in lines
+            if line and not line.startswith((*_CHATTER, *_FRAME))]  # fmt: skip
+    return " ".join(" ".join(dict.fromkeys(told)).split())
 
 
 def _violated_name(sentence: str) -> str:

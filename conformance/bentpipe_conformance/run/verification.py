@@ -272,7 +272,8 @@ def _check_result(bundle: Bundle, records: list[CaseRecord], done: Verification)
     done.result = result_of(bundle, records, ended)
     done.differences += _compare("result.json", stored, json.loads(json.dumps(done.result)))
     made = rendered(bundle, done.result, records)
-    made[CERTIFICATE] = certificate(bundle.run, done.result, bundle.contents_digest())
+    if all((bundle.directory / name).exists() for name in DERIVED):
+        made[CERTIFICATE] = certificate(bundle.run, done.result, bundle.contents_digest())
     for name, text in made.items():
         if name == "result.json" or not (bundle.directory / name).exists():
             continue

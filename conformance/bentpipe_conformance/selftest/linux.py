@@ -44,7 +44,7 @@ def draw_encounter(seed: int) -> Encounter:
 
 def _widened(drawn: Encounter, numbers: random.Random) -> Encounter:
     """With other MTUs, more sysctls, and narrow windows."""
-    link = replace(drawn.link, mtu=numbers.choice((576, 900, 1280, 1400, 1500, 4000, 9000)))
+    link = replace(drawn.link, mtu=numbers.choice((296, 576, 900, 1280, 1400, 1492, 1500)))
     first, second = (
         {**sysctls, **{f"net.ipv4.{name}": numbers.choice(values)
                        for name, values in _WIDER_SYSCTLS.items()}}

@@ -55,3 +55,57 @@ def test_attempt_of_an_implementation_is_refused(
     assert told["grown"] < 16 << 20
     assert told["left"] == 0
     assert told["folder"] == ["secret"]
+
+
+ONCE = """
+import sys
+sys.path[:0] = {path!r}
+from bentpipe_conformance.iut import services
+accepted = 0
+accept = services.Services._accept
+def counted(self, listener, service):
+    global accepted
+    accepted += 1
+    if accepted > 6:
+        return listener.accept()[0].close()
+    return accept(self, listener, service)
+services.Services._accept = counted
+sys.exit(services.main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("restart", "verdict"), [("case", "pass"), ("never", "fail")])
+def test_stack_that_stops_accepting_is_judged_where_it_starts_anew_in_every_case(
+    restart: str, verdict: str, tmp_path: Path, virtual_kernel: Kernel
+) -> None:
+    del virtual_kernel
+    stack = tmp_path / "once.py"
+    stack.write_text(ONCE.format(path=sys.path))
+    description = tmp_path / "once.toml"
+    command = ["{python}", str(stack)]
+    description.write_text(
+        'id = "once"\nname = "Once"\n[attach]\nkind = "namespace"\n'
+        f'[start]\ncommand = {json.dumps(command)}\nrestart = "{restart}"\n'
+        '[isolation]\nfiles = ["{packages}"]\n'
+    )
+    words = [
+        "certify",
+        str(description),
+        "--only",
+        "snr/receiver/*",
+        "--link",
+        "lan",
+        "--jobs",
+        "1",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "bentpipe_conformance.cli.main", *words,
+         "--out", str(tmp_path / "run")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    reset = [
+        case["id"] for case in result["cases"] if case["verdict"] not in ("pass", "unsupported")
+    ]
+    assert bool(reset) == (verdict == "fail"), (done.stderr, reset)

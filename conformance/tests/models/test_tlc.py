@@ -7,6 +7,7 @@ import os
 import subprocess
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,28 @@ def test_broken_module_explained(job: tlc.Job) -> None:
         ToolProblem, match=r'M could not be checked: Was expecting "====" at line 2'
     ):
         run(job, chatter + message(3002, 1, "Parsing or semantic analysis failed."), 150)
+
+
+def test_evaluation_that_fails_is_told_with_its_place(job: tlc.Job) -> None:
+    output = (
+        message(1000, 1, "TLC threw an unexpected exception.\n"
+                "This was probably caused by an error in the spec or model.\n"
+                "See the User Output or TLC Console for clues to what happened.\n"
+                "The exception was a java.lang.RuntimeException\n"
+                ": Attempted to compute the value of an expression of form\n"
+                "CHOOSE x \\in S: P, but no element of S satisfied P.\n"
+                "line 166, col 15 to line 166, col 62 of module M")
+        + message(2121, 1, "The behavior up to this point is:") + START
+    )  # fmt: skip
+    with pytest.raises(ToolProblem, match=r"no element of S satisfied P. line 166, .*of module M"):
+        run(job, output, status=75)
+
+
+def test_simulation_ends_without_a_word_of_success(job: tlc.Job) -> None:
+    drawn = message(2209, 0, "Progress(-1) at 2026-01-01 00:00:00: 1,348 states generated, -1 "
+                    "distinct states found, -1 states left on queue.")  # fmt: skip
+    outcome = run(replace(job, simulate=(10, 200)), drawn + message(2186, 0, "Finished in 9ms"))
+    assert (outcome.behaviours, outcome.generated, outcome.violated) == (10, 1348, "")
 
 
 def test_unknown_property_explained(job: tlc.Job) -> None:

@@ -7,6 +7,7 @@ import textwrap
 
 from bentpipe_fuzz.campaign.binding import Binding
 from bentpipe_fuzz.campaign.replay import Replay, ReplayError
+from bentpipe_fuzz.campaign.script import Step
 
 
 def as_case(told: Replay, binding: Binding) -> str:
@@ -24,8 +25,7 @@ def as_case(told: Replay, binding: Binding) -> str:
         raise ReplayError(f"{told.requirement} is no requirement that a case could target.")
     body = [f"# The link: {item}." for item in told.script.link]
     for step in told.script.steps:
-        written = binding.lines.get(step.verb)
-        body += written(**step.given) if written else [f"# To be written by hand: {step}."]
+        body += _lines(binding, step)
     name = re.sub(r"\W+", "_", told.requirement.lower()).strip("_")
     purpose = textwrap.fill(f"{told.sentence[:1].upper()}{told.sentence[1:]}.", 88)
     return "\n".join(
@@ -40,3 +40,11 @@ def as_case(told: Replay, binding: Binding) -> str:
             "",
         ]
     )
+
+
+def _lines(binding: Binding, step: Step) -> list[str]:
+    """The lines of a step; a comment where nobody has written them for these arguments."""
+    try:
+        return binding.lines[step.verb](**step.given)
+    except (KeyError, TypeError):
+        return [f"# To be written by hand: {step}."]

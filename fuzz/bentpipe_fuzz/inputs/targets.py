@@ -29,6 +29,8 @@ from bentpipe_conformance.report.page import dissected
 from bentpipe_conformance.run.verification import verify
 from bentpipe_reference.common.link.profile import load_profiles
 
+from bentpipe_fuzz.inputs.agreement import EVERY, agree
+
 Target = Callable[[bytes], None]
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
@@ -102,8 +104,14 @@ def vectors(octets: bytes) -> None:
             dissected(suite, packet.data)
 
 
+def segment(octets: bytes) -> None:
+    """One packet, read by TCP's codecs, which have to agree."""
+    agree(octets, layers=not sum(octets[-8:]) % EVERY)
+
+
 TARGETS: Mapping[str, Target] = {
     "pcap": capture, "pcapng": capture, "bundle": bundle, "toml": toml, "vectors": vectors,
+    "segments": segment,
 }  # fmt: skip
 """The targets by the names of their corpora."""
 

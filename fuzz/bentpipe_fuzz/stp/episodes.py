@@ -16,7 +16,7 @@ role = st.sampled_from(["send", "receive"])
 kinds = st.sampled_from(sorted(KINDS))
 soon = st.sampled_from([0.05, 0.3, 0.7, 1.0, 3.0])
 later = st.sampled_from([10.0, 40.0, 100.0])
-hours = st.sampled_from([400.0, 1000.0, 4000.0])
+hours = st.sampled_from([400.0, 700.0, 850.0, 1000.0, 4000.0])
 credit = st.sampled_from([0, 1, 2, 4, 16, 64])
 
 
@@ -47,7 +47,10 @@ def _volley(draw: st.DrawFn) -> list[Step]:
     given = {name: draw(value) for name, value in draw(st.sampled_from(_SPOILING)).items()}
     verb = str(given.pop("verb"))
     types = draw(st.permutations(sorted(KINDS)))[: draw(st.integers(1, 10))]
-    return [Step(verb, {"kind": kind, **given}) for kind in types]
+    packets = [Step(verb, {"kind": kind, **given}) for kind in types]
+    # Answers to packets that come close together can be told apart by nobody.
+    apart = Step("wait", {"seconds": draw(st.sampled_from([0.2, 0.7]))})
+    return [step for packet in packets for step in (packet, apart)]
 
 
 _elsewhere = st.one_of(
@@ -67,6 +70,22 @@ answering = episode(
     step("answer", max_sd=st.sampled_from([512, 513, 1000, 1400]), credit=credit),
     _receive, perhaps | step("settle"),
 )  # fmt: skip
+calls = episode(
+    repeated(
+        episode(
+            step("ring", role=role),
+            st.one_of(
+                perhaps,
+                step("answer", max_sd=st.sampled_from([512, 513, 1000, 1400]), credit=credit),
+                step("packet", kind=st.sampled_from(["BGREJ", "END"])),
+            ),
+            st.one_of(_receive, _wait(soon | later)), perhaps | step("abort"),
+        ),
+        3,
+    ),
+    _receive,
+)  # fmt: skip
+"""The implementation's user calls several times, whatever becomes of it."""
 strange = episode(repeated(_elsewhere, 12), perhaps | _data, _receive)
 
 cookies = episode(
@@ -129,7 +148,7 @@ silent = episode(perhaps | _data, _wait(hours), perhaps | _data, _receive)
 unheard = episode(step("ring", role=role), _wait(soon | later | hours), perhaps | step("answer"),
                   _receive)  # fmt: skip
 
-HONEST: tuple[Episode, ...] = (answering, silent, closed, gaps, restarted)
-LAZY: tuple[Episode, ...] = (silent, closed, stalled, unheard, cookies)
-ODD: tuple[Episode, ...] = (ready, calling, releasing, gaps, brink, reported, cookies)
+HONEST: tuple[Episode, ...] = (answering, calls, silent, closed, gaps, restarted)
+LAZY: tuple[Episode, ...] = (silent, closed, stalled, unheard, calls, cookies)
+ODD: tuple[Episode, ...] = (ready, ready, calling, releasing, gaps, brink, reported, cookies)
 STRAY: tuple[Episode, ...] = (strange, cookies, begins)

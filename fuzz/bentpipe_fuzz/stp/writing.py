@@ -40,8 +40,39 @@ def _open(service: str = "chargen", octets: int = 0, **own: Any) -> list[str]:
     return [f"connection = peer.connect({service!r}{data}{_words(own)})"]
 
 
-def _call(role: str = "send") -> list[str]:
-    return [f"connection = peer.summon({role!r}, octets=20_000)", "connection.bgak()"]
+def _restart(service: str = "chargen", octets: int = 0) -> list[str]:
+    data = f", data=pattern(0, {octets})" if octets else ""
+    return [f"connection = peer.connect({service!r}{data}, source_port=connection.source_port)"]
+
+
+def _ring(role: str = "send") -> list[str]:
+    return [f"connection = peer.summon({role!r}, octets=20_000)"]
+
+
+def _answer(**fields: Any) -> list[str]:
+    words = ", ".join(f"{name}={value!r}" for name, value in fields.items())
+    return [f"connection.bgak({words})"]
+
+
+def _knock(service: str = "discard", back: int = 0, flip: int = -1) -> list[str]:
+    # Which cookies have been used before is for the author of the case to say.
+    lines = [f"cookie = peer.cookie({service!r})" + (f"  # used {back} calls ago" if back else "")]
+    if flip >= 0:
+        lines += [
+            "changed = bytearray(cookie)",
+            f"changed[{flip // 8} % len(changed)] ^= {1 << flip % 8}",
+        ]
+    cookie = "bytes(changed)" if flip >= 0 else "cookie"
+    return [*lines, f"connection = peer.begin({service!r}, cookie={cookie})"]
+
+
+def _hang_up() -> list[str]:
+    return [
+        "connection.polite = False",
+        'connection.sd(b"the end", fin=True, poll=True)',
+        "with suppress(NotReached):",
+        "    connection.serve(lambda: bool(connection.closed), within=4 * connection.rtt)",
+    ]
 
 
 def _write(sds: int = 1, octets: int = 100, poll: bool = False, gap: float = 0.0) -> list[str]:
@@ -119,7 +150,12 @@ def _malformed(
 
 LINES: Mapping[str, Callable[..., list[str]]] = {
     "open": _open,
-    "call": _call,
+    "restart": _restart,
+    "call": lambda role="send": [*_ring(role), *_answer()],
+    "ring": _ring,
+    "answer": _answer,
+    "knock": _knock,
+    "hang_up": _hang_up,
     "write": _write,
     "close": lambda poll=True: [f'connection.sd(b"", fin=True, poll={poll})'],
     "release": lambda: ["connection.release(within=60.0)"],

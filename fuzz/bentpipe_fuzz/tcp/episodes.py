@@ -77,8 +77,9 @@ _ended = episode(step("open", service=one(DAYTIME), timestamps=st.booleans()), p
 _many = step("write", octets=st.sampled_from([5000, 20_000, 60_000]))
 idle = episode(step("settle"), _wait(hours), perhaps | _data, step("settle"))
 paused = episode(
+    step("open", service=one("echo"), timestamps=st.booleans(), sack=st.booleans()),
     repeated(_many, 3), _receive(), _wait(st.sampled_from([0.7, 1.5, 3.0, 10.0])), perhaps | _data,
-    _many, _receive(),
+    perhaps | _wait(st.sampled_from([0.01, 0.3])), _many, _receive(),
 )  # fmt: skip
 """An echo has something to send again after a while."""
 half_close = episode(_ended, perhaps | _data, perhaps | _wait(soon), step("settle"),
@@ -116,9 +117,21 @@ _offer = step(
 )
 windows = episode(
     perhaps | _some | _grown, step("offer", window=st.sampled_from([0, 0, 1, 100, 1000])),
-    repeated(episode(perhaps | _data, _wait(soon | later | long), _offer), 4), _receive(soon),
+    repeated(episode(perhaps | _data, _wait(soon | later | long), _offer,
+                     perhaps | _receive(soon)), 4), _receive(soon),
     step("offer", window=one(40_000)), _receive(),
 )  # fmt: skip
+stuck = episode(
+    step("open", mss=st.sampled_from([536, 1460]), window=st.sampled_from([2920, 8000, 40_000]),
+         window_scale=st.sampled_from([None, 0])), _grown,
+    step("offer", window=st.sampled_from([0, 1, 100, 267, 500, 535, 729, 731, 1459])),
+    _receive(soon | later), perhaps | _offer, _receive(soon | later),
+    step("offer", window=one(40_000)), _receive(soon),
+    perhaps | episode(step("offer", window=one(0)), _wait(later),
+                      step("offer", window=one(20_000))),
+    _receive(),
+)  # fmt: skip
+"""A sender of bulk data at a window that is small or closed, and at another one later."""
 filling = episode(
     step("open", service=one("echo"), window_scale=st.sampled_from([None, 7])),
     step("fill", beyond=st.sampled_from([0, 0, 1, 700]), fin=st.sampled_from([False, False, True])),
@@ -152,11 +165,27 @@ called = episode(
     ),
     perhaps | _wait(soon), perhaps | step("answer"), perhaps | step("segment"), _receive(),
 )  # fmt: skip
+
+
+@st.composite
+def _scattered(draw: st.DrawFn) -> list[Step]:
+    """Segments in an order in which few follow each other, some twice."""
+    size = draw(st.sampled_from([500, 1000]))
+    order = draw(st.permutations(range(1, 13)))[: draw(st.integers(3, 12))]
+    if draw(st.booleans()):
+        order = [2 * number for number in order]
+    twice = draw(st.sets(st.sampled_from(order), max_size=2))
+    return [
+        Step("segment", {"seq": ("next", size * number), "octets": size,
+                         "times": 2 if number in twice else 1})
+        for number in order
+    ]  # fmt: skip
+
+
 holes = episode(
-    repeated(step("segment", seq=_place("next", st.integers(0, 8).map(lambda n: n * 1000)),
-                  octets=st.sampled_from([1000, 1000, 500]), times=st.sampled_from([1, 1, 2])), 8),
-    perhaps | _wait(soon), perhaps | step("write", octets=st.sampled_from([1000, 3000])),
-    perhaps | step("close"), step("settle"),
+    _scattered(), perhaps | _wait(soon),
+    perhaps | step("write", octets=st.sampled_from([500, 1000, 3000])), perhaps | step("close"),
+    step("settle"),
 )  # fmt: skip
 resets = episode(
     perhaps | step("segment", seq=_place("next", st.sampled_from([0, 500, 1000])),
@@ -216,7 +245,7 @@ HONEST: tuple[Episode, ...] = (
     stretching,
     urgent,
 )
-LAZY: tuple[Episode, ...] = (vanishing, splitting, windows, filling, duplicated, outage)
+LAZY: tuple[Episode, ...] = (vanishing, splitting, windows, stuck, filling, duplicated, outage)
 ODD: tuple[Episode, ...] = (
     recovery, duplicated, unanswered, called, holes, resets, edges, stamps, optioned, reneging,
 )  # fmt: skip

@@ -162,6 +162,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             self.fin = connection.next_offset - 1 if fin else None
             connection.next_offset = edge
             self.receive(connection.rtt + 0.3)
+            connection.next_offset = max(edge, connection.acked)
 
     @verb
     def close(self) -> None:

@@ -331,6 +331,7 @@ def test_replay_file_becomes_a_case_that_python_reads(tmp_path: Path) -> None:
         Step("segment", {"seq": ["edge", 1], "flags": "PA", "odd": odd}), Step("receive"),
         Step("call"), Step("offer"), Step("close"), Step("abort"), Step("wait"),
         Step("syn"), Step("syn", {"odd": {"reserved": 1}}), Step("open", {"odd": {"raw": "00"}}),
+        Step("knock"), Step("segment", {"times": 3}),
         Step("stray"), Step("segment", {"sack": [[["highest", -1], ["zero", 5]]], "tsval": 3}),
     )  # fmt: skip
     script = Script("snr", "on-path", steps, (Impairment("to-iut", "lose"),))
@@ -342,6 +343,7 @@ def test_replay_file_becomes_a_case_that_python_reads(tmp_path: Path) -> None:
     assert '@case("SNR-CON-001")' in result.stdout
     assert "# The link: packet 1 to the implementation: lost." in result.stdout
     assert "at=connection.acked + connection.iut_window + 1" in result.stdout
+    assert "# To be written by hand: segment(times=3)." in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,8 @@ def test_what_the_reference_is_accused_of_as_well_is_doubtful(
     assert faulty in {row["requirement"] for row in told["doubtful"]}
 
 
-def test_chosen_cases_explore_only_when_asked(tmp_path: Path) -> None:
+def test_certification_explores_only_when_asked(tmp_path: Path) -> None:
     assert "exploration" not in certified(tmp_path / "bundle")
-    document = certified(tmp_path / "other", "--explore", "1")
+    document = certified(tmp_path / "other", "--explore", "6")
     assert document["exploration"]["found"] == []
     assert document["exploration"]["conversations"] > 0

@@ -34,6 +34,18 @@ SCRIPTS = [
         [step("ring", role="receive"), step("answer", flags="S"), step("wait", seconds=0.05),
          step("answer"), step("segment"), step("wait", seconds=5.0)],
     ),
+    (
+        "a window that opens by less than a segment, of whose size only probes were seen",
+        "SNR-WIN-007",
+        [step("open", service="echo", window_scale=None), step("fill"), step("offer", window=100),
+         step("receive", seconds=0.05), step("settle")],
+    ),
+    (
+        "data in the place of a FIN that has been acknowledged is no duplicate of data",
+        "SNR-RCV-014",
+        [step("open", service="echo", window_scale=None), step("fill", fin=True),
+         step("segment", seq=("next", -1), octets=1), step("receive")],
+    ),
 ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ class Sender(CongestionRules):
         """Take the outcome of the handshake: segment size, first window, and whether SACK is on."""
         self.smss = smss
         self.sack_ok = sack_ok
-        self.snd_wnd = self.max_snd_wnd = window
+        self.snd_wnd = self.max_snd_wnd = self.last_window = window
         self.snd_wl1, self.snd_wl2 = seq, self.snd_una
         self.cwnd = self.initial_window()
 
@@ -125,6 +125,7 @@ class Sender(CongestionRules):
             return
         newly_held = self.take_sack(ack)
         duplicate = self.is_duplicate_ack(ack, newly_held)
+        self.last_window = ack.window  # whether it counts or not (RFC 5681 section 2, e)
         moved = self.update_window(ack)
         if ack.number > self.snd_una:
             self.on_new_ack(ack, now)
@@ -167,7 +168,7 @@ class Sender(CongestionRules):
             and self.flight_size > 0
             and not self.probes
             and ack.bare
-            and ack.window == self.snd_wnd
+            and ack.window == self.last_window
             and not (
                 self.sack_ok and ack.blocks and not newly_held and self.is_duplicate_report(ack)
             )

@@ -148,6 +148,7 @@ def _control(manifest: Manifest, checker: Checker, store: Store, pool: ThreadPoo
             trial = part.result()
             control.kills += trial.kills
             control.figures |= trial.figures
+            control.seconds |= trial.seconds
             control.why = control.why or trial.why
         store.put(control)
     control = store.trials[name]

@@ -20,7 +20,7 @@ OTHER = "other states, and no property notices"
 UNJUDGED = "not judged within the limits"
 
 PATIENCE = 3.0
-"""Times the seconds that the manifest records for the model itself, or"""
+"""Times the seconds that the model itself takes, as recorded or on this machine now, or"""
 
 LEAST_S = 20.0
 """seconds, if that is more, after which a run is given up."""
@@ -57,6 +57,7 @@ class Trial:
         kills: the first, or every one where all were asked for.
         figures: of runs without a violation, the states: distinct, generated, depth.
         why: the sentence on what could not be evaluated or finished.
+        seconds: of the model itself, by run.
     """
 
     id: str
@@ -65,6 +66,7 @@ class Trial:
     kills: list[Kill] = field(default_factory=list)
     figures: dict[str, list[int]] = field(default_factory=dict)
     why: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
 
 
 def read_trial(item: Mapping[str, Any]) -> Trial:
@@ -107,7 +109,7 @@ def try_mutant(
             source = twin.folder / manifest.scope.module
             source.write_text(mutant.applied(source.read_text(encoding="utf-8")), encoding="utf-8")
         for run in runs or runs_of(manifest):
-            _try(trial, twin, run, checker, whole=whole)
+            _try(trial, twin, run, checker, _limit(run, mutant, control), whole=whole)
             if trial.result == STILLBORN or (trial.kills and not whole):
                 break
     if trial.kills:
@@ -123,8 +125,17 @@ def control_of(model: str) -> str:
     return f"{model}:itself"
 
 
-def _try(trial: Trial, twin: Manifest, run: Run, checker: Checker, *, whole: bool) -> None:
-    limit = max(LEAST_S, PATIENCE * (run.seconds or 0.0))
+def _limit(run: Run, mutant: Mutant | None, control: Trial | None) -> float | None:
+    """Seconds for a run; the model itself may take what the checker allows."""
+    if mutant is None:
+        return None
+    now = control.seconds.get(run.name, 0.0) if control is not None else 0.0
+    return max(LEAST_S, PATIENCE * max(run.seconds or 0.0, now))
+
+
+def _try(
+    trial: Trial, twin: Manifest, run: Run, checker: Checker, limit: float | None, *, whole: bool
+) -> None:
     result = checker.check(twin, run, timeout=limit)
     if isinstance(result.problem, Unfinished):
         trial.kind, trial.why = UNJUDGED, f"{run.name}: {result.why}"
@@ -139,11 +150,12 @@ def _try(trial: Trial, twin: Manifest, run: Run, checker: Checker, *, whole: boo
         if whole:
             rest = _others(twin, run, result.violated)
             if rest:
-                _try(trial, twin, replace(run, checks=rest), checker, whole=True)
+                _try(trial, twin, replace(run, checks=rest), checker, limit, whole=True)
     else:
         outcome = result.outcome
         assert outcome is not None
         trial.figures[run.name] = [outcome.distinct, outcome.generated, outcome.depth]
+        trial.seconds[run.name] = round(outcome.seconds, 1)
 
 
 def _depth(result: Result) -> int | None:

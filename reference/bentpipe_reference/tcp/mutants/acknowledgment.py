@@ -37,6 +37,16 @@ class BelievesOldWindows(SackNewRenoRfcSender):
         super().on_ack(ack, now)
 
 
+@mutant("snr-old-windows-kept", breaks="SNR-ACK-001", hk99=True)
+class KeepsOldWindows(Sender):
+    """Takes the window of an old acknowledgment, and uses it when its next timer expires."""
+
+    def on_ack(self, ack: Ack, now: float) -> None:
+        if ack.number < self.snd_una and ack.seq >= self.snd_wl1:
+            self.snd_wnd = ack.window
+        super().on_ack(ack, now)
+
+
 @mutant("snr-unsent-data-acknowledged", breaks="SNR-ACK-002")
 class BelievesAcknowledgmentsOfUnsentData(Connection):
     """Takes an acknowledgment of data never sent for one of all that was sent."""

@@ -73,7 +73,7 @@ class CountsWindowUpdates(SackNewRenoRfcSender):
     """Window updates are counted as duplicates."""
 
     def is_duplicate_ack(self, ack: Ack, newly_held: int) -> bool:
-        return super().is_duplicate_ack(replace(ack, window=self.snd_wnd), newly_held)
+        return super().is_duplicate_ack(replace(ack, window=self.last_window), newly_held)
 
 
 @mutant("snr-counts-segments-with-data", breaks="SNR-FR-005")

@@ -66,8 +66,12 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     after = [item for item in flow.arriving if item.packet.number > number]
     ends = next((i for i in flow.resets if i.packet.number > number), None)
     long_after = ends is not None and ends.time - odd.time > AT_ONCE_S + flow.slack
-    if ends is not None and not flow.service and (long_after or not _directly(flow, odd, ends)):
-        return  # a user of its own may abort at any time
+    waits = not leaves_at_once(flow, context)
+    # A user of its own may abort at any time, and its RST may have waited for the link.
+    if ends is not None and not flow.service and (
+        long_after or waits or not _directly(flow, odd, ends)
+    ):  # fmt: skip
+        return
     if ends is not None and ends.packet.outgoing:
         last = max((i.time for i in after if i.time <= ends.time), default=odd.time)
         if ends.time - last <= AT_ONCE_S:

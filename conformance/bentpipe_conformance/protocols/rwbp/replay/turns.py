@@ -55,12 +55,21 @@ class _Claims:
         self._flow = flow
         self._reordered = any(ack.false for ack in flow.acks)
         acks = [ack for ack in flow.acks if ack.counts]
-        self._edges = [ack.edge_after for ack in acks]
-        self._unas = [max(ack.una, ack.ack) for ack in acks]
-        for index in range(1, len(acks)):
+        # What the window of a SYN or SYN-ACK permits, nothing later has made room for.
+        offer = flow.opening.offer
+        self._edges = [offer.window if offer is not None else 0, *(ack.edge_after for ack in acks)]
+        self._unas = [0, *(max(ack.una, ack.ack) for ack in acks)]
+        for index in range(1, len(self._unas)):
             self._unas[index] = max(self._unas[index], self._unas[index - 1])
-        self._times = [ack.time for ack in acks]
+        self._times = [self._opened(), *(ack.time for ack in acks)]
         self.surely = [self._surely(item, index) for index, item in enumerate(flow.sent)]
+
+    def _opened(self) -> float:
+        """When the connection could first send: by a SYN-ACK, or what answers that of the IUT."""
+        opening = self._flow.opening
+        if opening.iut_calls and opening.theirs:
+            return opening.theirs[0].time
+        return self._flow.established or 0.0
 
     def _surely(self, item: Sent, index: int) -> float | None:
         """From when on a packet surely could be sent; None where that is not known.

@@ -99,10 +99,11 @@ def _due_whatever_its_size(flow: Flow, at: At) -> Due | None:
         return None
     if state == State.CALLING:
         return Due("STP-CC-043", codec.BGREJ, NOBODY_LISTENS, "a BEGIN to a port that calls")
-    own = there is not None and not there.iut_calls and csn == there.tester_csn
-    if own and state in (State.OPEN, State.RELEASING):
-        repeated = Due("STP-CC-015", codec.BGAK, None, "a repeated BEGIN")
-        return repeated if state == State.OPEN else None
+    of_peer = there is not None and csn == there.tester_csn
+    if of_peer and state == State.RELEASING:
+        return None  # discarded, whoever called (STP-CC-028)
+    if of_peer and state == State.OPEN and there is not None and not there.iut_calls:
+        return Due("STP-CC-015", codec.BGAK, None, "a repeated BEGIN")
     calls = there is not None and there.iut_calls and state != State.IDLE
     if begin.dport == UNUSED_PORT or calls:
         about = "a BEGIN to a port where nobody listens"

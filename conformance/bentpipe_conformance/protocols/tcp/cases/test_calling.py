@@ -114,7 +114,7 @@ def test_calling_refused(peer: Peer) -> None:
     peer.wait(PAUSE_S)
 
 
-@case("SNR-CON-031", "SNR-CON-030", needs=CALLS)
+@case("SNR-CON-031", needs=CALLS)
 def test_calling_while_called(peer: Peer) -> None:
     """Both sides call at once; the tester's SYN-ACK, or its pure acknowledgment, completes it."""
     for flags in (SYN | ACK, ACK):

@@ -408,6 +408,22 @@ def test_window_closed_amid_arrivals(peer: Peer) -> None:
         connection.abort()
 
 
+@case("SNR-ACK-001")
+def test_window_closed_then_old_acknowledgments_offer_room(peer: Peer) -> None:
+    """The window stays closed; between its probes acknowledgments of long ago offer room.
+
+    Each probe is answered first, so that the old acknowledgment is the last thing that arrives.
+    """
+    connection = _close_window(peer)
+    for _ in range(4):
+        if connection.next(PATIENCE_S) is None:
+            break
+        connection.ack(window=0)
+        connection.wait(0.1)
+        connection.ack(connection.delivered - 2 * SEGMENT, window=0xFFFF)
+    _reopen(connection)
+
+
 @connected("SNR-WIN-001", window_scale=None, window=SMALL_WINDOW, syn_window=SMALL_WINDOW)
 def test_new_segments_with_old_acknowledgments(connection: Connection) -> None:
     """Segments with new data repeat an acknowledgment of long ago, and offer a large window."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby, takewhile
+from itertools import groupby, pairwise, takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -14,6 +14,7 @@ from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     ECHO_PORT,
@@ -45,6 +46,28 @@ def old_acknowledgment_has_no_effect(flow: Flow, context: Context) -> Findings:
     named = ((ack, f"an old acknowledgment of {ack.ack}") for ack in old)
     for ack, what in in_calm(context, named):
         yield _without_effect(flow, context, ack, what)
+    yield from _closed_all_the_same(flow, context)
+
+
+def _closed_all_the_same(flow: Flow, context: Context) -> Findings:
+    """An old acknowledgment that offers room leaves a closed window closed."""
+    # Exercised by one between two probes, the first of which has shown how much a probe carries.
+    room = [ack for ack in flow.acks if ack.ancient and not ack.rejected and ack.window > 0]
+    for closure in context.prepared.closures:
+        for before, probe in pairwise(closure.probes):
+            between = earlier(list(later(room, before.packet)), probe.packet)
+            old = next(iter(between), None)
+            if old is None or before.payload > 1:
+                continue
+            yield judged(
+                context,
+                probe.payload <= 1,
+                f"after an old acknowledgment that offered room a probe carried {probe.payload} "
+                "octets",
+                probe, old, before,
+                expected=f"the window to stay closed, and a probe of {before.payload} octets",
+                actual=f"{probe.payload} octets",
+            )  # fmt: skip
 
 
 @checker("SNR-ACK-002")
@@ -78,8 +101,12 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     lifetime = context.prepared.lifetime
     ends = lifetime.fin, lifetime.own_fin
     closed = all(end is not None and end.packet.number < number for end in ends)
-    if closed and not lifetime.iut_closed_first:
-        return  # LAST-ACK, for which RFC 9293 names no answer
+    own = lifetime.own_fin
+    over = own is not None and any(
+        item.ack == own.end and item.packet.number < number for item in flow.acks
+    )
+    if closed and (over or not lifetime.iut_closed_first):
+        return  # LAST-ACK or TIME-WAIT, for which RFC 9293 names no answer
     # What leaves after another arrival may be the answer to that.
     next_in = next((item for item in flow.arriving if item.packet.number > number), None)
     following = flow.horizon if next_in is None else next_in.time

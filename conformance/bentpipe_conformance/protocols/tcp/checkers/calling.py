@@ -167,6 +167,8 @@ def other_resets_are_ignored(flow: Flow, context: Context) -> Findings:
     # Exercised by such a RST, by what follows it.
     for item, good in _in_syn_sent(flow):
         wrong = item.tcp.flags & ACK and not good
+        if item.time - _syns(flow)[0].time > ATTEMPT_S:
+            return  # the attempt may have been given up
         opens = item.tcp.flags & (SYN | RST) == SYN
         if opens or (is_reset(item) and good) or (wrong and not is_reset(item)):
             continue

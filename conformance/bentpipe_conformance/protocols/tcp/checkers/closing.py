@@ -25,7 +25,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
 from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.recovery import may_be_timed
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
-from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT
+from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT, hears_of_urgent_data
 
 
 @checker("SNR-CON-015")
@@ -103,7 +103,8 @@ def fin_ends_the_stream(flow: Flow, context: Context) -> Findings:
             return
     # A FIN that the window has cut off still says where the stream ends.
     fin = next((item for item in flow.arrivals if item.fin and item.in_order), None)
-    if flow.iut[1] == ECHO_PORT and fin is not None and fin.packet.number < first.packet.number:
+    echoed = flow.iut[1] == ECHO_PORT and not hears_of_urgent_data(flow)
+    if echoed and fin is not None and fin.packet.number < first.packet.number:
         octets, returned = fin.end - 1, end - 1
         sentence = f"{octets} octets were to be echoed, and the FIN follows {returned}"
         yield judged(

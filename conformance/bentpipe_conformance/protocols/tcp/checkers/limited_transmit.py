@@ -186,12 +186,14 @@ def _may_complete_a_burst(m: Moment) -> bool:
     """Whether new data may have been due before, and held back to leave with more.
 
     A sender that hands several segments at once to the layer below may set PSH in the last of
-    them, and waits until it may send as many again.
+    them, and waits until it may send as many again. Nothing was held back by one that sent all that
+    slow start permits.
     """
     last = m.last_advance
     before = [sent for sent in last.responses if sent.new] if last is not None else []
-    pushed = bool(before) and bool(before[-1].tcp.flags & PSH)
-    return pushed and len(m.new_data) < len(before)
+    if last is None or not before or sum(sent.length for sent in before) >= 2 * last.advance:
+        return False
+    return bool(before[-1].tcp.flags & PSH) and len(m.new_data) < len(before)
 
 
 @checker("SNR-LT-004")

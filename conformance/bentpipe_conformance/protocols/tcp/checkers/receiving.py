@@ -28,7 +28,11 @@ from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.stream import read_stream
-from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT, is_own_reset
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    ECHO_PORT,
+    hears_of_urgent_data,
+    is_own_reset,
+)
 
 _SURE_BLOCKS = 3
 """As many fit into every acknowledgment (RFC 2018 section 4, with timestamps)."""
@@ -308,7 +312,7 @@ def right_edge_stays(flow: Flow, context: Context) -> Findings:
 def echo_is_exact(flow: Flow, context: Context) -> Findings:
     """The application receives exactly the octets sent (RFC 9293 section 3.4, RFC 862)."""
     # Exercised by an echo connection whose segments did not simply arrive in sequence.
-    if flow.iut[1] != ECHO_PORT:
+    if flow.iut[1] != ECHO_PORT or hears_of_urgent_data(flow):
         return
     stream = read_stream(flow)
     disturbed = [a for a in flow.arrivals if a.payload and not (a.in_order and not a.held)]

@@ -83,8 +83,9 @@ def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Repl
     replies = [r for r in flow.replies if r.ack == r.expected]
     if offer is None or not replies:
         return
+    over = math.inf if lifetime.reset is None else lifetime.reset.packet.number
     for packet in flow.resets:
-        if packet.outgoing or _closed(flow, lifetime, packet.number):
+        if packet.outgoing or packet.number > over or _closed(flow, lifetime, packet.number):
             return
         reset = Segment(packet)
         latest = latest_before(flow, packet.number)

@@ -307,7 +307,9 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
     # Exercised by a closure with data waiting that ends in a wide opening.
     for closure in context.prepared.closures:
         opening = closure.end
-        if opening is None or not closure.data_waits or opening.window < 2 * flow.segment:
+        # Of a sender that has sent probes only the segments seen are no measure.
+        wide = 2 * max(flow.segment, flow.mss)
+        if opening is None or not closure.data_waits or opening.window < wide:
             continue
         if _reset_by_sender(flow, closure.start.time, flow.horizon) is not None:
             continue

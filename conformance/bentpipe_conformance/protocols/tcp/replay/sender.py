@@ -70,7 +70,7 @@ class Sender:
         self._una = self._max = self._least = self._most = 0
         self._last_window = -1
         self.widest = 0
-        self._edge = 0
+        self._edge = -1  # none yet
         self._updated = (0, 0)
         self._duplicates = 0
         self._sacked = RangeSet()
@@ -110,7 +110,11 @@ class Sender:
             start in self._probed,
         )  # fmt: skip
         # An edge that has moved back leaves no room either.
-        if sent.new and start >= min(self.edge, self._edge or self.edge) and tcp.length == 1:
+        if (
+            sent.new
+            and start >= min(self.edge, self.edge if self._edge < 0 else self._edge)
+            and tcp.length == 1
+        ):
             self._probed.add(start)
         if cause is not None:
             cause.responses.append(sent)

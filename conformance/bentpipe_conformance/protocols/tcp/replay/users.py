@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
-from bentpipe_conformance.protocols.tcp.codec import PSH
+from bentpipe_conformance.protocols.tcp.codec import PSH, URG
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Data, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Freedom
@@ -76,7 +76,16 @@ def always_sends(flow: Flow) -> bool:
 
 def echoes(flow: Flow) -> bool:
     """Whether the IUT's user certainly sends back all that the IUT acknowledges (RFC 862)."""
-    return not flow.handshake.iut_opens and flow.iut[1] == ECHO_PORT
+    called = not flow.handshake.iut_opens and flow.iut[1] == ECHO_PORT
+    return called and not hears_of_urgent_data(flow)
+
+
+def hears_of_urgent_data(flow: Flow) -> bool:
+    """Whether an urgent pointer arrives: its user may be given that octet apart from the stream.
+
+    RFC 6093 section 3.3 describes that; it is the user's interface, and no segment shows it.
+    """
+    return any(item.tcp.flags & URG for item in flow.arriving)
 
 
 def stopped_at(flow: Flow) -> float:

@@ -336,3 +336,13 @@ def test_echo_of_a_segment_that_begins_below_the_stream(
     story = Story(service=7).put(False, flags=ACK, seq=99, payload=b"ab", after=0.1)
     story.put(True, flags=ACK, seq=500, ack=101, payload=octet, after=0.001)
     assert story.verdicts("RWBP-WF-010") == expected
+
+
+@pytest.mark.parametrize(("waits", "accused"), [(False, True), (True, False)])
+def test_call_reset_at_once_behind_a_link_rate(waits: bool, accused: bool) -> None:
+    """The SYN-ACK comes again, and a RST leaves: its user may have aborted a moment before."""
+    story = Story(calls=True, open=False)
+    story.at = RTT
+    story.syn().syn(after=0.8).reset(after=0.004)
+    claims = {**CLAIMS, "link_rate": waits, "link_rate_bps": 100_000 * waits}
+    assert (story.verdicts("RWBP-SEC-003", claims=claims) >= FAIL) is accused

@@ -104,3 +104,17 @@ def test_retransmissions_that_may_have_been_queued_before(again: tuple[int, int]
 
 def test_retransmissions_one_behind_the_other_with_one_place() -> None:
     assert losses((0, 1)).verdicts("RWBP-FC-005", claims=ONE_PLACE) >= FAIL
+
+
+def test_segments_that_the_window_of_a_syn_ack_permits_may_have_been_queued_at_once() -> None:
+    """A called connection gets room while what a call had sent before waits in the IP queue."""
+    called, call = Story(port=1, window=4), Story(port=2, window=8, calls=True)
+    called.at = 0.7
+    called.send(0, 1, 2, 3).ack(1, after=0.05)
+    call.at = 0.8
+    call.send(0).ack(1, after=0.01).send(1, after=0.01).ack(2, after=0.01).send(2, after=0.01)
+    called.at = 0.9
+    called.send(4)
+    story = together({1: called, 2: call})
+    assert FAIL - story.verdicts("RWBP-FC-005", claims=TEN_PLACES) == FAIL
+    assert FAIL - story.verdicts("RWBP-SC-001", claims=TEN_PLACES) == FAIL

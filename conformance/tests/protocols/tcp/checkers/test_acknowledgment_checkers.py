@@ -21,6 +21,15 @@ def test_acknowledgment_of_unsent_data_in_last_ack(fin: bool, expected: set[Verd
     assert story.verdicts("SNR-ACK-003") == expected
 
 
+@pytest.mark.parametrize(("fin", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_acknowledgment_of_unsent_data_in_time_wait(fin: bool, expected: set[Verdict]) -> None:
+    story = Story().send(0, 1).send_octets(2 * SIZE, 0, fin=True, after=0.01)
+    both = 2 + 1.5 / SIZE  # the FIN as well
+    story.ack(both, after=RTT).ack(both, after=0.01, fin=fin)
+    story.send_octets(2 * SIZE + 1, 0, after=0.001).ack(30, after=0.3).ack(both, after=0.3)
+    assert story.verdicts("SNR-ACK-003") == expected
+
+
 def test_acknowledgment_of_unsent_data() -> None:
     story = Story(window=10 * SIZE).send(*range(10)).ack(4, after=RTT).send(*range(10, 14))
     story.ack(30, after=0.05)
@@ -93,3 +102,15 @@ def test_duplicate_storm() -> None:
 def test_acknowledged_data_sent_again(after: float, expected: set[Verdict]) -> None:
     story = Story(sack=False).send(0, 1, 2).ack(2, after=RTT).send(1, after=after)
     assert story.verdicts("SNR-ACK-009") == expected
+
+
+@pytest.mark.parametrize(("octets", "expected"), [(1, PASS), (SIZE, FAIL)])
+def test_probe_after_an_old_acknowledgment_that_offers_room(
+    octets: int, expected: set[Verdict]
+) -> None:
+    story = Story(sack=False, window=4 * SIZE).send(*range(4)).ack(4, after=RTT, window=0)
+    story.send_octets(4 * SIZE, 1, after=1.5).ack(4, after=RTT, window=0).ack(2, after=0.1)
+    story.send_octets(4 * SIZE, octets, after=3.0).ack(4, after=RTT, window=0)
+    verdicts = story.verdicts("SNR-ACK-001")
+    assert verdicts >= expected
+    assert bool(FAIL & verdicts) == (expected == FAIL)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, Story
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, Story
 
 UNREADABLE = bytes((8, 40, 0, 0))
 """An option longer than the options."""
+
+
+CALLS = {**CLAIMS, "active_open": True}
 
 
 def _innocent(receipt: Receipt | Story, *requirements: str) -> None:
@@ -132,3 +137,22 @@ def test_fin_into_an_opening_of_an_octet_is_all_that_there_is() -> None:
     receipt = Receipt(service=7).data(0, 0, window=1).data(0, 0, flags=ACK | FIN, window=1)
     receipt.reply(1, flags=ACK | FIN).later()
     _innocent(receipt, "SNR-WIN-010")
+
+
+def test_second_reset_meets_no_connection() -> None:
+    first = Receipt().data(0, 100).reply(100).reset(100, after=1.0).reset(150, after=0.5)
+    _innocent(first.later(), "SNR-CON-012", "SNR-CON-011", "SNR-CON-044")
+    alone = Receipt().data(0, 100).reply(100).reset(150, after=1.0)
+    assert alone.later().verdicts("SNR-CON-012") >= FAIL
+
+
+def test_attempt_that_has_been_given_up_answers_by_a_reset() -> None:
+    def late(after: float) -> Story:
+        story = Story(calls=True, service=9)
+        whole = story.packets.pop()
+        answer = replace(dissect(whole.data), flags=ACK)
+        story.tell(False, build(answer), after)
+        return story.tell(True, build(replace(dissect(story.packets[0].data), flags=RST)))
+
+    assert late(2.0).verdicts("SNR-CON-029", claims=CALLS) == FAIL
+    assert late(300.0).verdicts("SNR-CON-029", claims=CALLS).isdisjoint(FAIL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, URG
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR
 
@@ -143,6 +143,13 @@ def test_echo_with_other_octets() -> None:
     assert receipt.reply(200, payload=pattern(0, 150)).verdicts("SNR-RCV-018") == PASS
     receipt.reply(200, seq=150, payload=pattern(151, 50))
     assert receipt.verdicts("SNR-RCV-018") == FAIL
+
+
+def test_echo_of_a_stream_with_urgent_data_may_lack_an_octet() -> None:
+    receipt = Receipt(service=7).data(100, 200).reply(0, (100, 200))
+    receipt.data(0, 100, after=0.1, flags=ACK | URG)
+    receipt.reply(200, payload=pattern(1, 150))
+    assert receipt.verdicts("SNR-RCV-018") == NOTHING
 
 
 def test_echo_of_a_segment_that_begins_below_the_stream() -> None:
