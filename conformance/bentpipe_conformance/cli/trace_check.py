@@ -61,8 +61,9 @@ def trace_check(
 ) -> None:  # fmt: skip
     """Check that a model could have behaved as traces or captures show.
 
-    FILE is NDJSON, one protocol event per line, as bentpipe_reference.tcp.tracing (TCP) and
-    bentpipe_reference.stp.recording and .sessions (STP) write it, or a capture (.pcapng, .pcap)
+    FILE is NDJSON, one protocol event per line, as bentpipe_reference.tcp.tracing (TCP),
+    .stp.recording and .stp.sessions (STP), .rwbp.tracing and bentpipe_experiments.flow_trace
+    (RWBP) write it, or a capture (.pcapng, .pcap)
     of a TCP sender with SACK, taken at the sender's side. Exit status 0 when every one is
     consistent with its model, 1 when one is not, 2 for a file that is neither, 3 when a capture
     lacks something or the tool could not do its work. An unfit file does not keep the others from
