@@ -121,15 +121,21 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
     # SMSS may be larger; but then nothing has shown that the window lags.
     segment, slack = flow.segment, context.permitted("slack_segments")
     counts_segments = context.permitted("counts_segments", False)
-    # Timeouts of the same segment, one after the other, set ssthresh once.
-    interrupting = {
+    # Timeouts of the same segment, one after the other, set ssthresh once, and to "no more than" half
+    # of the flight: a recovery that they interrupt has lowered it before.
+    lowered = {
         episode.interrupted.first.start
         for episode in context.prepared.episodes
         if episode.fast and episode.interrupted is not None
     }
+    repaired = 0
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
-        if aftermath.expiry.sent.start in interrupting:
-            continue  # ssthresh is "no more than" half of the flight: the recovery has lowered it
+        start = aftermath.expiry.sent.start
+        if start < repaired and aftermath.expiry.rank == 1:
+            lowered.add(start)  # to half of what the repair of another has put into the network
+        repaired = max(repaired, aftermath.recover)
+        if start in lowered:
+            continue
         target = max(aftermath.expiry.flight // 2 // segment, 2) * segment
         for reaction in aftermath.reactions:
             ack = reaction.ack

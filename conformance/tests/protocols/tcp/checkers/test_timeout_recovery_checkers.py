@@ -138,3 +138,16 @@ def test_slow_start_behind_timeouts_that_end_a_recovery(
         following = acknowledged + window
     assert story.verdicts("SNR-RTO-017") >= expected
     assert (Verdict.FAIL in story.verdicts("SNR-RTO-017")) == (expected == FAIL)
+
+
+@pytest.mark.parametrize(("second", "accused"), [(True, False), (False, True)])
+def test_slow_start_behind_a_timeout_within_the_repair_of_another(
+    second: bool, accused: bool
+) -> None:
+    story = window_limited_flight().send(2, after=2.0).ack(3, after=RTT).send(3, 4)
+    if second:
+        story.send(3, after=4.0)
+    # From here on the window grows as in congestion avoidance.
+    story.ack(4, after=0.1).send(4, 5).ack(6, after=0.1).send(6, 7).ack(8, after=0.1).send(8, 9)
+    story.ack(10, after=0.1).send(10, 11)
+    assert (Verdict.FAIL in story.verdicts("SNR-RTO-017")) == accused
