@@ -121,8 +121,8 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
     # SMSS may be larger; but then nothing has shown that the window lags.
     segment, slack = flow.segment, context.permitted("slack_segments")
     counts_segments = context.permitted("counts_segments", False)
-    # Timeouts of the same segment, one after the other, set ssthresh once, and to "no more than" half
-    # of the flight: a recovery that they interrupt has lowered it before.
+    # Timeouts of the same segment, one after the other, set ssthresh once, and to "no more than"
+    # half of the flight: a recovery that they interrupt has lowered it before.
     lowered = {
         episode.interrupted.first.start
         for episode in context.prepared.episodes
