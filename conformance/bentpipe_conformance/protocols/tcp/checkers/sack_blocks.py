@@ -410,10 +410,15 @@ def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Findings:
 
 
 def _ambiguous(reply: Reply) -> bool:
-    """Whether the first block may be a D-SACK, or that of the duplicate it would report."""
-    return reply.dsack in reply.held and not any(
-        _inside(reply.dsack, (block,)) for block in reply.sack if reply.dsack is not None
-    )
+    """Whether the first block may be a D-SACK, or that of the duplicate it would report.
+
+    What is held may have the number of a FIN behind it, which no block needs to show.
+    """
+    duplicate = reply.dsack
+    if duplicate is None or any(_inside(duplicate, (block,)) for block in reply.sack):
+        return False
+    left, right = duplicate
+    return any(a == left and b in (right, right + 1) for a, b in reply.held)
 
 
 def _in_order_of_recency(reply: Reply, firsts: list[Range], context: Context) -> Findings:

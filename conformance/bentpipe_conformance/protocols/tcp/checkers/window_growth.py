@@ -139,6 +139,8 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
         target = max(aftermath.expiry.flight // 2 // segment, 2) * segment
         for reaction in aftermath.reactions:
             ack = reaction.ack
+            if reaction.disturbed:
+                break
             wanted = min(segment + reaction.growth, target) - slack * segment
             waiting = aftermath.recover - ack.ack >= wanted
             if wanted <= 0 or not waiting or ack.window_edge - ack.ack < wanted or ack.may_refuse:

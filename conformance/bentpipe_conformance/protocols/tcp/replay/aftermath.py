@@ -55,6 +55,7 @@ class Reaction:
         acks: acknowledgments of new data since the timeout, this one included.
         growth: octets by which they let slow start open the window: what each acknowledges, a
             segment at most (RFC 5681 section 3.1). SMSS is at least as large as any segment sent.
+        disturbed: duplicates since may have begun a fast recovery.
     """
 
     ack: Ack
@@ -62,6 +63,7 @@ class Reaction:
     reach: int
     acks: int
     growth: int
+    disturbed: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -93,7 +95,7 @@ class _Account:
         self._held = RangeSet(sent.sacked)
         self._delivered = self._acks = self._growth = self._duplicates = 0
         self._open: Ack | None = None
-        self._spurious = False
+        self._spurious = self._disturbed = False
 
     def _pipe(self, sent: RangeSet) -> int:
         held = sum(sent.overlap(max(a, self._una), b) for a, b in self._held.snapshot())
@@ -132,7 +134,7 @@ class _Account:
         """Everything the last acknowledgment clocked out has left."""
         if self._open is not None:
             what = self._pipe(self._since), self._reach(), self._acks, self._growth
-            self.aftermath.reactions.append(Reaction(self._open, *what))
+            self.aftermath.reactions.append(Reaction(self._open, *what, self._disturbed))
             self._open = None
 
     def acknowledged(self, ack: Ack) -> bool:
@@ -149,8 +151,10 @@ class _Account:
         repaired = self._una >= self.aftermath.recover
         if repaired and (ack.duplicate or ack.blocks):
             return False
-        if ack.duplicates >= DUPLICATE_THRESHOLD and ack.duplicate and not ack.newly_sacked:
-            return False  # a fast recovery may begin, and its window is inflated
+        if ack.duplicates >= DUPLICATE_THRESHOLD and ack.duplicate:
+            self._disturbed = True
+            if not ack.newly_sacked:
+                return False  # a fast recovery may begin, and its window is inflated
         missing = self._since.gaps(self._una, max(ack.ack, self._una))
         if not all(self._held.covers(*gap) for gap in missing):
             return False

@@ -141,6 +141,14 @@ def test_further_blocks_out_of_their_order() -> None:
     assert _holes(200, 400, 600, 800).verdicts("SNR-RCV-012") == PASS
 
 
+def test_order_behind_a_repeated_segment_with_a_fin_is_left_alone() -> None:
+    # A block has no room for the number of the FIN, so that it may be a duplicate's or not.
+    receipt, blocks = _holes(200, 400), [(600, 700), (400, 500), (200, 300)]
+    for _ in range(2):
+        receipt.data(600, 700, flags=ACK | FIN, after=0.1).reply(100, *blocks)
+    assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-012")
+
+
 def test_order_after_two_segments_before_one_reply_is_left_alone() -> None:
     receipt = _holes(200).data(400, 500, after=0.1).data(600, 700, after=0.001)
     receipt.reply(100, (600, 700), (200, 300), (400, 500))

@@ -151,3 +151,13 @@ def test_slow_start_behind_a_timeout_within_the_repair_of_another(
     story.ack(4, after=0.1).send(4, 5).ack(6, after=0.1).send(6, 7).ack(8, after=0.1).send(8, 9)
     story.ack(10, after=0.1).send(10, 11)
     assert (Verdict.FAIL in story.verdicts("SNR-RTO-017")) == accused
+
+
+def test_slow_start_after_a_timeout_that_three_duplicates_disturb() -> None:
+    story = flight(20, sack=True).send(1, after=2.0).ack(2, after=RTT).send(2, 3)
+    story.ack(4, after=0.1).send(4, 5, 6, 7)
+    for top in (6, 7, 8):
+        story.ack(4, (5, top), after=0.01)
+    # A fast recovery whose pipe is what was outstanding at the timeout.
+    story.send(4).ack(8, after=0.1).ack(8, after=0.1)
+    assert Verdict.FAIL not in story.verdicts("SNR-RTO-017", "hk99")
