@@ -309,7 +309,8 @@ def _not_isolated(reply: Reply, moment: _Moment | None) -> str:
     held = RangeSet(reply.held)
     for arrival in reversed(moment.recent):
         held = _without(held, arrival)
-        possible.update(held.snapshot())
+        # A segment may overlap what was held before it.
+        possible.update(held.snapshot(), arrival.held)
         if len(moment.unanswered) > 1:
             possible.update((a, arrival.end) for a, b in held.snapshot() if b == arrival.start)
             possible.update((arrival.start, b) for a, b in held.snapshot() if a == arrival.end)

@@ -141,6 +141,16 @@ def test_further_blocks_out_of_their_order() -> None:
     assert _holes(200, 400, 600, 800).verdicts("SNR-RCV-012") == PASS
 
 
+def test_block_of_before_a_segment_that_overlaps_it() -> None:
+    def overlapped(*blocks: tuple[int, int]) -> Receipt:
+        receipt = _holes(200).data(250, 400, after=0.1)
+        # Data that the acknowledgment let out leaves before the text of the segment is processed.
+        return receipt.reply(100, *blocks, payload=bytes(50)).reply(100, (200, 400), seq=50)
+
+    assert Verdict.FAIL not in overlapped((200, 300)).verdicts("SNR-RCV-010")
+    assert overlapped((200, 280)).verdicts("SNR-RCV-010") >= FAIL
+
+
 def test_order_behind_a_repeated_segment_with_a_fin_is_left_alone() -> None:
     # A block has no room for the number of the FIN, so that it may be a duplicate's or not.
     receipt, blocks = _holes(200, 400), [(600, 700), (400, 500), (200, 300)]
