@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from types import FrameType
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -56,17 +57,43 @@ def process_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     """
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(max_workers=jobs, initializer=_follow_parent)
+    with _interrupted_once():
+        try:
+            yield pool
+            pool.shutdown()
+        except BaseException:
+            while True:
+                try:
+                    _end(pool, set(multiprocessing.active_children()) - others)
+                    break
+                except KeyboardInterrupt:
+                    continue  # the one that there may be: it must not leave this half-way
+            raise
+
+
+@contextmanager
+def _interrupted_once() -> Iterator[None]:
+    """Let the first Ctrl-C have its effect, and no other one until this ends.
+
+    A second one might come between the first and the code that is to heed it.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield
+        return
+    heeded = False
+
+    def heed(number: int, frame: FrameType | None) -> None:
+        nonlocal heeded
+        if not heeded:
+            heeded = True
+            usual(number, frame)
+
+    signal.signal(signal.SIGINT, heed)
     try:
-        yield pool
-        pool.shutdown()
-    except BaseException:
-        while True:
-            try:
-                _end(pool, set(multiprocessing.active_children()) - others)
-                break
-            except KeyboardInterrupt:
-                continue  # an impatient one: it must not leave this half-way
-        raise
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def _end(pool: ProcessPoolExecutor, members: Iterable[multiprocessing.process.BaseProcess]) -> None:
