@@ -23,7 +23,7 @@ from bentpipe_conformance.models.edits import ask, read_edits
 from bentpipe_conformance.models.impact import Impact, impact_of
 from bentpipe_conformance.models.manifest import Manifest
 from bentpipe_conformance.models.tool import Tool, ToolProblem
-from bentpipe_conformance.models.vacuity import antecedents_of, try_all
+from bentpipe_conformance.models.vacuity import antecedents_of, occurs
 from bentpipe_conformance.models.verification import Checker
 
 _SOME = 12
@@ -207,7 +207,9 @@ def tell_alone(
     if not chosen:
         raise Failure("no mutant of that name, and none that breaks that property", USAGE)
     with counting("mutants", len(chosen)) as tick:
-        found = alone.try_all(chosen, checker, workers, tick)
+        found = checker.each(
+            lambda item: alone.companions_of(*item, checker), chosen, workers, tick
+        )
     if as_json:
         print_json([{**asdict(item), "alone": item.alone} for item in found])
     missing = 0
@@ -239,7 +241,7 @@ def tell_vacuity(
     if not chosen:
         raise Failure("no property of that name has an implication", USAGE)
     with counting("antecedents", len(chosen)) as tick:
-        found = try_all(chosen, checker, workers, tick)
+        found = checker.each(lambda item: occurs(*item, checker), chosen, workers, tick)
     rows = [
         {"model": item.antecedent.model, "property": item.antecedent.property,
          "antecedent": item.antecedent.text, "file": item.antecedent.file,

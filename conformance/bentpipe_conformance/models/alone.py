@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bentpipe_conformance.models.manifest import Manifest, Run
@@ -54,27 +53,6 @@ def companions_of(manifest: Manifest, run: Run, checker: Checker) -> Companions:
     problem = "" if result.problem is None else result.why
     others = (result.violated,) if result.violated else ()
     return Companions(manifest.name, run.name, run.violates, others, problem)
-
-
-def try_all(
-    chosen: Sequence[tuple[Manifest, Run]], checker: Checker, workers: int,
-    tick: Callable[[], object],
-) -> list[Companions]:  # fmt: skip
-    """The companions of every mutant, in the order given."""
-    found: dict[int, Companions] = {}
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            futures = {
-                pool.submit(companions_of, *item, checker): at for at, item in enumerate(chosen)
-            }
-            for future in as_completed(futures):
-                found[futures[future]] = future.result()
-                tick()
-        except BaseException:
-            checker.cancel()
-            pool.shutdown(cancel_futures=True)
-            raise
-    return [found[at] for at in sorted(found)]
 
 
 def without(manifest: Manifest, found: Sequence[Companions]) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 
 from bentpipe_conformance.models.definitions import definitions_of
@@ -63,19 +64,16 @@ def answer(
     began = time.monotonic()
     results: dict[int, Result] = {}
     order = small_first(chosen)
-    pool = ThreadPoolExecutor(workers)
-    futures: dict[Future[Result], int] = {
-        pool.submit(checker.check, *item): at for at, item in enumerate(order)
-    }
-    try:
-        for future in as_completed(futures, within):
-            result = results[futures[future]] = future.result()
-            finished(result)
-            if first and result.verdict in BROKEN:
-                break
-    except TimeoutError:
-        pass
-    finally:
+    with checker.working(workers) as pool:
+        futures: dict[Future[Result], int] = {
+            pool.submit(checker.check, *item): at for at, item in enumerate(order)
+        }
+        with suppress(TimeoutError):
+            for future in as_completed(futures, within):
+                result = results[futures[future]] = future.result()
+                finished(result)
+                if first and result.verdict in BROKEN:
+                    break
         checker.cancel()
         pool.shutdown(cancel_futures=True)
     left = [item for at, item in enumerate(order) if at not in results]

@@ -8,8 +8,6 @@ implication says nothing at these bounds. The same goes for what "leads to" pres
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -110,22 +108,3 @@ def occurs(manifest: Manifest, item: Antecedent, checker: Checker) -> Occurrence
             if result.problem is not None:
                 problem = f"{run.name}: {result.why}"
     return Occurrence(item, "", problem)
-
-
-def try_all(
-    chosen: Sequence[tuple[Manifest, Antecedent]], checker: Checker, workers: int,
-    tick: Callable[[], object],
-) -> list[Occurrence]:  # fmt: skip
-    """Look for every antecedent, in the order given."""
-    found: dict[int, Occurrence] = {}
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            futures = {pool.submit(occurs, *item, checker): at for at, item in enumerate(chosen)}
-            for future in as_completed(futures):
-                found[futures[future]] = future.result()
-                tick()
-        except BaseException:
-            checker.cancel()
-            pool.shutdown(cancel_futures=True)
-            raise
-    return [found[at] for at in sorted(found)]

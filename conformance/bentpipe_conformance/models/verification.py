@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from bentpipe_conformance.models import distributed, tlc
 from bentpipe_conformance.models.configuration import Configuration, read_configuration
@@ -24,6 +24,9 @@ _LARGE = 100_000
 
 _OF_REFINEMENTS = ("ReliableFifo", "violated by the initial state")
 _UNNAMED = "Temporal properties were violated"
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 Verdict = Literal["as expected", "violation", "not caught", "not covered", "drift", "problem"]
 
@@ -116,28 +119,57 @@ class Checker:
         A run of the pr tier has one thread, so that its figures are reproducible; a nightly run
         has them all.
         """
-        results: dict[int, Result] = {}
-        lock = threading.Lock()
 
-        def one(at: int) -> None:
-            result = self.check(*chosen[at], progress)
-            with lock:
-                results[at] = result
-                finished(result)
+        def one(at: int) -> Result:
+            return self.check(*chosen[at], progress)
 
         small = [at for at, (_, run) in enumerate(chosen) if run.tier == "pr"]
-        with ThreadPoolExecutor(self._limits.workers) as pool:
+        large = [at for at, (_, run) in enumerate(chosen) if run.tier != "pr"]
+        results = self.each(one, small, self._limits.workers, finished)
+        results += self.each(one, large, 1, finished)
+        known = dict(zip(small + large, results, strict=True))
+        return [known[at] for at in range(len(chosen))]
+
+    @contextmanager
+    def working(self, workers: int) -> Iterator[ThreadPoolExecutor]:
+        """Threads for runs of this checker; an exception here ends them, and what they run."""
+        with ThreadPoolExecutor(workers) as pool:
             try:
-                for future in [pool.submit(one, at) for at in small]:
-                    future.result()
+                yield pool
             except BaseException:
                 self.cancel()
                 pool.shutdown(cancel_futures=True)
                 raise
-        for at in range(len(chosen)):
-            if at not in results:
-                one(at)
-        return [results[at] for at in range(len(chosen))]
+
+    def each(
+        self, one: Callable[[Item], Found], items: Sequence[Item], workers: int,
+        tick: Callable[[Found], object] = lambda _found: None,
+    ) -> list[Found]:  # fmt: skip
+        """``one`` of every item, ``workers`` at a time, in the order given; ``tick`` after each.
+
+        Args:
+            one: makes runs of this checker.
+            items: what ``one`` takes.
+            workers: threads.
+            tick: told what was found, in the order in which they end: of one at a time, and before
+                the next one begins, so that Ctrl-C loses nothing that has ended.
+
+        Raises:
+            Exception: whatever ``one`` or ``tick`` raises, by which all runs end.
+        """
+        lock = threading.Lock()
+
+        def told(item: Item) -> Found:
+            found = one(item)
+            with lock:
+                tick(found)
+            return found
+
+        with self.working(workers) as pool:
+            futures = [pool.submit(told, item) for item in items]
+            for future in as_completed(futures):
+                future.result()
+            return [future.result() for future in futures]
 
     def cancel(self) -> None:
         """Stop what is running; its runs end with ``Cancelled``. May be called from any thread."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -114,38 +113,33 @@ def try_all(
     Raises:
         ToolProblem: the model itself is not as its manifest says.
     """
+
+    def tried(trial: Trial) -> None:
+        store.put(trial)
+        tick()
+
     missing = [item for item in chosen if item.id not in store.trials]
     random.Random(0).shuffle(missing)  # so that a partial result is an estimate of the whole
     try:
-        with ThreadPoolExecutor(workers) as pool:
-            try:
-                control = _control(manifest, checker, store, pool)
-                futures = [
-                    pool.submit(try_mutant, manifest, item, checker, control, whole=whole)
-                    for item in missing
-                ]
-                for future in as_completed(futures):
-                    store.put(future.result())
-                    tick()
-            except BaseException:
-                checker.cancel()
-                pool.shutdown(cancel_futures=True)
-                raise
+        control = _control(manifest, checker, store, workers)
+        checker.each(
+            lambda item: try_mutant(manifest, item, checker, control, whole=whole),
+            missing, workers, tried,
+        )  # fmt: skip
     finally:
         store.save()
 
 
-def _control(manifest: Manifest, checker: Checker, store: Store, pool: ThreadPoolExecutor) -> Trial:
+def _control(manifest: Manifest, checker: Checker, store: Store, workers: int) -> Trial:
     """What the model itself shows: without that, no mutant can be judged."""
     name = control_of(manifest.name)
     if name not in store.trials:
-        parts = [
-            pool.submit(try_mutant, manifest, None, checker, None, runs=[run])
-            for run in reversed(runs_of(manifest))
-        ]
+        parts = checker.each(
+            lambda run: try_mutant(manifest, None, checker, None, runs=[run]),
+            runs_of(manifest)[::-1], workers,
+        )  # fmt: skip
         control = Trial(name)
-        for part in parts:
-            trial = part.result()
+        for trial in parts:
             control.kills += trial.kills
             control.figures |= trial.figures
             control.seconds |= trial.seconds
