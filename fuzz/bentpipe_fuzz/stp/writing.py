@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+from bentpipe_fuzz.campaign.writing import arguments, expression
 
 NAMES: Mapping[str, str] = {
     "next": "connection.vt_s", "acked": "connection.vt_a", "edge": "connection.vt_ms",
@@ -19,16 +22,7 @@ _POSSESSED: Mapping[str, frozenset[str]] = {
 """The packets that have a field (section 5)."""
 
 
-def _words(given: Mapping[str, Any]) -> str:
-    return "".join(f", {name}={value!r}" for name, value in given.items())
-
-
-def _place(place: Sequence[Any]) -> str:
-    base, distance = place
-    known = NAMES.get(base)
-    if known is None:
-        return str(distance)
-    return known if not distance else f"{known} {'+' if distance > 0 else '-'} {abs(distance)}"
+_place = partial(expression, NAMES)
 
 
 def _kind(name: str) -> str:
@@ -37,7 +31,7 @@ def _kind(name: str) -> str:
 
 def _open(service: str = "chargen", octets: int = 0, **own: Any) -> list[str]:
     data = f", data=pattern(0, {octets})" if octets else ""
-    return [f"connection = peer.connect({service!r}{data}{_words(own)})"]
+    return [f"connection = peer.connect({service!r}{data}{arguments(own)})"]
 
 
 def _restart(service: str = "chargen", octets: int = 0) -> list[str]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+from bentpipe_fuzz.campaign.writing import arguments, expression
 
 NAMES: Mapping[str, str] = {
     "next": "connection.next_offset", "acked": "connection.acked",
@@ -12,16 +15,7 @@ NAMES: Mapping[str, str] = {
 }  # fmt: skip
 
 
-def _words(given: Mapping[str, Any]) -> str:
-    return "".join(f", {name}={value!r}" for name, value in given.items())
-
-
-def _place(place: Sequence[Any]) -> str:
-    base, distance = place
-    known = NAMES.get(base)
-    if known is None:
-        return str(distance)
-    return known if not distance else f"{known} {'+' if distance > 0 else '-'} {abs(distance)}"
+_place = partial(expression, NAMES)
 
 
 def _flags(letters: str) -> str:
@@ -34,9 +28,9 @@ def _open(
     service: str = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
 ) -> list[str]:
     if not odd:
-        return [f"connection = peer.connect({service!r}{_words(offer)})"]
+        return [f"connection = peer.connect({service!r}{arguments(offer)})"]
     return [
-        f"connection = peer.draft({service!r}{_words(offer)})",
+        f"connection = peer.draft({service!r}{arguments(offer)})",
         *_odd_syn(odd),
         "connection.establish()",
     ]
@@ -46,21 +40,21 @@ def _odd_syn(odd: Mapping[str, Any]) -> list[str]:
     fields = dict(odd)
     raw = f", bytes.fromhex({fields.pop('raw', '')!r})"
     options = "usual_options(connection.syn)"
-    return [f"peer.send(craft(connection.syn, {options}{raw}{_words(fields)}))"]
+    return [f"peer.send(craft(connection.syn, {options}{raw}{arguments(fields)}))"]
 
 
 def _syn(
     service: str | int = "chargen", odd: Mapping[str, Any] | None = None, **offer: Any
 ) -> list[str]:
     if not odd:
-        return [f"peer.begin({service!r}{_words(offer)})"]
-    return [f"connection = peer.draft({service!r}{_words(offer)})", *_odd_syn(odd)]
+        return [f"peer.begin({service!r}{arguments(offer)})"]
+    return [f"connection = peer.draft({service!r}{arguments(offer)})", *_odd_syn(odd)]
 
 
 def _call(role: str = "send", **offer: Any) -> list[str]:
     port = 9 if role == "send" else 19
     return [
-        f"connection = peer.summon({port}{_words(offer)})",
+        f"connection = peer.summon({port}{arguments(offer)})",
         "connection.answer()",
         "peer.wait(connection.rtt)",
     ]
