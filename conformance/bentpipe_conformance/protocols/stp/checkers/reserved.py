@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
     answered,
@@ -27,6 +30,7 @@ from bentpipe_conformance.protocols.stp.codec import (
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
+    At,
     ReportHeard,
     SdHeard,
 )
@@ -80,11 +84,7 @@ def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
                 if end.time > at.time + DUE_S and end.stp.type == END and not end.stp.flags & R
             ]  # fmt: skip
             if later or flow.until - at.time > RESERVED_S:
-                yield judged(
-                    context, not later,
-                    "an ENDAK with reserved bits set was taken",
-                    "an ENDAK with reserved bits set was ignored", at, *later[:1],
-                )  # fmt: skip
+                yield _taken(context, at, later, "an ENDAK")
 
 
 _ENDABLE = (State.OPEN, State.RELEASING)
@@ -114,11 +114,13 @@ def _reserved_for_callers(flow: Flow, context: Context) -> Findings:
         if _reserved(at.stp) and not at.outgoing and at.time == flow.established:
             again = [begin for begin in flow.begins if begin.time > at.time + flow.due_s]
             if again or flow.until - at.time > RESERVED_S:
-                yield judged(
-                    context, not again,
-                    "a BGAK with reserved bits set was taken",
-                    "a BGAK with reserved bits set was ignored", at, *again[:1],
-                )  # fmt: skip
+                yield _taken(context, at, again, "a BGAK")
+
+
+def _taken(context: Context, at: At, repeated: Sequence[At], what: str) -> Finding:
+    """A packet that ends a repetition was taken, unless the repetition went on."""
+    what = f"{what} with reserved bits set was"
+    return judged(context, not repeated, f"{what} taken", f"{what} ignored", at, *repeated[:1])
 
 
 def _retransmitted(flow: Flow, context: Context, report: ReportHeard) -> Findings:
