@@ -81,15 +81,25 @@ class Binding:
         """What kind of packet this is where implementations are compared."""
         return (self.alike or self.label)(packet)
 
+    def testers(self, modes: Iterable[str]) -> dict[str, SearchStrategy[Sequence[Step]]]:
+        """These modes, or all of them when none is named.
+
+        Raises:
+            ScriptError: one is unknown.
+        """
+        wanted = set(modes)
+        if unknown := sorted(wanted - set(self.modes)):
+            known = ", ".join(self.modes)
+            raise ScriptError(f"there is no mode {unknown[0]!r}; there are {known}")
+        return {name: steps for name, steps in self.modes.items() if not wanted or name in wanted}
+
     def check(self, script: Script) -> None:
         """Refuse a script that this protocol cannot play.
 
         Raises:
             ScriptError: a mode, a verb or one of its arguments is unknown.
         """
-        if script.mode not in self.modes:
-            known = ", ".join(self.modes)
-            raise ScriptError(f"there is no mode {script.mode!r}; there are {known}")
+        self.testers([script.mode])
         for step in script.steps:
             if step.verb not in self.verbs:
                 raise ScriptError(f"there is no verb {step.verb!r}")

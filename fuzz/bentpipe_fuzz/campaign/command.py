@@ -10,10 +10,12 @@ from typing import Any
 import click
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.cli.options import (
+    all_of,
     bed_option,
     examples,
     json_option,
     link_option,
+    out_option,
     profile_option,
 )
 from bentpipe_conformance.cli.outcome import (
@@ -33,10 +35,11 @@ from bentpipe_conformance.iut.build import IutUnavailable, build
 from bentpipe_conformance.iut.description import IutDescription, load_iut
 from bentpipe_conformance.run.opening import load_link
 from bentpipe_conformance.run.workplace import Workplace, choose_workplace
+from bentpipe_reference.common.link.profile import LinkProfile
 
 from bentpipe_fuzz.campaign import shards
 from bentpipe_fuzz.campaign.as_case import as_case
-from bentpipe_fuzz.campaign.binding import binding_of
+from bentpipe_fuzz.campaign.binding import Binding, binding_of
 from bentpipe_fuzz.campaign.replay import Replay, ReplayError, load
 from bentpipe_fuzz.campaign.result import campaign_plan, check_room, run_campaign
 from bentpipe_fuzz.campaign.script import ScriptError
@@ -47,19 +50,37 @@ EXAMPLES = 200
 """Conversations of a campaign that is given no limit."""
 
 
+drawn_options = all_of(
+    click.option("--seed", type=int, help="Seed of everything random  [default: a new one]."),
+    link_option,
+    profile_option(),
+    click.option(
+        "--only", "modes", multiple=True, metavar="MODE", help="Only testers of this mode."
+    ),
+    bed_option("bed", "Where to run."),
+)
+"""Of commands that draw conversations."""
+
+
+def introduced(iut: str, link: str) -> tuple[IutDescription, LinkProfile, Binding]:
+    """The description of an implementation, a link, and what campaigns know of the protocol."""
+    with explained(ValueError, exit_code=USAGE):
+        description, over = load_iut(iut), load_link(link)
+    with explained(ScriptError, exit_code=USAGE):
+        return description, over, binding_of(description.suite)
+
+
 def planned(
     iut: str, link: str, bed: str, profile: str | None
 ) -> tuple[IutDescription, Workplace, str]:
     """The description of an implementation, where it runs, and the profile to judge by."""
+    description, over, _ = introduced(iut, link)
     with explained(ValueError, exit_code=USAGE):
-        description, link_profile = load_iut(iut), load_link(link)
         chosen = description.suite.profile(profile)
-    with explained(ScriptError, exit_code=USAGE):
-        binding_of(description.suite)
     with explained(BedError, IutUnavailable):
         if description.start.build:
             build(description.start.build)
-        return description, choose_workplace(bed, description, link_profile), chosen
+        return description, choose_workplace(bed, description, over), chosen
 
 
 @click.command(
@@ -79,11 +100,7 @@ def planned(
     metavar="N",
     help=f"Stop after N conversations  [default without --minutes: {EXAMPLES}].",
 )
-@click.option("--seed", type=int, help="Seed of everything random  [default: a new one].")
-@link_option
-@profile_option()
-@click.option("--only", "modes", multiple=True, metavar="MODE", help="Only testers of this mode.")
-@bed_option("bed", "Where to run.")
+@drawn_options
 @click.option(
     "--jobs",
     type=click.IntRange(1),
@@ -98,11 +115,7 @@ def planned(
     show_default=True,
     help="Runs that making one finding small may take.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the results  [default: bentpipe-runs/fuzz-IUT-LINK].",
-)
+@out_option("Folder of the results  [default: bentpipe-runs/fuzz-IUT-LINK].")
 @click.option("--fresh", is_flag=True, help="Replace an earlier campaign in that folder.")
 @json_option("Print the figures and findings as JSON.")
 def fuzz(
@@ -117,12 +130,9 @@ def fuzz(
     packets, and a replay file of each finding; 'bentpipe verify' judges it again, and 'bentpipe
     replay' plays it on any implementation.
     """
-    with explained(ValueError, exit_code=USAGE):
-        description, over = load_iut(iut), load_link(link)
+    description, over, binding = introduced(iut, link)
     with explained(ScriptError, exit_code=USAGE):
-        known = binding_of(description.suite).modes
-    if unknown := sorted(set(modes) - set(known)):
-        raise Failure(f"there is no mode {unknown[0]!r}; there are {', '.join(known)}", USAGE)
+        binding.testers(modes)
     folder = out or Path("bentpipe-runs") / f"fuzz-{description.id}-{over.id}"
     with explained(BundleError, exit_code=USAGE):
         if fresh:
@@ -191,11 +201,7 @@ def _print(result: dict[str, Any], figures: Figures, folder: Path) -> None:
 @click.option("--over", "link", metavar="LINK", help="Another link than the one in the file.")
 @profile_option()
 @bed_option("bed", "Where to run.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Store the packets in this folder.",
-)
+@out_option("Store the packets in this folder.")
 @click.option("--as-case", "written", is_flag=True, help="Print a case for the suite instead.")
 @json_option("Print the findings as JSON.")
 def replay(

@@ -12,20 +12,14 @@ from typing import Any
 
 import click
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.cli.options import (
-    bed_option,
-    examples,
-    json_option,
-    link_option,
-    profile_option,
-)
+from bentpipe_conformance.cli.options import examples, json_option, out_option
 from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import print_json
 from bentpipe_conformance.engine.lane import LaneError
 
 from bentpipe_fuzz.campaign import shards
 from bentpipe_fuzz.campaign.binding import binding_of
-from bentpipe_fuzz.campaign.command import planned
+from bentpipe_fuzz.campaign.command import drawn_options, planned
 from bentpipe_fuzz.campaign.comparing import MEANING, Difference, Played, compared
 from bentpipe_fuzz.campaign.plan import Planner
 from bentpipe_fuzz.campaign.recording import Recital, record
@@ -56,16 +50,8 @@ EXAMPLES = 50
     show_default=True,
     help="Scripts to draw where no replay files are given.",
 )
-@click.option("--seed", type=int, help="Seed of everything random  [default: a new one].")
-@link_option
-@profile_option()
-@click.option("--only", "modes", multiple=True, metavar="MODE", help="Only testers of this mode.")
-@bed_option("bed", "Where to run.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Keep the packets of both in this new folder.",
-)
+@drawn_options
+@out_option("Keep the packets of both in this new folder.")
 @json_option("Print the differences as JSON.")
 def compare(
     one: str, other: str, files: tuple[Path, ...], number: int, seed: int | None, link: str,
@@ -123,13 +109,9 @@ def _scripts(
     description: Any,
 ) -> list[Script]:  # fmt: skip
     binding = binding_of(description.suite)
-    if unknown := sorted(set(modes) - set(binding.modes)):
-        known = ", ".join(binding.modes)
-        raise Failure(f"there is no mode {unknown[0]!r}; there are {known}", USAGE)
+    with explained(ScriptError, exit_code=USAGE):
+        chosen = binding.testers(modes)
     if not files:
-        chosen = {
-            name: steps for name, steps in binding.modes.items() if not modes or name in modes
-        }
         return list(islice(Planner(suite, chosen, seed).scripts(), number))
     found = []
     with explained(ReplayError, ScriptError, exit_code=USAGE):

@@ -115,9 +115,7 @@ class Campaign:
         patience: int = 1, before: Callable[[Script], None] = lambda _: None,
     ) -> None:  # fmt: skip
         self.tally = Tally()
-        known = binding_of(suite).modes
-        chosen = {name: steps for name, steps in known.items() if not modes or name in modes}
-        self._planner = Planner(suite.name, chosen, seed)
+        self._planner = Planner(suite.name, binding_of(suite).testers(modes), seed)
         self._open_lane = open_lane
         self._settings = settings
         self._lateness = lateness
