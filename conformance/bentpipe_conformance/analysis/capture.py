@@ -49,7 +49,13 @@ Told = Callable[[str, int, int], None]
 
 
 class SideUnknown(CaptureError):
-    """It cannot be told whose side a capture was taken on; one sentence."""
+    """It cannot be told whose side a capture was taken on; one sentence.
+
+    Attributes:
+        hosts: the addresses in it, some of them.
+    """
+
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,11 +285,12 @@ def _choose(capture: Path, sketches: Sequence[Sketch], iut: str | None) -> tuple
     if iut is not None:
         return parse_end(iut), side.how if side.address == parse_end(iut)[0] else ""
     if not side.address:
-        hosts = ", ".join(side.hosts[:6])
-        raise SideUnknown(
+        unknown = SideUnknown(
             f"Nothing in {capture} tells whose side it was taken on; name the implementation by "
-            f"--iut (it has these hosts: {hosts})."
+            f"--iut (it has these hosts: {', '.join(side.hosts[:6])})."
         )
+        unknown.hosts = tuple(side.hosts[:6])
+        raise unknown
     return (side.address, 0), side.how
 
 

@@ -111,7 +111,6 @@ class _Writer:
         self._party, self._skim = observer.party, observer.skim
         self._groups: dict[Hashable, _Group] = {}
         self._paths = [folder / f"{number:02d}" for number in range(FILES)]
-        self._files = [path.open("wb", buffering=0) for path in self._paths]
         self._buffers = [bytearray() for _ in range(FILES)]
         self._last = 0
 
@@ -152,8 +151,12 @@ class _Writer:
         )
         buffer += octets
         if len(buffer) > _FLUSH:
-            self._files[group.index % FILES].write(buffer)
-            buffer.clear()
+            self._flush(group.index % FILES)
+
+    def _flush(self, number: int) -> None:
+        with self._paths[number].open("ab", buffering=0) as file:
+            file.write(self._buffers[number])
+        self._buffers[number].clear()
 
     def _sound(self, packet: bytes) -> bool:
         try:
@@ -162,10 +165,10 @@ class _Writer:
             return True
 
     def close(self) -> None:
-        for file, buffer in zip(self._files, self._buffers, strict=True):
-            file.write(buffer)
-            file.close()
-        filled = [path for path in self._paths if path.stat().st_size]
+        for number, buffer in enumerate(self._buffers):
+            if buffer:
+                self._flush(number)
+        filled = [path for path in self._paths if path.exists()]
         self.spool.files = tuple(sorted(filled, key=lambda path: -path.stat().st_size))
 
 

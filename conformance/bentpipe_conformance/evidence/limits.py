@@ -21,6 +21,10 @@ SECONDS, SECONDS_PER_MEGABYTE = 120.0, 60.0
 """Wall-clock seconds, and those per 2**20 octets of input; Linux's bundle of 30 MB takes 12 s."""
 
 
+class BoundError(BundleError):
+    """Judging a file would take more than its size permits; the message is one sentence."""
+
+
 class _TooLong(BaseException):
     """Time is up; not an Exception, so that nothing on the way takes it for something else."""
 
@@ -44,7 +48,7 @@ def bounded(octets: int) -> Iterator[None]:
     """Let what reads so many octets of input have so much memory and time, and no more.
 
     Raises:
-        BundleError: it wants more.
+        BoundError: it wants more.
     """
     seconds = SECONDS + SECONDS_PER_MEGABYTE * octets / (1 << 20)
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -58,12 +62,12 @@ def bounded(octets: int) -> Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, seconds)
         yield
     except _TooLong:
-        raise BundleError(
+        raise BoundError(
             f"It was not judged within {seconds:.0f} s; nothing that a run leaves takes so long."
         ) from None
     except MemoryError:
         room = (MEMORY + MEMORY_PER_OCTET * octets) >> 20
-        raise BundleError(
+        raise BoundError(
             f"Judging it takes more than {room} MB of memory; nothing that a run leaves takes so "
             "much."
         ) from None

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib import resources
 from typing import Any, NotRequired, TypedDict
 
@@ -309,6 +310,7 @@ def _plots(
     return plots
 
 
+@cache
 def template(name: str = "report.html.j2") -> Template:
     """A page's template; what it is given is text, whatever it looks like."""
     folder = resources.files(__package__) / "templates"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict
+from functools import cache
 
-from bentpipe_conformance.engine.suite import Suite
+from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.evidence.records import Implementation
 from bentpipe_conformance.evidence.serialization import dumps, encode
 from bentpipe_conformance.evidence.tool import file_digest
@@ -15,7 +16,13 @@ from bentpipe_conformance.iut.description import IutDescription, is_bundled
 
 def requirements_digest(suite: Suite) -> str:
     """SHA-256 over the suite's requirements, with their texts, levels and conditions."""
-    return hashlib.sha256(dumps(encode(suite.requirements())).encode()).hexdigest()
+    return _requirements_digest(suite.name)
+
+
+@cache
+def _requirements_digest(suite: str) -> str:
+    requirements = suite_named(suite).requirements()
+    return hashlib.sha256(dumps(encode(requirements)).encode()).hexdigest()
 
 
 def implementation(description: IutDescription, contents: Contents) -> Implementation:

@@ -10,14 +10,15 @@ import random
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import click
-from bentpipe_conformance.evidence.bundle import BundleError
-from bentpipe_conformance.evidence.limits import bounded
+from bentpipe_conformance.evidence.limits import MEMORY, MEMORY_PER_OCTET, BoundError, bounded
 
-from bentpipe_fuzz.inputs.mutation import mutated
+from bentpipe_fuzz.inputs.shaped import drawn
 from bentpipe_fuzz.inputs.targets import CORPUS, PATIENCE, TARGETS, Target
 
 SHOWN = 10
@@ -41,48 +42,106 @@ def main(
     given = TARGETS[target]
     if guided:
         guide(given, target)
+    tally = Tally()
     if files:
-        found = [problem for path in files if (problem := tried(given, path.read_bytes()))]
-        report(found, len(files), 0.0)
-        return
+        for path in files:
+            tally.add(tried(given, path.read_bytes()), str(path))
+        tally.report()
     corpus = [path.read_bytes() for path in sorted((CORPUS / target).iterdir())]
-    draw, started, found = random.Random(seed), time.monotonic(), []
-    done = 0
-    while done < runs:
-        done += 1
-        octets = mutated(draw.choice(corpus), corpus, draw)
-        if problem := tried(given, octets):
-            found.append(problem)
+    for octets in corpus:  # what is loaded at first use is nobody's input
+        given(octets)
+    draw, started = random.Random(seed), time.monotonic()
+    while tally.runs < runs and not (seconds and time.monotonic() - started > seconds):
+        octets = drawn(target, corpus, draw)
+        done = tried(given, octets)
+        if done.problem:
             out.mkdir(parents=True, exist_ok=True)
             name = f"{target}-{hashlib.sha256(octets).hexdigest()[:12]}"
             (out / name).write_bytes(octets)
-            click.echo(f"{out / name}: {problem.splitlines()[-1]}", err=True)
-        if seconds and time.monotonic() - started > seconds:
-            break
-    report(found, done, time.monotonic() - started)
+            click.echo(f"{out / name}: {done.problem.splitlines()[-1]}", err=True)
+        tally.add(done)
+    tally.report()
 
 
-def tried(target: Target, octets: bytes) -> str:
-    """What is wrong with how a target takes an input; empty if nothing is."""
-    started = time.monotonic()
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of an input.
+
+    Attributes:
+        word: what the target says became of it.
+        problem: what is wrong with that; empty if nothing is.
+        grown: octets of resident memory at its peak beyond those before it.
+        share: that, of what its size permits.
+        seconds: it took.
+    """
+
+    word: str
+    problem: str
+    grown: int
+    share: float
+    seconds: float
+
+
+def tried(target: Target, octets: bytes) -> Tried:
+    """How a target takes an input, in bounded memory and time."""
+    word, problem = "broke something", ""
+    before, started = resident(peak=False), time.monotonic()
     try:
         with bounded(len(octets)):
-            target(octets)
-    except BundleError as error:
-        return str(error)
+            word = target(octets)
+    except BoundError as error:
+        problem = str(error)
     except Exception:
-        return traceback.format_exc()
-    taken = time.monotonic() - started
-    return f"it took {taken:.0f} s" if taken > PATIENCE else ""
+        problem = traceback.format_exc()
+    taken, grown = time.monotonic() - started, resident(peak=True) - before
+    if not problem and taken > PATIENCE:
+        problem = f"it took {taken:.0f} s"
+    return Tried(word, problem, grown, grown / (MEMORY + MEMORY_PER_OCTET * len(octets)), taken)
 
 
-def report(found: Sequence[str], runs: int, taken: float) -> None:
-    """Print what was found, and end."""
-    for problem in found[:SHOWN]:
-        click.echo(problem)
-    rate = f" in {taken:.0f} s" if taken else ""
-    click.echo(f"{runs} inputs{rate}, {len(found)} broke something")
-    sys.exit(1 if found else 0)
+def resident(*, peak: bool) -> int:
+    """Octets of this process in memory now, its peak counted anew; or that peak."""
+    if not peak:
+        Path("/proc/self/clear_refs").write_text("5")
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:" if peak else "VmRSS:"):
+            return int(line.split()[1]) << 10
+    return 0
+
+
+class Tally:
+    """What came of all inputs."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self._problems: list[str] = []
+        self._words: Counter[str] = Counter()
+        self._largest = Tried("", "", 0, 0.0, 0.0)
+        self._slowest = 0.0
+        self._started = time.monotonic()
+
+    def add(self, done: Tried, name: str = "") -> None:
+        """Count one; it may have a ``name``."""
+        self.runs += 1
+        self._words[done.word] += 1
+        self._largest = max(self._largest, done, key=lambda item: item.share)
+        self._slowest = max(self._slowest, done.seconds)
+        if done.problem:
+            self._problems.append(f"{name}: {done.problem}" if name else done.problem)
+
+    def report(self) -> NoReturn:
+        """Print it, and end."""
+        for problem in self._problems[:SHOWN]:
+            click.echo(problem)
+        for word, count in self._words.most_common():
+            click.echo(f"{count:8} {word}")
+        largest, taken = self._largest, time.monotonic() - self._started
+        click.echo(
+            f"{self.runs} inputs in {taken:.0f} s, {len(self._problems)} broke something; at most "
+            f"{self._slowest:.1f} s, and {largest.grown / 1e6:.1f} MB of memory, "
+            f"{largest.share:.0%} of what is permitted"
+        )
+        sys.exit(1 if self._problems else 0)
 
 
 def guide(target: Target, name: str) -> None:

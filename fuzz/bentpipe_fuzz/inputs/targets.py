@@ -1,7 +1,7 @@
-"""What is fuzzed: each target takes octets, and may raise nothing.
+"""What is fuzzed: each target takes octets, says in a word what became of them, and raises nothing.
 
-A target turns what a file of its kind may do wrong into nothing; whatever else it raises is a
-finding, and so is more memory than 64 MB and 50 times the input, or more time than `PATIENCE`.
+What a file of its kind may do wrong is such a word. Whatever else it raises is a finding, and so is
+more memory than 64 MB and 50 times the input, or more time than `PATIENCE`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,18 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
+from zlib import crc32
 
-from bentpipe_conformance.analysis.capture import analyze_capture
+from bentpipe_conformance.analysis.capture import Analysis, SideUnknown, analyze_capture
+from bentpipe_conformance.analysis.page import write_page
 from bentpipe_conformance.engine.lane import Captured
-from bentpipe_conformance.engine.suite import load_suites
+from bentpipe_conformance.engine.suite import Suite, load_suites
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.evidence.bundle import BundleError
 from bentpipe_conformance.evidence.frames import CaptureError
 from bentpipe_conformance.evidence.layout import ATTESTATION, MANIFEST
+from bentpipe_conformance.evidence.limits import BoundError
 from bentpipe_conformance.iut.description import parse_description
 from bentpipe_conformance.iut.table import DescriptionError
 from bentpipe_conformance.report.page import dissected
@@ -30,8 +34,9 @@ from bentpipe_conformance.run.verification import verify
 from bentpipe_reference.common.link.profile import load_profiles
 
 from bentpipe_fuzz.inputs.agreement import EVERY, agree
+from bentpipe_fuzz.inputs.shaped import joined
 
-Target = Callable[[bytes], None]
+Target = Callable[[bytes], str]
 
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 PATIENCE = 20.0
@@ -39,55 +44,87 @@ PATIENCE = 20.0
 LARGEST_PACKET = 1500
 
 
-def capture(octets: bytes) -> None:
-    """``bentpipe analyze`` of a pcap or pcapng file, by one of the suites, both ways."""
+def capture(octets: bytes) -> str:
+    """``bentpipe analyze`` of a pcap or pcapng file, by the first suite that finds its protocol."""
     suites = [suite for suite in load_suites().values() if suite.observer is not None]
-    suite = suites[sum(octets[-8:]) % len(suites)]
-    with tempfile.NamedTemporaryFile(suffix=".pcapng") as file:
-        file.write(octets)
-        file.flush()
-        for partial in (False, True):
+    kind = crc32(octets)
+    outcome = "refused"
+    with tempfile.TemporaryDirectory(prefix="bentpipe-fuzz-") as folder:
+        path = Path(folder) / "it.pcapng"
+        path.write_bytes(octets)
+        for suite in suites[kind % len(suites) :] + suites[: kind % len(suites)]:
             try:
-                analyze_capture(Path(file.name), suite, suite.profiles[0], partial=partial)
-            except CaptureError:
+                done = _analyzed(path, suite, kind % 8 == 0)
+            except CaptureError as error:
+                # The whole of it, first; what precedes damage, then.
+                outcome = "damaged" if error.partial else outcome
                 continue
-            return
+            if kind % 8 == 0:
+                write_page(done, Path(folder) / "report.html")
+            return f"judged as {suite.name}" if done.connections else "judged, nothing in it"
+    return outcome
 
 
-def bundle(octets: bytes) -> None:
-    """``bentpipe verify`` of a bundle, as `packed` packs one; every other one is sealed again."""
+def _analyzed(path: Path, suite: Suite, illustrated: bool) -> Analysis:
+    """What is judged; where a side has to be named, it is the first host's.
+
+    Raises:
+        CaptureError: it cannot be judged.
+    """
+    how: dict[str, Any] = {"partial": False, "illustrated": illustrated, "iut": None}
+    for _ in range(3):
+        try:
+            return analyze_capture(path, suite, suite.profiles[0], **how)
+        except SideUnknown as error:
+            if how["iut"] or not error.hosts:
+                raise
+            how["iut"] = error.hosts[0]
+        except CaptureError:
+            if how["partial"]:
+                raise
+            how["partial"] = True
+    raise CaptureError("it can be judged in no way")
+
+
+def bundle(octets: bytes) -> str:
+    """``bentpipe verify`` of a bundle, as `packed` packs one; seven of eight are sealed again."""
     with tempfile.TemporaryDirectory(prefix="bentpipe-fuzz-") as folder:
         place = Path(folder) / "bundle"
         if not unpack(octets, place):
-            return
-        if sum(octets[-64:]) % 2:
+            return "not unpacked"
+        if crc32(octets) % 8:
             with contextlib.suppress(OSError, ValueError, TypeError, RecursionError):
                 seal_again(place)
         try:
-            verify(place)
+            done = verify(place)
+        except BoundError:
+            raise
         except BundleError:
-            return
+            return "refused"
+        return "contradicted" if done.differences else "doubtful" if done.doubts else "reproduced"
 
 
-def toml(octets: bytes) -> None:
+def toml(octets: bytes) -> str:
     """A description of an implementation, and a file of links."""
     text = octets.decode("utf-8", "replace")
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
-        return
+        return "no TOML"
+    taken = "refused"
     with contextlib.suppress(DescriptionError):
         parse_description(document, Path("/nowhere/it.toml"))
+        taken = "a description"
     with tempfile.NamedTemporaryFile(suffix=".toml") as file:
         file.write(octets)
         file.flush()
-        try:
+        with contextlib.suppress(ValueError):
             load_profiles(file.name)
-        except ValueError:
-            return
+            taken = "a link"
+    return taken
 
 
-def vectors(octets: bytes) -> None:
+def vectors(octets: bytes) -> str:
     """Packets, one behind the other with two octets of length each, read by every suite's codec."""
     stream = io.BytesIO(octets)
     packets: list[bytes] = []
@@ -102,11 +139,12 @@ def vectors(octets: bytes) -> None:
         trace = read_trace(captured, suite=suite)
         for packet in trace.at("iut"):
             dissected(suite, packet.data)
+    return "dissected" if packets else "empty"
 
 
-def segment(octets: bytes) -> None:
+def segment(octets: bytes) -> str:
     """One packet, read by TCP's codecs, which have to agree."""
-    agree(octets, layers=not sum(octets[-8:]) % EVERY)
+    return "taken" if agree(octets, layers=not sum(octets[-8:]) % EVERY) else "refused"
 
 
 TARGETS: Mapping[str, Target] = {
@@ -135,14 +173,9 @@ def seal_again(folder: Path) -> None:
 
 
 def packed(folder: Path) -> bytes:
-    """A bundle as one document: a line of JSON (name and length of each file), then the files."""
+    """A bundle as one document, as `shaped.joined` makes one."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
-    contents = [path.read_bytes() for path in files]
-    table = [
-        [path.relative_to(folder).as_posix(), len(octets)]
-        for path, octets in zip(files, contents, strict=True)
-    ]
-    return json.dumps(table).encode() + b"\n" + b"".join(contents)
+    return joined({path.relative_to(folder).as_posix(): path.read_bytes() for path in files})
 
 
 def unpack(octets: bytes, folder: Path) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bentpipe_fuzz.inputs.__main__ import tried
-from bentpipe_fuzz.inputs.mutation import mutated
+from bentpipe_fuzz.inputs.shaped import drawn
 from bentpipe_fuzz.inputs.targets import CORPUS, TARGETS, packed, unpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,8 +24,17 @@ def corpus_of(target: str) -> list[bytes]:
 def test_corpus_and_its_mutations_break_nothing(target: str) -> None:
     corpus, draw = corpus_of(target), random.Random(7)
     assert corpus
-    for octets in (*corpus, *(mutated(draw.choice(corpus), corpus, draw) for _ in range(FEW))):
-        assert tried(TARGETS[target], octets) == ""
+    for octets in (*corpus, *(drawn(target, corpus, draw) for _ in range(FEW))):
+        assert tried(TARGETS[target], octets).problem == ""
+
+
+def test_every_suite_judges_captures_of_the_corpus_and_its_bundles_are_judged() -> None:
+    words = {
+        tried(TARGETS[kind], octets).word
+        for kind in ("pcap", "pcapng", "bundle")
+        for octets in corpus_of(kind)
+    }
+    assert {"judged as snr", "judged as stp", "contradicted"} <= words
 
 
 @pytest.mark.parametrize("target", sorted(TARGETS))
@@ -33,20 +42,26 @@ def test_octets_that_nobody_wrote_break_nothing(target: str) -> None:
     @settings(max_examples=FEW, deadline=None)
     @given(st.binary(max_size=400))
     def each(octets: bytes) -> None:
-        assert tried(TARGETS[target], octets) == ""
+        assert tried(TARGETS[target], octets).problem == ""
 
     each()
 
 
 def test_target_that_fails_is_told_of() -> None:
-    def broken(octets: bytes) -> None:
+    def broken(octets: bytes) -> str:
         raise KeyError(octets)
 
-    def hungry(_: bytes) -> None:
-        bytearray(300 << 20)
+    def hungry(_: bytes) -> str:
+        return f"{len(bytearray(300 << 20))}"
 
-    assert "KeyError" in tried(broken, b"x")
-    assert "memory" in tried(hungry, b"x")
+    def modest(_: bytes) -> str:
+        return f"{len(bytes([1]) * (32 << 20))}"
+
+    assert "KeyError" in tried(broken, b"x").problem
+    assert "memory" in tried(hungry, b"x").problem
+    done = tried(modest, b"x")
+    assert not done.problem
+    assert 0.4 < done.share < 0.7
 
 
 def test_bundle_packed_and_unpacked_is_the_same(tmp_path: Path) -> None:
