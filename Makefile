@@ -146,6 +146,7 @@ package: setup
 
 bench: setup
 	$(BIN)/python -m bentpipe_conformance.benchmarks
+	$(BIN)/python -m bentpipe_fuzz.campaign.speed
 
 # No checker may accuse a true reference, whatever the link, the settings and the users do.
 # Code lines of each protocol, room by room.

@@ -21,7 +21,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
@@ -90,19 +90,8 @@ def judge(
     whose condition the ICS denies is left out here (it is *unsupported*); one whose condition the
     ICS claims while the handshake shows the option refused *fails* with that packet as evidence.
     """
-    checkers, interpreter = load_checkers(suite), suite.interpreter
-    registry = suite.requirements()
-    claimed: dict[str, bool] = {}
-    applicable: list[tuple[Requirement, Checker]] = []
-    for name in registry if requirements is None else requirements:
-        found, check = registry[name], checkers.get(name)
-        if check is None or profile not in found.profiles:
-            continue
-        condition = found.condition_in(profile)
-        if condition not in claimed:
-            claimed[condition] = declared(ics, condition)
-        if claimed[condition]:
-            applicable.append((found, check))
+    interpreter = suite.interpreter
+    applicable = _applicable(suite, profile, ics, requirements)
     findings: list[Finding] = []
     for flow in interpreter.read_flows(trace):
         readings = Readings(flow, interpreter)
@@ -117,6 +106,33 @@ def judge(
                 granted.add(requirement.condition)
             findings.extend(readings.judged(check, context))
     return findings
+
+
+_Applicable = Sequence[tuple[Requirement, Checker]]
+_latest: list[tuple[object, _Applicable]] = []
+
+
+def _applicable(
+    suite: Suite, profile: str, ics: Ics, requirements: Iterable[str] | None
+) -> _Applicable:
+    """The checkers whose conditions a statement claims; those of the latest question are kept.
+
+    For one run asks of every trace the same.
+    """
+    chosen = None if requirements is None else tuple(requirements)
+    question = suite, profile, dict(ics), chosen
+    if not _latest or _latest[0][0] != question:
+        checkers, registry = load_checkers(suite), suite.requirements()
+        named = (
+            (registry[name], checkers.get(name))
+            for name in (registry if chosen is None else chosen)
+        )
+        _latest[:] = [(question, [
+            (item, check) for item, check in named
+            if check is not None and profile in item.profiles
+            and declared(ics, item.condition_in(profile))
+        ])]  # fmt: skip
+    return _latest[0][1]
 
 
 def judge_flow(
@@ -177,7 +193,7 @@ class Readings:
 
 
 def _violated(findings: Iterable[Finding]) -> bool:
-    return any(finding.verdict is Verdict.FAIL for finding in findings)
+    return Verdict.FAIL in [finding.verdict for finding in findings]
 
 
 def _folded(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:
@@ -198,4 +214,8 @@ def _folded(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:
     except Exception as error:
         sentence = f"the checker broke: {type(error).__name__}: {error}"
         return [Finding(context.requirement.id, Verdict.ERROR, (), sentence)]
-    return [*findings, replace(passed, count=count)] if passed is not None else findings
+    if passed is not None:
+        findings.append(
+            Finding(passed.requirement, Verdict.PASS, passed.packets, passed.sentence, count=count)
+        )
+    return findings

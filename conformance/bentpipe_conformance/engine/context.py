@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.engine.statement import Ics
 from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.engine.verdict import Verdict
@@ -25,7 +25,7 @@ class HasPacket(Protocol):
         """The packet."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Context(Generic[Prepared]):
     """What a checker may know besides the packets.
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.engine.verdict import Verdict
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finding:
     """What was found about one requirement in one trace.
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from bentpipe_conformance.engine.record import record
+
 GATEWAY_ADDRESS = "10.78.255.254"
 """The tester's second address, the same in all cases: that of a device of the link which an
 implementation is configured with. No case has it as the tester's own."""
@@ -44,7 +46,7 @@ SIMULATION_ERROR_S = 1e-6
 """Timing error of the simulation, in seconds: rounding only."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Captured:
     """One IPv4 packet seen at one capture point.
 

@@ -12,12 +12,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.lane import Captured, Point
+from bentpipe_conformance.engine.record import record
 
 Content = TypeVar("Content", covariant=True)
 """What a protocol's codec makes of octets."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Packet(Generic[Content]):
     """One captured packet.
 

@@ -16,6 +16,8 @@ from hypothesis.strategies import SearchStrategy
 
 from bentpipe_fuzz.campaign.script import Script, ScriptError, Step
 
+_signature = cache(inspect.signature)
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
@@ -104,7 +106,7 @@ class Binding:
             if step.verb not in self.verbs:
                 raise ScriptError(f"there is no verb {step.verb!r}")
             try:
-                inspect.signature(self.verbs[step.verb]).bind(None, **step.given)
+                _signature(self.verbs[step.verb]).bind(None, **step.given)
             except TypeError as error:
                 raise ScriptError(f"{step}: {error}") from None
 

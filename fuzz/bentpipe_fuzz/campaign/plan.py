@@ -17,6 +17,9 @@ MOST_STEPS = 12
 BATCH = 40
 """Conversations that are drawn at once."""
 
+BRED = 2
+"""Conversations that are made of kept ones for each that is new; drawing is what costs more."""
+
 Item = TypeVar("Item")
 Steps = st.SearchStrategy[Sequence[Step]]
 
@@ -138,7 +141,7 @@ class Planner:
         number: the seed.
 
     Attributes:
-        corpus: scripts that reached something new; a half of what is tried is made of them.
+        corpus: scripts that reached something new; two of three that are tried are made of them.
     """
 
     def __init__(self, suite: str, modes: Mapping[str, Steps], number: int) -> None:
@@ -162,7 +165,7 @@ class Planner:
                     )
                     yield script
                     kept = [item for item in self.corpus if item.mode == mode]
-                    if kept:
+                    for _ in range(BRED if kept else 0):
                         yield self._bred(numbers.choice(kept), script)
 
     def _bred(self, kept: Script, fresh: Script) -> Script:

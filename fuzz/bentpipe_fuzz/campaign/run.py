@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.checking import judge
@@ -43,9 +44,9 @@ LONGEST_S = 10_000.0
 COLLECTING = 100_000, 50, 100
 """Thresholds of Python's collector in a campaign."""
 
-MOST_PACKETS, LONG_EVERY, MOST_OF_LONG = 200, 16, 2500
-"""Packets that the tester sends and receives in a conversation, and in every so many a longer one:
-the few long ones would otherwise take most of a campaign's time, and show little that is new."""
+MOST_PACKETS = {64: 2500, 8: 300, 1: 120}
+"""Packets that the tester sends and receives in a conversation: in every 64th, every eighth, any.
+The few long ones would otherwise take most of a campaign's time, and show little that is new."""
 
 JUDGED_EVERY = 8
 """Of so many connections that are served after a conversation one is judged; on a good link they
@@ -119,15 +120,14 @@ def play(
     binding = binding_of(suite)
     binding.check(script)
     verbs = [binding.verbs[step.verb] for step in script.steps]
-    is_long = script.seed % LONG_EVERY == 0 or any(hasattr(verb, "is_long") for verb in verbs)
-    most = MOST_OF_LONG if is_long else MOST_PACKETS
-    impaired = ImpairedLane(lane, script.link, most)
+    is_long = any(hasattr(verb, "is_long") for verb in verbs)
+    impaired = ImpairedLane(lane, script.link, _most_packets(0 if is_long else script.seed))
     ending: list[tuple[str, str]] = []
     judged_until = math.inf
 
     def drive(peer: Any) -> None:
         nonlocal judged_until
-        before = _held(lane)
+        before = _held_at_first(lane)
         peer.random.seed(script.seed)
         player = binding.player(peer)
         player.expressive = expressive
@@ -174,10 +174,24 @@ def play(
     )  # fmt: skip
 
 
+def _most_packets(seed: int) -> int:
+    return next(most for every, most in MOST_PACKETS.items() if seed % every == 0)
+
+
 def _held(lane: Lane) -> int | None:
     """Octets that a host in this process holds; None where it is elsewhere."""
     host = getattr(lane, "host", None)
     return None if host is None else footprint(host)
+
+
+_HELD: WeakKeyDictionary[Lane, int | None] = WeakKeyDictionary()
+
+
+def _held_at_first(lane: Lane) -> int | None:
+    """The same when a conversation begins, for which a lane has a new host each time."""
+    if lane not in _HELD:
+        _HELD[lane] = _held(lane)
+    return _HELD[lane]
 
 
 _BAD = (Verdict.FAIL, Verdict.ERROR)

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Any
 
 from bentpipe_conformance.engine.codec import MalformedPacket, locate
+from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.protocols.tcp import codec as tcp_codec
 from bentpipe_conformance.protocols.tcp.codec import Tcp
 
@@ -80,7 +81,7 @@ def option_octets(
     return bytes((KIND, length)) + value[: length - 2].ljust(length - 2, b"\0")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rwbp(Tcp):
     """A segment of a connection that has, or could have, RWBP.
 

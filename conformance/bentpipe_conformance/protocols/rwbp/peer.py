@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.statement import declared
+from bentpipe_conformance.engine.trace import dissected
 from bentpipe_conformance.protocols.rwbp.codec import Rwbp, dissect
 from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
@@ -56,7 +57,7 @@ class Peer(tcp_peer.Peer):
         """The segment in an IPv4 packet."""
         if self.gateway is not None and octets[PROTOCOL] == TCP:
             self.gateway.took()
-        segment = dissect(octets)
+        segment = dissected(dissect, octets) or dissect(octets)
         if not segment.offset_ok:
             raise MalformedPacket("the TCP data offset points outside the segment")
         return segment

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from bentpipe_reference.common.checksum import internet_checksum
@@ -23,6 +23,7 @@ from bentpipe_conformance.engine.codec import (
     read_ipv4,
     read_udp,
 )
+from bentpipe_conformance.engine.record import record
 
 BEGIN, BGAK, END, ENDAK, BGREJ, SD, SDP, POLL, STAT, USTAT = 1, 2, 3, 4, 7, 8, 9, 10, 11, 12
 NAMES = {
@@ -49,7 +50,7 @@ _COOKIE_LENGTHS = range(10, 35)
 """Of a whole Cookie option (section 3.3)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stp:
     """One STP packet and what carried it, as dissected from an IPv4 datagram.
 

@@ -9,6 +9,7 @@ from bentpipe_conformance.engine.codec import UDP
 from bentpipe_conformance.engine.encapsulation import DEFAULT_UDP_PORT, IN_UDP, Encapsulation
 from bentpipe_conformance.engine.lane import OpenRequest, Port
 from bentpipe_conformance.engine.peer import UNUSED_PORT, BasePeer, NotReached
+from bentpipe_conformance.engine.trace import dissected
 from bentpipe_conformance.protocols.stp.codec import BEGIN, ENDAK, Stp, dissect
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.cookies import Jar
@@ -52,7 +53,7 @@ class Peer(BasePeer[Stp, Connection]):
 
     def dissect(self, octets: bytes) -> Stp:
         """The STP packet in an IPv4 packet."""
-        return dissect(octets)
+        return dissected(dissect, octets) or dissect(octets)
 
     def next_csn(self) -> int:
         """A CSN newer than every one before (STP-CC-010)."""

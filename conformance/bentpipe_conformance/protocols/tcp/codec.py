@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import socket
 import struct
-from dataclasses import dataclass
 
 from bentpipe_reference.common.checksum import internet_checksum
 
@@ -19,6 +18,7 @@ from bentpipe_conformance.engine.codec import (
     locate,
     pseudo_header,
 )
+from bentpipe_conformance.engine.record import record
 
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 MODULUS = 1 << 32
@@ -32,7 +32,7 @@ _SAME: dict[int, int] = {}
 """Ports and windows by themselves: 16 bits each."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tcp:
     """One TCP segment as dissected from an IP packet.
 

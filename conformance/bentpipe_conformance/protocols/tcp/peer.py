@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.lane import OpenRequest
 from bentpipe_conformance.engine.peer import BasePeer, NotReached
+from bentpipe_conformance.engine.trace import dissected
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN, Tcp, dissect
 from bentpipe_conformance.protocols.tcp.connection import Connection
 
@@ -20,7 +21,7 @@ class Peer(BasePeer[Tcp, Connection]):
 
     def dissect(self, octets: bytes) -> Tcp:
         """The segment in an IPv4 packet."""
-        segment = dissect(octets)
+        segment = dissected(dissect, octets) or dissect(octets)
         if not segment.offset_ok:
             raise MalformedPacket("the TCP data offset points outside the segment")
         return segment
