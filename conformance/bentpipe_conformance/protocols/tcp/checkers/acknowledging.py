@@ -140,8 +140,7 @@ def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
 @checker("SNR-RCV-023")
 def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
     """Not every segment of a long stream is acknowledged alone (RFC 9293 3.8.6.3, SHLD-18)."""
-    # Exercised by a long run of full-sized segments in sequence, and by an acknowledgment that
-    # waits for the next one, which comes late.
+    # Exercised by a long run of full-sized segments in sequence that follow one another closely.
     if flow.handshake.answer is None:
         return
     mss = flow.handshake.answer.mss or DEFAULT_MSS
@@ -161,11 +160,6 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
         waits = not any(reply.ack >= arrival.end for reply in arrival.replies)
         if not steady or following.time - arrival.time > apart:
             run = []
-            late = next((r for r in arrival.replies if r.ack >= arrival.end), None)
-            if steady and late is not None and late.time - arrival.time > flow.reaction:
-                waited = late.time - arrival.time
-                sentence = f"a full-sized segment was acknowledged after {waited:.3f} s"
-                yield context.holds(sentence, late, arrival)
         elif alone:
             run.append(arrival)
         else:

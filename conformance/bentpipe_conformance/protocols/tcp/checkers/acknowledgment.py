@@ -230,15 +230,16 @@ def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Findings:
     for run in _runs(
         flow.acks, lambda ack: ack.duplicate and not ack.newly_sacked and not ack.blocks, 6
     ):
-        released = [item for ack in run for item in ack.responses]
-        if not _was_waiting(flow, run[0]):
-            released = [item for item in released if item.retransmission]
+        released = [
+            item for ack in run for item in ack.responses
+            if item.retransmission or _was_waiting(flow, item)
+        ]  # fmt: skip
         yield _judge_storm(run, released, rtt, context, at_once=at_once)
 
 
-def _was_waiting(flow: Flow, ack: Ack) -> bool:
-    """Whether the last data sent before an acknowledgment shows that more waited behind it."""
-    newest = newest_before(flow, ack.packet.number)
+def _was_waiting(flow: Flow, sent: Sent) -> bool:
+    """Whether the data before a segment shows that more waited behind it, not written since."""
+    newest = newest_before(flow, sent.packet.number)
     return newest is not None and not newest.tcp.flags & PSH
 
 

@@ -459,10 +459,10 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Findings:
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         expiry = aftermath.expiry
         target = expiry.flight // 2 // segment
-        if expiry.rank < 2 or target < CLEAR_TARGET_SEGMENTS:
+        if expiry.rank < 2 or target < CLEAR_TARGET_SEGMENTS or aftermath.lowered:
             continue
         reached = next((item for item in aftermath.reactions if item.acks == target - 1), None)
-        if reached is None or reached.ack.ack >= aftermath.recover:
+        if reached is None or reached.disturbed or reached.ack.ack >= aftermath.recover:
             continue
         needed = reached.ack.ack + target * segment
         if reached.ack.window_edge < needed:

@@ -11,7 +11,7 @@ from itertools import accumulate
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.slow_start import read_opening, read_rounds
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, disturbed_at
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
@@ -112,19 +112,6 @@ def _counts_less(flow: Flow, ack: Ack, segment: int) -> bool:
     return last is not None and ack.ack < last.end
 
 
-def _within_a_repair(flow: Flow, sent: Sent) -> bool:
-    """Whether something else was retransmitted while what timed out was outstanding.
-
-    Then less than what is outstanding may have been in use, and half of that is allowed (HK99).
-    """
-    for item in latest_first(flow.sent, count_before(flow.sent, sent.packet.number)):
-        if item.retransmission and item.start != sent.start:
-            return True
-        if item.new and item.start <= sent.start:
-            return False
-    return False
-
-
 @checker("SNR-RTO-017")
 def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> Findings:
     """After a timeout slow start opens the window (RFC 5681 section 3.1)."""
@@ -134,17 +121,9 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
     # SMSS may be larger; but then nothing has shown that the window lags.
     segment, slack = flow.segment, context.permitted("slack_segments")
     counts_segments = context.permitted("counts_segments", False)
-    # Timeouts of the same segment, one after the other, set ssthresh once, and to "no more than"
-    # half of the flight: a recovery that they interrupt has lowered it before.
-    lowered = {
-        episode.interrupted.first.start
-        for episode in context.prepared.episodes
-        if episode.fast and episode.interrupted is not None
-    }
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
-        sent = aftermath.expiry.sent
-        if sent.start in lowered or _within_a_repair(flow, sent):
-            continue
+        if aftermath.lowered:
+            continue  # ssthresh is "no more than" half of what was outstanding
         target = max(aftermath.expiry.flight // 2 // segment, 2) * segment
         for reaction in aftermath.reactions:
             ack = reaction.ack

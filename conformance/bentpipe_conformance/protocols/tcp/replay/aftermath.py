@@ -8,7 +8,7 @@ that notices may take its earlier window back (RFC 5682, RFC 4015).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from bentpipe_reference.common.ranges import RangeSet
@@ -16,6 +16,7 @@ from bentpipe_reference.common.ranges import RangeSet
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
@@ -73,20 +74,24 @@ class Aftermath:
     Attributes:
         expiry: the timeout.
         recover: highest offset sent before it.
+        lowered: more than timeouts of its segment retransmitted something while that was
+            outstanding. Then less than what is outstanding may have been in use, and half of that
+            is allowed (HK99, RFC 5681 equation 4).
         steps: what was sent afterwards.
         reactions: acknowledgments of new data afterwards.
     """
 
     expiry: Expiry
     recover: int
+    lowered: bool
     steps: list[Step] = field(default_factory=list)
     reactions: list[Reaction] = field(default_factory=list)
 
 
 class _Account:
-    def __init__(self, flow: Flow, expiry: Expiry) -> None:
+    def __init__(self, flow: Flow, expiry: Expiry, lowered: bool) -> None:
         sent = expiry.sent
-        self.aftermath = Aftermath(expiry, sent.max)
+        self.aftermath = Aftermath(expiry, sent.max, lowered)
         self._segment, self._shown = largest_segment(flow), flow.segment
         self._una = sent.una
         self._since = RangeSet(((sent.start, sent.end),))
@@ -188,6 +193,16 @@ class _Account:
         return older(echoed, stamped)
 
 
+def _within_a_repair(flow: Flow, sent: Sent, timeouts: Container[Sent]) -> bool:
+    """Whether anything but timeouts of a segment retransmitted while it was outstanding."""
+    for item in latest_first(flow.sent, count_before(flow.sent, sent.packet.number)):
+        if item.retransmission and not (item.start == sent.start and item in timeouts):
+            return True
+        if item.new and item.start <= sent.start:
+            return False
+    return False
+
+
 def read_aftermaths(flow: Flow, expiries: Sequence[Expiry], at_once: bool) -> tuple[Aftermath, ...]:
     """The accounts of all certain timeouts of a flow, in order.
 
@@ -203,7 +218,8 @@ def read_aftermaths(flow: Flow, expiries: Sequence[Expiry], at_once: bool) -> tu
             if event in timeouts:
                 if account is not None:
                     account.settle()
-                account = _Account(flow, timeouts[event])
+                lowered = _within_a_repair(flow, event, timeouts)
+                account = _Account(flow, timeouts[event], lowered)
                 found.append(account.aftermath)
             elif account is not None and event.timed and (at_once or account.silent(event)):
                 account.settle()

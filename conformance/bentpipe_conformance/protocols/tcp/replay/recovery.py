@@ -56,6 +56,8 @@ class Episode:
         restarts: further retransmissions of the earliest data that no progress lets out: with each
             another episode may have begun, so that recover moves.
         timer: when the retransmission timer may first have expired, having met an arrival.
+        within: it may continue a recovery that began at a restart of an earlier one: only with SACK
+            can a partial acknowledgment have retransmitted nothing (HK99 rule 6).
     """
 
     cause: Cause
@@ -68,6 +70,7 @@ class Episode:
     interrupted: Episode | None = None
     restarts: list[Sent] = field(default_factory=list)
     timer: float = math.inf
+    within: bool = False
 
     @property
     def trigger(self) -> Ack | None:
@@ -133,6 +136,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
     current: Episode | None = None
     progress = restarted = news = 0.0
     partially = False
+    reach = -1
     for event in flow.events:
         if event.packet.number > flow.first_reset:
             break
@@ -156,6 +160,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
             if event.retransmission:
                 if current is not None and _begins_anew(event):
                     current.restarts.append(event)
+                    reach = event.max
                     if event.time - restarted >= ROUND_TRIP_SHARE * rtt:
                         current.timer = min(current.timer, event.time)
                 cause = _cause(event, rtt, event.time - progress, news)
@@ -164,7 +169,8 @@ def read_episodes(flow: Flow) -> list[Episode]:
                 timeout = cause in (Cause.TIMEOUT, Cause.PROBE_OR_TIMEOUT)
                 if cause is not None and (current is None or timeout):
                     late = event.time - progress >= SOONEST_TIMEOUT_RTTS * rtt
-                    episode = Episode(cause, event, current is not None, late)
+                    within = flow.handshake.sack and event.una < reach
+                    episode = Episode(cause, event, current is not None, late, within=within)
                     if current is not None:
                         current.interrupted = episode
                     episodes.append(episode)

@@ -114,3 +114,13 @@ def test_probe_after_an_old_acknowledgment_that_offers_room(
     verdicts = story.verdicts("SNR-ACK-001")
     assert verdicts >= expected
     assert bool(FAIL & verdicts) == (expected == FAIL)
+
+
+@pytest.mark.parametrize(("push", "expected"), [(True, PASS), (False, FAIL)])
+def test_data_written_little_by_little_behind_a_duplicate_storm(
+    push: bool, expected: set[Verdict]
+) -> None:
+    story = _storm(())
+    for octet in range(10_000, 10_060, 2):
+        story.send_octets(octet, 2, after=0.0005, push=push)
+    assert story.verdicts("SNR-ACK-007") == expected

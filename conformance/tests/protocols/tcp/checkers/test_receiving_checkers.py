@@ -75,20 +75,22 @@ def test_with_timestamps_the_third_full_segment_makes_up_for_twice_the_mss() -> 
     assert late.reply(4344, after=0.1).later().verdicts("SNR-RCV-004") == FAIL
 
 
-def test_with_timestamps_each_full_segment_acknowledged_before_the_next() -> None:
-    receipt = Receipt(timestamps=True).data(0, 1448).reply(1448, after=0.04)
-    receipt.data(1448, 2896, after=0.2).reply(2896, after=0.04)
-    assert receipt.later().verdicts("SNR-RCV-004") == PASS
-
-
-@pytest.mark.parametrize(("delay", "expected"), [(0.04, PASS), (0.0, NOTHING)])
-def test_full_segments_too_far_apart_to_share_an_acknowledgment(
+@pytest.mark.parametrize(("delay", "expected"), [(0.0, PASS), (0.04, NOTHING)])
+def test_with_timestamps_each_full_segment_acknowledged_before_the_next(
     delay: float, expected: set[Verdict]
 ) -> None:
+    # Behind a thin channel a timer acknowledges each, whatever the receiver counts.
+    receipt = Receipt(timestamps=True).data(0, 1448).reply(1448, after=delay)
+    receipt.data(1448, 2896, after=0.2).reply(2896, after=delay)
+    assert receipt.later().verdicts("SNR-RCV-004") == expected
+
+
+@pytest.mark.parametrize("delay", [0.04, 0.0])
+def test_full_segments_too_far_apart_to_share_an_acknowledgment(delay: float) -> None:
     receipt = Receipt(window=65535)
     for start in range(0, 40 * 1460, 1460):
         receipt.data(start, start + 1460, after=0.24 - delay).reply(start + 1460, after=delay)
-    assert receipt.later().verdicts("SNR-RCV-023") == expected
+    assert receipt.later().verdicts("SNR-RCV-023") == NOTHING
 
 
 def test_small_segments_are_not_counted() -> None:

@@ -56,6 +56,25 @@ def test_new_data_during_recovery_beyond_inflation() -> None:
     assert story.send(*range(20, 31)).verdicts("SNR-REC-006") == FAIL
 
 
+@pytest.mark.parametrize(("again", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_new_data_in_a_recovery_that_may_have_begun_within_the_repair_of_a_timeout(
+    again: bool, expected: set[Verdict]
+) -> None:
+    story = Story().send(*range(12)).ack(2, after=RTT).send(2, after=2.0)
+    for top, following in ((3, (3, 4)), (5, (5, 6, 7)), (8, (8, 9, 10, 11, 12, 13))):
+        story.ack(top, after=RTT).send(*following)
+    for _ in range(3):
+        story.ack(9, (10, 12), (13, 14), after=0.01)
+    if again:
+        story.send(9)
+    # The end of what the timeout repairs; 12 is not eligible (HK99 rule 5), and new data leaves.
+    story.ack(12, (13, 14), after=RTT).send(14, 15, 16)
+    for top in (15, 16, 17):
+        story.ack(12, (13, top), after=RTT / 3)
+    story.send(12).ack(12, (13, 17)).send(*range(17, 22))
+    assert story.verdicts("SNR-REC-006", "hk99") == expected
+
+
 @pytest.mark.parametrize(("waited", "expected"), [(None, FAIL), (1.5, NOTHING)])
 def test_new_data_behind_a_timeout_that_met_a_duplicate(
     waited: float | None, expected: set[Verdict]
