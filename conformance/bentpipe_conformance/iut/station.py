@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bentpipe_reference.common.link.virtual import VirtualLink
-from bentpipe_reference.common.sim import Handle, Simulation
+from bentpipe_reference.common.sim import Handle, Simulation, cancel
 from bentpipe_reference.common.subject import Host
 
 from bentpipe_conformance.engine.lane import Captured
@@ -57,7 +57,7 @@ class Station:
             else:
                 self._emit(packet)
         if self._alarm is not None:
-            self._alarm.cancel()
+            cancel(self._alarm)
             self._alarm = None
         if deadline is not None:
             self._alarm = self._simulation.call_at(deadline, lambda: self.step(self._host.advance))

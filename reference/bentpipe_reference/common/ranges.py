@@ -23,6 +23,10 @@ class RangeSet:
         if left >= right:
             return 0
         ranges = self._ranges
+        if ranges and left == ranges[-1][1]:  # what comes in order behind a hole
+            ranges[-1] = ranges[-1][0], right
+            self._shown = None
+            return right - left
         first = bisect_left(ranges, left, key=lambda item: item[1])
         last = bisect_right(ranges, right, key=lambda item: item[0])
         merged = ranges[first:last]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from typing import Any
 
 
 def earliest(*deadlines: float | None) -> float | None:
@@ -15,18 +16,16 @@ def earliest(*deadlines: float | None) -> float | None:
     return first
 
 
-class Handle:
-    """One planned call."""
+Handle = list[Any]
+"""One planned call: its time, its number among all calls, and the action, None once it is over.
 
-    __slots__ = ("action", "time")
+A list, for the queue compares it, and a simulation plans two for each packet.
+"""
 
-    def __init__(self, time: float, action: Callable[[], None]) -> None:
-        self.time = time
-        self.action: Callable[[], None] | None = action
 
-    def cancel(self) -> None:
-        """Cancel the call; nothing happens when it has run."""
-        self.action = None
+def cancel(handle: Handle) -> None:
+    """Cancel a call; nothing happens when it has run."""
+    handle[2] = None
 
 
 class Simulation:
@@ -38,7 +37,7 @@ class Simulation:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._queue: list[tuple[float, int, Handle]] = []
+        self._queue: list[Handle] = []
         self._planned = 0
 
     def call_at(self, time: float, action: Callable[[], None]) -> Handle:
@@ -46,8 +45,8 @@ class Simulation:
         if time < self.now:
             time = self.now
         self._planned += 1
-        handle = Handle(time, action)
-        heapq.heappush(self._queue, (time, self._planned, handle))
+        handle: Handle = [time, self._planned, action]
+        heapq.heappush(self._queue, handle)
         return handle
 
     def call_after(self, delay: float, action: Callable[[], None]) -> Handle:
@@ -56,17 +55,17 @@ class Simulation:
 
     def next_time(self) -> float | None:
         """Time of the next planned call, None when nothing is planned."""
-        while self._queue and self._queue[0][2].action is None:
+        while self._queue and self._queue[0][2] is None:
             heapq.heappop(self._queue)
-        return self._queue[0][0] if self._queue else None
+        return float(self._queue[0][0]) if self._queue else None
 
     def step(self) -> bool:
         """Advance to the next planned call and run it; False when nothing is planned."""
         while self._queue:
-            time, _, handle = heapq.heappop(self._queue)
-            action, handle.action = handle.action, None
+            handle = heapq.heappop(self._queue)
+            action, handle[2] = handle[2], None
             if action is not None:
-                self.now = time
+                self.now = handle[0]
                 action()
                 return True
         return False
@@ -75,10 +74,10 @@ class Simulation:
         """Run every call planned up to and including ``time``, then advance to ``time``."""
         queue, take = self._queue, heapq.heappop
         while queue and queue[0][0] <= time:
-            at, _, handle = take(queue)
-            action, handle.action = handle.action, None
+            handle = take(queue)
+            action, handle[2] = handle[2], None
             if action is not None:
-                self.now = at
+                self.now = handle[0]
                 action()
         self.now = max(self.now, time)
 
@@ -114,7 +113,7 @@ class Alarm:
         if deadline is None:
             return
         handle = self._handle
-        if handle is None or handle.action is None or deadline < handle.time:
+        if handle is None or handle[2] is None or deadline < handle[0]:
             if handle is not None:
-                handle.cancel()
+                cancel(handle)
             self._handle = self._simulation.call_at(deadline, self._wake)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bentpipe_reference.common.link.profile import Direction, ProfileError, load_profiles
 from bentpipe_reference.common.link.virtual import VirtualLink
-from bentpipe_reference.common.sim import Simulation
+from bentpipe_reference.common.sim import Simulation, cancel
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -135,7 +135,7 @@ def test_simulation_when_times_tie_keeps_the_order_of_planning() -> None:
         simulation.call_at(1.0, lambda n=name: seen.append(n))  # type: ignore[misc]
     simulation.call_at(0.5, lambda: seen.append("first"))
     cancelled = simulation.call_at(0.7, lambda: seen.append("never"))
-    cancelled.cancel()
+    cancel(cancelled)
     simulation.run_until(0.9)
     assert (seen, simulation.now) == (["first"], 0.9)
     assert simulation.next_time() == 1.0

@@ -53,7 +53,11 @@ class _Claims:
         self.sent = flow.sent
         self.numbers = [item.packet.number for item in flow.sent]
         self._flow = flow
-        self._reordered = any(ack.false for ack in flow.acks)
+        least = self._longest_sample() / 2
+        self._reordered = bool(flow.sender.missed) or any(
+            item.repaired is None or ack.time - item.repaired < least
+            for ack in flow.acks for item in ack.arrived if item.suspect
+        )  # fmt: skip
         acks = [ack for ack in flow.acks if ack.counts]
         # What the window of a SYN or SYN-ACK permits, nothing later has made room for.
         offer = flow.opening.offer
@@ -63,6 +67,17 @@ class _Claims:
             self._unas[index] = max(self._unas[index], self._unas[index - 1])
         self._times = [self._opened(), *(ack.time for ack in acks)]
         self.surely = [self._surely(item, index) for index, item in enumerate(flow.sent)]
+
+    def _longest_sample(self) -> float:
+        """RTTMIN at most.
+
+        What is measured is counted from its turn, and so are repairs (section 8.2): the wait in the
+        IP queue is in it, which no packet shows but after a SYN, which has its answer made at once.
+        """
+        opening, established = self._flow.opening, self._flow.established
+        if opening.iut_calls or len(opening.own) != 1 or established is None:
+            return math.inf
+        return established - opening.theirs[0].time
 
     def _opened(self) -> float:
         """When the connection could first send: by a SYN-ACK, or what answers that of the IUT."""

@@ -118,3 +118,17 @@ def test_segments_that_the_window_of_a_syn_ack_permits_may_have_been_queued_at_o
     story = together({1: called, 2: call})
     assert FAIL - story.verdicts("RWBP-FC-005", claims=TEN_PLACES) == FAIL
     assert FAIL - story.verdicts("RWBP-SC-001", claims=TEN_PLACES) == FAIL
+
+
+@pytest.mark.parametrize(("calls", "wrong"), [(False, FAIL), (True, NOTHING)])
+def test_order_counts_as_broken_for_a_sender_whose_own_link_has_delayed_what_it_measures(
+    calls: bool, wrong: set[object]
+) -> None:
+    """RTTMIN holds the wait in the IP queue, of which a call's SYN may have had any."""
+    story = Story(port=1, window=16, calls=calls)
+    story.at = 0.7
+    story.send(*range(6)).ack(0, (1, 6), after=0.6).send(0, after=0.01).ack(6, after=0.35)
+    story.send(6, 7, 8, after=0.01).ack(6, (7, 9), after=0.6)
+    for again in (9, 10, 6):
+        story.send(again, after=0.1)
+    assert together({1: story}).verdicts("RWBP-SC-002", claims=ONE_PLACE) & FAIL == wrong
