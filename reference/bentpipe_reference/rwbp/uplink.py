@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from operator import attrgetter
 from typing import Protocol
 
 from bentpipe_reference.rwbp.config import RwbpConfig
@@ -10,6 +11,7 @@ from bentpipe_reference.rwbp.credit import Credit
 from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, Entry, Flow, RoundRobin
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
+_ENDS = attrgetter("destination", "dport", "sport")
 _NOT_PURE = int(Flags.SYN | Flags.FIN | Flags.RST)
 
 
@@ -56,11 +58,9 @@ class IpQueue:
 
     def _supersede(self, packet: Segment) -> None:
         """Remove what an acknowledgment replaces (RWBP-SC-005)."""
-        ends = packet.destination, packet.dport, packet.sport
-        for at, other in enumerate(self._packets):
-            if _is_pure(other) and (other.destination, other.dport, other.sport) == ends:
-                del self._packets[at]
-                return
+        ends = _ENDS(packet)
+        kept = [other for other in self._packets if not (_is_pure(other) and _ENDS(other) == ends)]
+        self._packets = deque(kept)
 
     def next_to_leave(self, now: float) -> Segment | None:
         """The packet that leaves now, None when none may."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from bentpipe_reference.rwbp.credit import Credit, CreditFrame
 from bentpipe_reference.rwbp.gateway import Gateway
+from bentpipe_reference.rwbp.uplink import IpQueue
+from bentpipe_reference.tcp.wire.segment import Segment
 
 
 def gateway(low: int = 75, high: int = 50) -> Gateway[str]:
@@ -121,3 +123,14 @@ def test_account_takes_the_arrivals_for_what_it_passed_after_a_second() -> None:
     assert passes(account, 0.9) == 0
     account.on_frame(CreditFrame(1, 3, 5), 1.0)
     assert passes(account, 1.0) == 2
+
+
+def test_acknowledgment_when_the_queue_is_full_replaces_all_of_its_connection() -> None:
+    """RWBP-SC-005: two have entered while there was room."""
+    queue = IpQueue(4, None, None)
+    data = Segment(1, 2, 10, 20, payload=b"x")
+    own = [Segment(1, 2, 10, 20, ack=number) for number in range(3)]
+    other = Segment(1, 2, 11, 20)
+    for packet in (own[0], data, own[1], other, own[2]):
+        queue.put(packet)
+    assert [queue.next_to_leave(0.0) for _ in range(4)] == [data, other, own[2], None]
