@@ -28,6 +28,13 @@ class LaneError(Exception):
 Point = Literal["iut", "peer"]
 """Where a packet was captured: at the implementation's side of the link, or at the tester's."""
 
+CLIENT, SERVER = "client", "server"
+"""The sides of an implementation that stands between two ends, both of which the tester is."""
+
+SATELLITE_NEAR, SATELLITE_FAR = "satellite-near", "satellite-far"
+"""Where two such implementations have the satellite link between them: its end towards the client,
+and that towards the server."""
+
 
 class Port(Protocol):
     """The tester's end of the link; it carries plain IPv4 packets."""
@@ -55,12 +62,15 @@ class Captured:
         point: the capture point.
         outgoing: True when the packet travels from the implementation to the tester.
         data: the whole IPv4 packet.
+        side: the port of an implementation that has more than one: :data:`CLIENT`,
+            :data:`SERVER`, :data:`SATELLITE_NEAR` or :data:`SATELLITE_FAR`; else empty.
     """
 
     time: float
     point: Point
     outgoing: bool
     data: bytes
+    side: str = ""
 
 
 def nanoseconds(item: Captured) -> int:
@@ -76,7 +86,7 @@ def as_recorded(captured: Iterable[Captured]) -> list[Captured]:
     on these packets, so that judging the stored ones again gives the same.
     """
     rounded = [
-        Captured(nanoseconds(item) / NANO, item.point, item.outgoing, item.data)
+        Captured(nanoseconds(item) / NANO, item.point, item.outgoing, item.data, item.side)
         for item in captured
     ]
     return sorted(rounded, key=lambda item: (item.time, item.point))
@@ -176,3 +186,25 @@ class Lane(Protocol):
 
     def close(self) -> None:
         """Take down everything the lane made."""
+
+
+class Crossing(Lane, Protocol):
+    """A lane on which the implementation stands between two ends, both of which the tester is.
+
+    ``port`` is that of the client, ``iut_address`` an address of the server: the implementation
+    has none.
+    """
+
+    @property
+    def far(self) -> Port:
+        """The server's port."""
+
+    def receive(self, deadline: float) -> tuple[float, str, bytes] | None:
+        """Block until a packet arrives at either port, or ``deadline`` passes.
+
+        Returns:
+            When it arrived, at which side, and the packet.
+        """
+
+    def alter_link(self, **changes: object) -> None:
+        """Change both directions of the satellite link, see the fields of a profile's direction."""

@@ -29,6 +29,7 @@ class Packet(Generic[Content]):
         outgoing: True when it travels from the implementation under test to the tester.
         content: what the protocol's codec makes of the octets, None when nothing.
         data: the octets as captured.
+        side: see :class:`~bentpipe_conformance.engine.lane.Captured`.
     """
 
     number: int
@@ -37,6 +38,7 @@ class Packet(Generic[Content]):
     outgoing: bool
     content: Content | None
     data: bytes
+    side: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ def read_trace(
         if content is not None and trust_checksums:
             content = interpreter.trusting(content)
         number = counts[item.point]
-        packets.append(Packet(number, item.time, item.point, item.outgoing, content, item.data))
+        found = Packet(number, item.time, item.point, item.outgoing, content, item.data, item.side)
+        packets.append(found)
     return Trace(tuple(packets), timing_error)
 
 

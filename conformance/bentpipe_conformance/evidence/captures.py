@@ -10,7 +10,17 @@ import io
 import math
 from collections.abc import Iterable, Mapping
 
-from bentpipe_conformance.engine.lane import NANO, Captured, Point, as_recorded, nanoseconds
+from bentpipe_conformance.engine.lane import (
+    CLIENT,
+    NANO,
+    SATELLITE_FAR,
+    SATELLITE_NEAR,
+    SERVER,
+    Captured,
+    Point,
+    as_recorded,
+    nanoseconds,
+)
 from bentpipe_conformance.evidence.frames import CaptureError, Frame
 from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, read_octets, write_pcapng
 
@@ -18,6 +28,13 @@ _PLACES: dict[Point, str] = {
     "iut": "at the implementation's side of the link",
     "peer": "at the tester's side of the link",
 }
+
+SIDES = CLIENT, SERVER, SATELLITE_NEAR, SATELLITE_FAR
+
+
+def _interface(point: Point, side: str) -> str:
+    """The name of the interface at which a packet was seen."""
+    return f"{point}-{side}" if side else point
 
 
 def dump_captured(
@@ -34,12 +51,23 @@ def dump_captured(
     base_ns = max(0, math.floor(started)) * NANO
     chosen = [item for item in as_recorded(captured) if item.point == point]
     frames = [
-        Frame(number, base_ns + nanoseconds(item), item.data, LINKTYPE_RAW, outgoing=item.outgoing)
+        Frame(
+            number,
+            base_ns + nanoseconds(item),
+            item.data,
+            LINKTYPE_RAW,
+            interface=_interface(point, item.side),
+            outgoing=item.outgoing,
+        )
         for number, item in enumerate(chosen, 1)
     ]
     text = f"{case_id}, {_PLACES[point]}; outbound: sent by the implementation"
     file = io.BytesIO()
-    write_pcapng(file, frames, name=point, description=text, base_ns=base_ns)
+    sides = [side for side in SIDES if any(item.side == side for item in chosen)]
+    write_pcapng(
+        file, frames, name=point, description=text, base_ns=base_ns,
+        interfaces=[_interface(point, side) for side in sides],
+    )  # fmt: skip
     return file.getvalue()
 
 
@@ -59,5 +87,10 @@ def load_captured(octets: Mapping[Point, bytes], where: str) -> list[Captured]:
                     "its direction or the link type of raw IP."
                 )
             time = (frame.time_ns - frame.base_ns) / NANO
-            found.append(Captured(time, point, frame.outgoing, frame.data))
+            side = frame.interface.removeprefix(point).removeprefix("-")
+            if side and side not in SIDES:
+                raise CaptureError(
+                    f"{name} was not written by bentpipe: it has an interface {frame.interface!r}."
+                )
+            found.append(Captured(time, point, frame.outgoing, frame.data, side))
     return as_recorded(found)

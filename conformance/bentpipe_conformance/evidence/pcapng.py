@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -285,11 +285,13 @@ def write_pcapng(
     description: str = "",
     link_type: int = LINKTYPE_RAW,
     base_ns: int = 0,
+    interfaces: Sequence[str] = (),
 ) -> None:
-    """Write one section with one interface; equal input gives equal octets.
+    """Write one section; equal input gives equal octets.
 
     Time stamps are nanoseconds counted from ``base_ns``, which must be whole seconds. The
-    numbers, link types and interfaces of ``frames`` are not used.
+    numbers and link types of ``frames`` are not used, nor their interfaces, unless it has several:
+    then ``interfaces`` are their names, and each frame names one of them.
 
     Raises:
         CaptureError: a frame has no time, or one before ``base_ns``.
@@ -299,24 +301,26 @@ def write_pcapng(
         raise CaptureError(f"a capture begins at a whole second, not {base_ns} ns.")
     section = struct.pack("<IHHq", _BYTE_ORDER, 1, 0, -1) + _option(_OPT_USERAPPL, b"bentpipe")
     file.write(_block(_SECTION, section + _END))
-    interface = struct.pack("<HxxI", link_type, 0) + _option(_OPT_IF_NAME, name.encode())
-    if description:
-        interface += _option(_OPT_IF_DESCRIPTION, description.encode())
-    interface += _option(_OPT_TSRESOL, b"\x09")
-    if base_ns:
-        interface += _option(_OPT_TSOFFSET, struct.pack("<q", base_ns // NANO))
-    file.write(_block(_INTERFACE, interface + _END))
+    for known in interfaces or (name,):
+        interface = struct.pack("<HxxI", link_type, 0) + _option(_OPT_IF_NAME, known.encode())
+        if description:
+            interface += _option(_OPT_IF_DESCRIPTION, description.encode())
+        interface += _option(_OPT_TSRESOL, b"\x09")
+        if base_ns:
+            interface += _option(_OPT_TSOFFSET, struct.pack("<q", base_ns // NANO))
+        file.write(_block(_INTERFACE, interface + _END))
     for frame in frames:
-        file.write(_packet_block(frame, base_ns))
+        index = interfaces.index(frame.interface) if interfaces else 0
+        file.write(_packet_block(frame, base_ns, index))
 
 
-def _packet_block(frame: Frame, base_ns: int) -> bytes:
+def _packet_block(frame: Frame, base_ns: int, interface: int) -> bytes:
     stamp = -1 if frame.time_ns is None else frame.time_ns - base_ns
     if not 0 <= stamp < 1 << 64:
         raise CaptureError(f"packet {frame.number} has no time that a capture can hold.")
     data = frame.data
     original = max(frame.original_length, len(data))
-    body = struct.pack("<IIIII", 0, stamp >> 32, stamp & 0xFFFFFFFF, len(data), original)
+    body = struct.pack("<IIIII", interface, stamp >> 32, stamp & 0xFFFFFFFF, len(data), original)
     body += data + b"\0" * (-len(data) % 4)
     if frame.outgoing is not None:
         body += _option(_OPT_FLAGS, struct.pack("<I", 2 if frame.outgoing else 1)) + _END

@@ -13,47 +13,28 @@ from typing import Any
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Simulation
-from bentpipe_reference.common.subject import Host, subject_of
+from bentpipe_reference.common.subject import Host, Subject, subject_of
 
 from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S, Captured, LaneError, OpenRequest
 from bentpipe_conformance.engine.suite import Suite
+from bentpipe_conformance.iut.between import BetweenLane
 from bentpipe_conformance.iut.station import Station
+from bentpipe_conformance.iut.watched import Watch
 
 IUT_ADDRESS = "10.77.0.2"
 TESTER_ADDRESS = "10.78.0.1"
 
 
-MOST_STEPS = 10_000
-"""Steps of a host at one moment of virtual time, after which it is held to hang."""
-
-
 class _MortalStation(Station):
-    """A station that survives its host: a crash of the implementation is a finding.
+    """A station that survives its host: a crash of the implementation is a finding."""
 
-    So is a host that hangs: that is busy again and again without time passing.
-
-    Attributes:
-        died: the exception that ended the host, or that it hung; None while it lives.
-    """
-
-    died: str | None = None
-    _moment = 0.0
-    _steps = 0
+    def __init__(self, simulation: Simulation, host: Host, latency_s: float) -> None:
+        super().__init__(simulation, host, latency_s)
+        self.watch = Watch()
 
     def step(self, action: Callable[[float], object]) -> None:
         """Let something happen at the host, unless it has ended."""
-        if self.died is not None:
-            return
-        if self._simulation.now > self._moment:
-            self._moment, self._steps = self._simulation.now, 0
-        self._steps += 1
-        if self._steps > MOST_STEPS:
-            self.died = f"it hung: {MOST_STEPS} steps without time passing"
-            return
-        try:
-            super().step(action)
-        except Exception as error:
-            self.died = f"{type(error).__name__}: {error}"
+        self.watch.step(self._simulation.now, lambda: super(_MortalStation, self).step(action))
 
 
 class SimulatedLane:
@@ -98,7 +79,7 @@ class SimulatedLane:
 
     def iut_alive(self) -> str | None:
         """None, or the exception that ended the host."""
-        return self._station.died
+        return self._station.watch.died
 
     @property
     def host(self) -> Host:
@@ -170,7 +151,18 @@ class SimulatedPort:
         return self._inbox.popleft() if self._inbox else None
 
 
-def simulated_lane(suite: Suite, variant: str, link: LinkProfile, seed: int = 0) -> SimulatedLane:
+def lane_of(
+    subject: Subject, setup: Any, link: LinkProfile, seed: int = 0, latency_s: float = 0.0
+) -> SimulatedLane | BetweenLane:
+    """A lane with a reference as it is set up."""
+    if subject.boxes is not None:
+        return BetweenLane(subject.boxes, setup, link, seed)
+    return SimulatedLane(subject.make, setup, link, seed, latency_s)
+
+
+def simulated_lane(
+    suite: Suite, variant: str, link: LinkProfile, seed: int = 0
+) -> SimulatedLane | BetweenLane:
     """A lane with the true reference of a suite.
 
     Args:
@@ -186,4 +178,4 @@ def simulated_lane(suite: Suite, variant: str, link: LinkProfile, seed: int = 0)
     known = {**subject.variants, **subject.setups}
     if variant not in known:
         raise LaneError(f"the reference has no variant {variant!r}; it has {', '.join(known)}")
-    return SimulatedLane(subject.make, known[variant], link, seed)
+    return lane_of(subject, known[variant], link, seed)

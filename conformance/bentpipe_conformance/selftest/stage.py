@@ -9,8 +9,9 @@ from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.common.subject import Subject
 
 from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
+from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.settings import RunSettings
-from bentpipe_conformance.iut.inprocess import SimulatedLane
+from bentpipe_conformance.iut.inprocess import lane_of
 
 LINK = "geo"
 
@@ -18,14 +19,14 @@ LINK = "geo"
 def stage(
     reference: Subject, profile: str, setting: str, seed: int,
     configure: Callable[[Any], Any] = lambda setup: setup,
-) -> tuple[SimulatedLane, RunSettings]:  # fmt: skip
+) -> tuple[Lane, RunSettings]:  # fmt: skip
     """A lane with a reference on the simulated GEO link, and how to run cases on it.
 
     Args:
         reference: what is set up.
         profile: a profile of its suite.
         setting: of the reference; empty for its usual one.
-        seed: see :class:`SimulatedLane`.
+        seed: see :func:`~bentpipe_conformance.iut.inprocess.lane_of`.
         configure: turns the setup of the reference into a mutant's.
     """
     link = load_profiles()[LINK]
@@ -39,6 +40,6 @@ def stage(
         latency = chosen.latency_s
         if chosen.ip_protocol:
             carried = Encapsulation("ip", chosen.ip_protocol)
-    lane = SimulatedLane(reference.make, configure(setup), link, seed, latency)
+    lane = lane_of(reference, configure(setup), link, seed, latency)
     settings = RunSettings(profile, ics, link.round_trip_s, seed, encapsulation=carried)
     return lane, settings

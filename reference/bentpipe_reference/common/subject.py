@@ -32,6 +32,22 @@ class Host(Protocol):
         """When the next timer expires, None when none runs."""
 
 
+class Box(Protocol):
+    """A reference that stands between two networks, with a port to each of them: 0 and 1."""
+
+    def receive(self, port: int, packet: bytes, now: float) -> None:
+        """Process one IPv4 packet that arrives at a port."""
+
+    def advance(self, now: float) -> None:
+        """Let timers expire."""
+
+    def transmit(self, now: float) -> Sequence[tuple[int, bytes]]:
+        """The IPv4 packets to send now, each with the port by which it leaves."""
+
+    def next_deadline(self) -> float | None:
+        """When the next timer expires, None when none runs."""
+
+
 class Station(Protocol):
     """A host on a link in virtual time."""
 
@@ -127,6 +143,10 @@ class Subject:
         draw: draws a host for a link.
         call: makes a host call another, by its address, at the time of the call.
         settings: further settings of the true reference, by name.
+        boxes: of a protocol whose implementations stand between two networks, and have no address:
+            makes from a setup and a seed one box, which has the client at its port 0 and the
+            satellite link at its port 1, or two, each with the satellite link at its port 1.
+            ``make``, ``draw`` and ``call`` then have no meaning.
     """
 
     ics: Mapping[str, Any]
@@ -136,6 +156,7 @@ class Subject:
     draw: Callable[[random.Random, LinkProfile], Drawn]
     call: Callable[[Simulation, Station, Any, str, Call], None]
     settings: Mapping[str, Setting] = field(default_factory=dict)
+    boxes: Callable[[Any, int], Sequence[Box]] | None = None
 
 
 def subject_of(protocol: str) -> Subject:

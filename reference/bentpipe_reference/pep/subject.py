@@ -1,0 +1,85 @@
+"""The reference of PEP/1 as the exam sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from bentpipe_reference.common.subject import Setting, Subject
+from bentpipe_reference.pep.box import Box
+from bentpipe_reference.pep.config import BoxConfig
+from bentpipe_reference.pep.parts import Setup
+from bentpipe_reference.tcp.config import EndpointConfig
+
+_TCP = EndpointConfig(receive_buffer=1 << 16, send_buffer=1 << 16)
+
+PAIR = Setup(BoxConfig(outer=_TCP, inner=_TCP))
+"""Two boxes with TCP between them; a confirmed end comes from end to end."""
+
+ICS: Mapping[str, Any] = {
+    "addressing": "transparent",
+    "opening": "late",
+    "end": "confirmed",
+    "satellite": "tcp",
+    "reserved": False,
+    "strangers": "forward",
+    "buffer": PAIR.config.buffer,
+    "connections": PAIR.config.most_relays,
+    "idle_s": 0,
+    "drain": False,
+    "drain_s": 0,
+    "restart": False,
+}
+"""The conformance statement of :data:`PAIR`."""
+
+
+def make_boxes(setup: Setup, seed: int) -> list[Box]:
+    """A box, or a pair."""
+    boxes = 1 + setup.config.paired
+    return [setup.parts.box(setup.config, setup.parts, seed + number) for number in range(boxes)]
+
+
+def _no_host(*_: object) -> NoReturn:
+    raise ValueError("a box is no host: it cannot be called, and calls nobody by itself")
+
+
+def _configured(
+    ics: Mapping[str, Any], undecided: Iterable[str] = (), **changes: Any
+) -> Setting:  # fmt: skip
+    return Setting(
+        lambda setup: setup.configured(**changes), ics, undecided=frozenset(undecided)
+    )  # fmt: skip
+
+
+def _ends(undecided: Iterable[str] = (), **changes: Any) -> Setting:
+    """A setting of TCP at all ends."""
+    buffer = PAIR.endpoints(**changes).config.buffer
+    return Setting(
+        lambda setup: setup.endpoints(**changes), {"buffer": buffer},
+        undecided=frozenset(undecided),
+    )  # fmt: skip
+
+
+_SINGLE = {"satellite": "none", "buffer": PAIR.configured(paired=False).config.buffer}
+
+SETTINGS = {
+    "single": _configured(_SINGLE, paired=False),
+    "early": _configured({"opening": "early"}, opening="early"),
+    "local": _configured({"end": "local"}, end="local"),
+    "strangers-reset": _configured({"strangers": "reset"}, strangers="reset"),
+    "mss-536": _ends(mss=536),
+    "small-buffers": _ends(receive_buffer=8192, send_buffer=8192),
+    "plain-syn": _ends(window_scale=False, timestamps=False, sack=False),
+    "wrap": _ends(iss=(1 << 32) - 9000),
+}
+
+SUBJECT = Subject(
+    ics=ICS,
+    setups={"pep1": PAIR},
+    variants={"pair": PAIR, "single": PAIR.configured(paired=False)},
+    make=_no_host,
+    draw=_no_host,
+    call=_no_host,
+    settings=SETTINGS,
+    boxes=make_boxes,
+)
