@@ -10,7 +10,7 @@ from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.link.virtual import VirtualLink
-from bentpipe_reference.common.sim import Handle, Simulation
+from bentpipe_reference.common.sim import Handle, Simulation, cancel
 from bentpipe_reference.common.subject import Box
 
 from bentpipe_conformance.engine.lane import (
@@ -65,7 +65,7 @@ class _Stand:
         now = self._simulation.now
         leaving = self._watch.step(now, lambda: self._acted(action, now))
         if self._alarm is not None:
-            self._alarm.cancel()
+            cancel(self._alarm)
             self._alarm = None
         for port, packet in leaving or ():
             self._record(port, True, packet)
