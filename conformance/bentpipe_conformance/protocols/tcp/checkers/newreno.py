@@ -224,8 +224,6 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Findings:
     """Duplicates below recover start no fast retransmit (RFC 6582 section 3.2 steps 2 and 4)."""
     # Exercised by third duplicates after a timeout, for a segment retransmitted since.
     every_timeout = context.permitted("timeout_records_recover")
-    if not acts_at_once(context.ics):
-        return
     if every_timeout and (flow.handshake.sack or flow.handshake.timestamps):
         return
     for m in context.prepared.moments:
@@ -237,6 +235,13 @@ def no_fast_retransmit_below_recover(flow: Flow, context: Context) -> Findings:
         if _heuristic_permits(m, flow, context) or not _repeated_before(ack, episode):
             continue
         again = [sent for sent in m.retransmissions if sent.start == ack.ack]
+        if not acts_at_once(context.ics):
+            # What is put off leaves within a round trip of the last progress, or looks timed.
+            until = m.progress + ROUND_TRIP_SHARE * m.rtt
+            if not ack.time < until - flow.reaction or flow.horizon < until:
+                continue
+            after = flow.after(ack.packet, until)
+            again = [s for s in after if s.retransmission and s.start == ack.ack]
         if again:
             yield context.violated(
                 f"offset {ack.ack} was fast retransmitted below recover after a timeout",

@@ -297,13 +297,12 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
             if event.flight == 0 and event.since_sent > idle and largest > allowed:
                 restart, answered = event, False
                 idle_for = f"{event.since_sent:.1f} s"
-            if _may_be_probe(flow, event, progressed, trips.smallest):
-                continue
-            # Each of two duplicates may send a segment (RFC 3042 section 2).
-            octets = event.end - event.duplicates * largest_segment(flow)
+            # Each of two duplicates may send a segment (RFC 3042 section 2), and a probe is one.
+            besides = event.duplicates + _may_be_probe(flow, event, progressed, trips.smallest)
+            octets = event.end - besides * largest_segment(flow)
             if restart is not None and not answered and octets - restart.start > allowed:
                 octets = event.end - restart.start
-                sentence = f"{octets} octets left at once after a silence of {idle_for}"
+                sentence = f"{octets} octets left, none acknowledged, after a silence of {idle_for}"
                 yield at_most(context, octets, allowed, sentence, event, restart)
                 return
             largest = max(largest, event.outstanding)

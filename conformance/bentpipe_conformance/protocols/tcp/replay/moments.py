@@ -177,19 +177,26 @@ def disturbed_at(episode: Episode) -> float:
     retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
     new data continues an earlier one whose end a timeout hid, one that begins within another may
     continue that, and one that begins with
-    another duplicate than the third, or with what reports nothing, or late with less than three
-    segments reported or not right after a report, may have begun with a timeout: minus infinity.
+    another duplicate than the third (unless so soon that pacing must have put it off), or with what
+    reports nothing, or late with less than three segments reported or not right after a report, may
+    have begun with a timeout: minus infinity.
     """
     trigger = episode.trigger
     if trigger is not None and (
         trigger.advance
         or episode.within
         or (episode.late and not _is_prompted(episode.first))
-        or (trigger.duplicates != DUPLICATE_THRESHOLD and not trigger.sacked)
+        or not (trigger.duplicates == DUPLICATE_THRESHOLD or trigger.sacked or _put_off(episode))
         or not (trigger.duplicate or trigger.newly_sacked)
     ):
         return -math.inf
     return timer_within(episode)
+
+
+def _put_off(episode: Episode) -> bool:
+    """Whether it met a later duplicate than the third, and no timer can have expired."""
+    trigger = episode.trigger
+    return episode.soon and trigger is not None and trigger.duplicates > DUPLICATE_THRESHOLD
 
 
 def _is_prompted(first: Sent) -> bool:
@@ -211,7 +218,9 @@ def timer_within(episode: Episode) -> float:
     for sent in episode.retransmissions:
         if sent.time >= episode.timer:
             return sent.time
-        if sent.start in repeated or (sent.timed and sent is not episode.first):
+        # A timeout repeats the earliest data (RFC 6298 rule 5.4).
+        unasked = sent.timed and sent.start <= sent.possible[1] and sent is not episode.first
+        if sent.start in repeated or unasked:
             return sent.time
         repeated.add(sent.start)
     return math.inf

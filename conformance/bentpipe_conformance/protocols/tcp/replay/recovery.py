@@ -53,6 +53,7 @@ class Episode:
         interrupted: the timeout that cut it short.
         nested: it started while an earlier episode was not over.
         late: it started so long after the last progress that a timeout may have met an arrival.
+        soon: it started within a round trip of the last progress: no timer can have expired.
         restarts: further retransmissions of the earliest data that no progress lets out: with each
             another episode may have begun, so that recover moves.
         timer: when the retransmission timer may first have expired, having met an arrival.
@@ -64,6 +65,7 @@ class Episode:
     first: Sent
     nested: bool
     late: bool = False
+    soon: bool = False
     sent: list[Sent] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
     end: Ack | None = None
@@ -168,9 +170,13 @@ def read_episodes(flow: Flow) -> list[Episode]:
                     cause = None
                 timeout = cause in (Cause.TIMEOUT, Cause.PROBE_OR_TIMEOUT)
                 if cause is not None and (current is None or timeout):
-                    late = event.time - progress >= SOONEST_TIMEOUT_RTTS * rtt
-                    within = flow.handshake.sack and event.una < reach
-                    episode = Episode(cause, event, current is not None, late, within=within)
+                    waited = event.time - progress
+                    episode = Episode(
+                        cause, event, current is not None,
+                        late=waited >= SOONEST_TIMEOUT_RTTS * rtt,
+                        soon=waited < ROUND_TRIP_SHARE * rtt,
+                        within=flow.handshake.sack and event.una < reach,
+                    )  # fmt: skip
                     if current is not None:
                         current.interrupted = episode
                     episodes.append(episode)

@@ -142,6 +142,35 @@ def test_second_retransmission_within_a_round_trip() -> None:
     assert Verdict.FAIL in story.send(2).verdicts("SNR-FR-006")
 
 
+def _paced_repair(late: float, *again: int) -> Story:
+    """A repair that leaves so late that more duplicates have come, one of them just before it."""
+    story = duplicates(window_limited_flight(), 2).ack(2, after=late).send(2, after=0.001)
+    return story.ack(2, after=0.01).send(*again)
+
+
+def test_retransmission_put_off_by_pacing_then_another() -> None:
+    claims = {**CLAIMS, "pacing": True}
+    assert _paced_repair(0.03).verdicts("SNR-FR-006", claims=claims) == PASS
+    assert Verdict.FAIL in _paced_repair(0.03, 2).verdicts("SNR-FR-006", claims=claims)
+
+
+def test_retransmission_after_more_than_a_round_trip_may_be_timed() -> None:
+    assert _paced_repair(0.9, 2).verdicts("SNR-FR-006") == NOTHING
+
+
+def _paced_repairs(*again: int) -> Story:
+    """Two losses whose repairs leave one by one, the second when nothing has just arrived."""
+    story = window_limited_flight(sack=True)
+    for top in (7, 8, 9):
+        story.ack(2, (3, 5), (6, top), after=0.01)
+    return story.send(2).send(5, after=0.03).ack(2, (3, 5), (6, 10), after=0.03).send(*again)
+
+
+def test_second_repair_put_off_by_pacing_then_another() -> None:
+    assert _paced_repairs().verdicts("SNR-FR-006") == PASS
+    assert Verdict.FAIL in _paced_repairs(2, 5).verdicts("SNR-FR-006")
+
+
 def test_second_retransmission_a_round_trip_later() -> None:
     story = duplicates(window_limited_flight(), 2).send(2).ack(2, after=RTT).send(2)
     assert Verdict.FAIL not in story.verdicts("SNR-FR-006")

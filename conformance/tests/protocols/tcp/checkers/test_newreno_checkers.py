@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
     FAIL,
     NOTHING,
     PASS,
@@ -48,6 +49,15 @@ def _timed_out(jump: int) -> Story:
 def test_duplicates_below_recover_after_a_timeout() -> None:
     assert _timed_out(6).verdicts("SNR-REC-003") == PASS
     assert _timed_out(6).send(9).verdicts("SNR-REC-003") == FAIL
+
+
+def test_duplicates_below_recover_of_a_sender_with_pacing() -> None:
+    claims = {**CLAIMS, "pacing": True}
+    assert _timed_out(6).send(9).verdicts("SNR-REC-003", claims=claims) == NOTHING
+    for after, expected in ((0.1, FAIL), (RTT, PASS)):
+        story = Story(sack=False).send(*range(20)).send(0, after=2.0).ack(1, after=RTT).send(1, 2)
+        duplicates(story.ack(9, after=RTT).send(9, after=0.01), 9).send(9, after=after)
+        assert story.ack(9, after=RTT).verdicts("SNR-REC-003", claims=claims) == expected
 
 
 def test_duplicates_below_recover_where_the_heuristic_permits_an_entry() -> None:

@@ -89,6 +89,18 @@ def test_burst_after_idleness() -> None:
     assert _idle(3, 18).send(38).verdicts("SNR-SS-004") == NOTHING
 
 
+@pytest.mark.parametrize(("burst", "expected"), [(11, PASS), (12, FAIL)])
+def test_burst_after_idleness_of_which_a_segment_may_be_a_probe(
+    burst: int, expected: set[Verdict]
+) -> None:
+    """Over a slow link requests come, and echoes leave, for longer than a probe would wait."""
+    story = Story().send(*range(20)).ack(20, after=RTT).send(20, after=30)
+    for segment in range(21, 20 + burst):
+        story.send(segment, after=0.1)
+    story.ack(20 + burst, after=RTT).send(20 + burst)
+    assert story.verdicts("SNR-SS-004") == expected
+
+
 def _recovered(growth: tuple[int, ...]) -> Story:
     """A loss in a flight of ten, its repair, then rounds of the given flights."""
     story = Story(sack=False).send(*range(10)).ack(0, after=RTT)
