@@ -70,9 +70,11 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
         if not acts_at_once(context.ics) and repairs:
             # A paced sender's repairs leave later than what asked for them, as if timed.
             continue
-        took = expiry.since_transmission
-        sentence = f"a timer retransmitted offset {sent.start} {took:.3f} s after it was sent"
-        yield _no_sooner(context, took, expiry.rtt, sentence, sent)
+        # What left once more in between restarts no timer (RFC 6298 rules 5.1 and 5.3).
+        first = expiry.head and expiry.rank == 1
+        took = max(expiry.since_transmission, expiry.since_progress if first else 0.0)
+        sentence = f"a timer retransmitted offset {sent.start} after {took:.3f} s"
+        yield _no_sooner(context, took, min(expiry.rtt, BACK_OFF_CAP_S), sentence, sent)
 
 
 def _started_earlier(expiry: Expiry, context: Context) -> bool:

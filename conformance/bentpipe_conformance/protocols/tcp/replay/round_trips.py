@@ -48,9 +48,8 @@ class RoundTrips:
             self._opening, self.minimum = self.minimum, float("inf")
 
     def _take(self, sample: float) -> None:
-        self.smallest = min(self.smallest, sample) if self.samples else sample
         self.largest = max(self.largest, sample)
-        self.minimum = min(self.minimum, self._opening, sample)
+        self.smallest = self.minimum = min(self.minimum, self._opening, sample)
         self.samples += 1
 
     def sent(self, item: Sent) -> None:
