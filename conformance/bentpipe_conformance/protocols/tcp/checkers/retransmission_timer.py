@@ -32,7 +32,8 @@ from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 def _no_sooner(
     context: Context, waited: float, rtt: float, sentence: str, *where: HasPacket
 ) -> Finding:
-    """The finding about a timer that must not expire within a round trip."""
+    """The finding about a timer that must not expire within a round trip, or its maximum (2.5)."""
+    rtt = min(rtt, BACK_OFF_CAP_S)
     expected = f"no sooner than the smallest round trip of {rtt:.3f} s"
     actual = f"after {waited:.3f} s"
     return too_coarse(context, rtt, *where[:1]) or judged(
@@ -74,7 +75,7 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
         first = expiry.head and expiry.rank == 1
         took = max(expiry.since_transmission, expiry.since_progress if first else 0.0)
         sentence = f"a timer retransmitted offset {sent.start} after {took:.3f} s"
-        yield _no_sooner(context, took, min(expiry.rtt, BACK_OFF_CAP_S), sentence, sent)
+        yield _no_sooner(context, took, expiry.rtt, sentence, sent)
 
 
 def _started_earlier(expiry: Expiry, context: Context) -> bool:

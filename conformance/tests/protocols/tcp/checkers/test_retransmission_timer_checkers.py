@@ -38,8 +38,8 @@ def test_timeout_below_a_round_trip_that_losses_have_lengthened() -> None:
     story.ack(1, after=RTT).send(1, 2)
     for waited in (6.0, 12.0, 24.0):
         story.send(1, after=waited)
-    story.ack(3, after=25.0).send(3, 4)
-    assert Verdict.FAIL not in story.send(3, after=60.0).verdicts("SNR-RTO-001")
+    story.ack(3, after=25.0).send(3, 4).send(3, after=60.0)
+    assert Verdict.FAIL not in story.verdicts("SNR-RTO-001") | story.verdicts("SNR-RTO-010")
 
 
 @pytest.mark.parametrize(("partial", "expected"), [((2,), FAIL), ((2, 4), NOTHING)])
