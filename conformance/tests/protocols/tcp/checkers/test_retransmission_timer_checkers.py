@@ -42,6 +42,12 @@ def test_timeout_below_a_round_trip_that_losses_have_lengthened() -> None:
     assert Verdict.FAIL not in story.verdicts("SNR-RTO-001") | story.verdicts("SNR-RTO-010")
 
 
+def test_timeout_before_what_left_behind_a_repeated_segment_measures_anything() -> None:
+    story = Story(sack=False, syn_acks=(0.0, 1.0)).send(0, 1).send(0, after=3.0)
+    story.ack(2, after=5.0).send(2, 3)
+    assert story.send(2, after=6.0).verdicts("SNR-RTO-001") == NOTHING
+
+
 @pytest.mark.parametrize(("partial", "expected"), [((2,), FAIL), ((2, 4), NOTHING)])
 def test_timeout_soon_after_a_partial_acknowledgment_but_the_first(
     partial: tuple[int, ...], expected: set[Verdict]
