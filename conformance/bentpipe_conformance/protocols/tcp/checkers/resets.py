@@ -121,10 +121,21 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
             yield context.holds(f"the connection outlived {what}", item, odd)
             return
     waiting = [a for a in flow.arrivals if a.packet.number > number and a.acceptable]
-    if waiting and lasts(flow, waiting[0], 1.0 + flow.reaction):
+    patience = 1.0 + flow.reaction
+    if waiting and _may_end(flow, odd, waiting[0].time + patience):
+        return  # the answer was delayed until there was no connection any more
+    if waiting and lasts(flow, waiting[0], patience):
         sentence = f"the connection fell silent after {what}"
         expected = "a connection that continues"
         yield context.violated(sentence, odd, waiting[0], expected=expected, actual="silence")
+
+
+def _may_end(flow: Flow, odd: Segment, until: float) -> bool:
+    """Whether another RST may end the connection by then: one not below what was acknowledged."""
+    later = (Segment(p) for p in flow.resets if p.number > odd.packet.number and p.time <= until)
+    others = (item for item in later if not item.packet.outgoing and item.tcp.seq != odd.tcp.seq)
+    known = ((item, latest_before(flow, item.packet.number)) for item in others)
+    return any(s is None or nearest(item.tcp.seq - s.tcp.ack, 0) >= 0 for item, s in known)
 
 
 def _is_probe(flow: Flow, segment: Segment) -> bool:

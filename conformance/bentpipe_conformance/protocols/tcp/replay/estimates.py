@@ -178,6 +178,7 @@ def read_estimates(flow: Flow) -> Estimates:
     stamped = {item.tcp.tsval: item.time for item in opened if item.tcp.tsval is not None}
     samples = 0
     fresh: int | None = None
+    lone: int | None = None  # the end of what left with nothing outstanding, timed for certain
     alone = True
     for event in flow.events:
         if isinstance(event, Sent):
@@ -187,6 +188,7 @@ def read_estimates(flow: Flow) -> Estimates:
             probing = event.timed and event.payload == 1 and not (event.flight or again)
             alone = alone and (again or not event.flight) and not probing
             samples = 0 if again else samples
+            lone = event.end if not (event.flight or again or probing) else None if again else lone
             if alone:
                 found[event] = variants.estimate(samples)
             elif not (event.flight or probing):
@@ -221,7 +223,8 @@ def read_estimates(flow: Flow) -> Estimates:
                 variants.sample(age, again=True)
             candidates = ages if age is None else [*ages, age]
             if candidates:
-                sure = started is not None and len(ages) == 1 and not sent_at
+                # Of several, which is timed is open, and none is any more once one has left again.
+                sure = lone == event.ack and started is not None and len(ages) == 1
                 largest.sample(min(candidates), max(candidates), sure=sure)
             # Everyone measures the first segment since the last retransmission, once a round trip.
             measured = fresh is not None and event.ack >= fresh

@@ -22,7 +22,8 @@ class RoundTrips:
     """The round-trip times measured so far (Karn's rule, RFC 6298 section 3).
 
     Attributes:
-        samples: how many there were.
+        samples: how many there were for certain: of several segments the first since the last
+            retransmission is timed by everybody, any other perhaps.
         smallest, largest: seconds; 0.0 before the first.
         echoed: the largest age of an echoed timestamp, seconds: with timestamps retransmitted
             segments are measured too (RFC 7323 section 4), which ``smallest`` includes.
@@ -36,6 +37,7 @@ class RoundTrips:
         self._opening = float("inf")
         self._sent: dict[int, float] = {}
         self._spoiled: set[int] = set()
+        self._fresh: int | None = None
         opened, self._stamped = _departures(flow)
         established = flow.handshake.established
         # A repeated SYN or SYN-ACK does not tell which copy was answered, but for its timestamp.
@@ -47,24 +49,27 @@ class RoundTrips:
             # That measurement is one that need not be taken.
             self._opening, self.minimum = self.minimum, float("inf")
 
-    def _take(self, sample: float) -> None:
-        self.smallest = min(self.smallest, sample) if self.samples else sample
+    def _take(self, sample: float, *, sure: bool = True) -> None:
         self.largest = max(self.largest, sample)
-        self.minimum = min(self.minimum, self._opening, sample)
-        self.samples += 1
+        self.smallest = self.minimum = min(self.minimum, self._opening, sample)
+        self.samples += sure
 
     def sent(self, item: Sent) -> None:
         """Note a transmission."""
         if item.retransmission:
             self._spoiled.add(item.end)
+            self._fresh = None
         else:
             self._sent[item.end] = item.time
+            self._fresh = self._fresh or item.end
 
     def acknowledged(self, ack: Ack) -> None:
         """Note an acknowledgment of new data."""
         sent_at = self._sent.get(ack.ack)
         if sent_at is not None and ack.ack not in self._spoiled:
-            self._take(ack.time - sent_at)
+            stamped = ack.tcp.tsecr in self._stamped
+            timed = self._fresh is not None and ack.ack >= self._fresh
+            self._take(ack.time - sent_at, sure=stamped or timed)
         self._echo(ack.tcp.tsecr, ack.time)
 
     def _echo(self, echoed: int | None, time: float) -> None:

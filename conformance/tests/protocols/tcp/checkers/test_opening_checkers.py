@@ -197,3 +197,13 @@ def test_segment_without_ack_whose_data_had_been_held_before() -> None:
     assert held.later().verdicts("SNR-CON-014") == PASS
     taken = Receipt().data(1, 2).reply(0, (1, 2)).data(0, 3, flags=PSH, after=1.0)
     assert taken.reply(3).later().verdicts("SNR-CON-014") == FAIL
+
+
+@pytest.mark.parametrize(("ended", "expected"), [(True, set()), (False, FAIL)])
+def test_reset_at_the_next_octet_before_a_delayed_acknowledgment(
+    ended: bool, expected: set[Verdict]
+) -> None:
+    receipt = Receipt().data(0, 100).reply(100).reset(50, after=0.1).data(100, 200, after=0.1)
+    if ended:
+        receipt.reset(200, after=0.001)
+    assert receipt.later().verdicts("SNR-CON-011") == expected

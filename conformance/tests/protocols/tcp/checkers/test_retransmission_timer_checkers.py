@@ -23,6 +23,31 @@ def test_retransmission_before_and_after_a_round_trip() -> None:
     assert Story(sack=False).send(0).send(0, after=0.9).verdicts("SNR-RTO-001") == PASS
 
 
+def test_what_leaves_again_while_the_timer_runs_does_not_restart_it() -> None:
+    # The window had held up what the timeout left to be repaired (RFC 6298 rules 5.1 and 5.3).
+    story = Story(sack=False).send(0, 1, 2).send(0, after=1.5).ack(1, after=RTT, window=0)
+    story.ack(1, after=0.8).send(1).send(1, after=0.2)
+    assert story.verdicts("SNR-RTO-001") == PASS
+    story.ack(3, after=RTT).send(3).send(3, after=0.3)
+    assert story.verdicts("SNR-RTO-001") >= FAIL
+
+
+def test_timeout_below_a_round_trip_that_losses_have_lengthened() -> None:
+    # The acknowledgment of 2 measures from when it left; 60 s limit a timeout (RFC 6298 rule 2.5).
+    story = Story(sack=False, syn_acks=(0.0, 1.0, 3.0)).send(0).send(0, after=3.0)
+    story.ack(1, after=RTT).send(1, 2)
+    for waited in (6.0, 12.0, 24.0):
+        story.send(1, after=waited)
+    story.ack(3, after=25.0).send(3, 4).send(3, after=60.0)
+    assert Verdict.FAIL not in story.verdicts("SNR-RTO-001") | story.verdicts("SNR-RTO-010")
+
+
+def test_timeout_before_what_left_behind_a_repeated_segment_measures_anything() -> None:
+    story = Story(sack=False, syn_acks=(0.0, 1.0)).send(0, 1).send(0, after=3.0)
+    story.ack(2, after=5.0).send(2, 3)
+    assert story.send(2, after=6.0).verdicts("SNR-RTO-001") == NOTHING
+
+
 @pytest.mark.parametrize(("partial", "expected"), [((2,), FAIL), ((2, 4), NOTHING)])
 def test_timeout_soon_after_a_partial_acknowledgment_but_the_first(
     partial: tuple[int, ...], expected: set[Verdict]

@@ -45,6 +45,13 @@ def test_late_timeout_after_a_retransmission() -> None:
     assert story.verdicts("SNR-RTO-016", claims=PLAIN) == PASS
 
 
+def test_round_trip_of_what_left_behind_a_segment_that_was_repeated() -> None:
+    # Only the first of the two was timed, and it left again (Karn): 9 s are the first measurement.
+    story = Story(sack=False, syn_acks=(0.0, 1.0)).send(0, 1).send(0, after=3.0)
+    story.ack(2, after=2.0).send(2, 3).ack(4, after=9.0).send(4, 5)
+    assert Verdict.FAIL not in story.send(4, after=27.0).verdicts("SNR-RTO-016", claims=PLAIN)
+
+
 def _measured_alone(rtt: float = RTT) -> Story:
     """Round trips of single segments; the peer's data, then one more segment."""
     story = Story(sack=False)
