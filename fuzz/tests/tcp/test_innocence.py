@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.campaign.script import Impairment, Step
 
 
 def step(verb: str, **given: Any) -> Step:
@@ -43,6 +43,18 @@ SCRIPTS = [
         [step("open", service="echo", window_scale=None), step("fill", fin=True),
          step("segment", seq=("next", -1), octets=1), step("receive")],
     ),
+    (
+        "a FIN behind data that a window of less than a segment holds back",
+        "SNR-CON-035",
+        [step("open", service="echo"), step("fill", fin=True), step("offer", window=182)],
+    ),
+    (
+        "data before the handshake is over, with an acknowledgment that it is refused for",
+        "SNR-RCV-001",
+        [step("knock", service="echo"),
+         step("segment", seq=("next", 10), ack=("delivered", -2), octets=1),
+         step("wait", seconds=0.6), step("segment", octets=100), step("wait")],
+    ),
 ]  # fmt: skip
 
 
@@ -53,3 +65,9 @@ def test_reference_is_not_accused(
     requirement: str, steps: list[Step], accused: Callable[[str, str, Sequence[Step]], bool]
 ) -> None:
     assert not accused("snr", requirement, steps)
+
+
+def test_listening_segment_without_ack_that_comes_twice(accused: Callable[..., bool]) -> None:
+    twice = Impairment("to-iut", "copy", value=1.5)
+    stray = step("stray", flags="FPU", octets=100, port=9)
+    assert not accused("snr", "SNR-CON-003", [stray, step("wait", seconds=3.0)], [twice])

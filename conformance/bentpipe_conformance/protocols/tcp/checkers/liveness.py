@@ -98,6 +98,10 @@ def service_closes(flow: Flow, context: Context) -> Findings:
     last = next((a for a in reversed(flow.acks) if a.acceptable), None)
     if last is not None and (last.window_edge <= top or last.ack < top):
         return
+    # Who has more to send may wait for room for a segment (section 3.8.6.2.1).
+    discards = flow.iut[1] == STANDARD_SERVICES["discard"]
+    if last is not None and last.window_edge < top + flow.mss and not discards:
+        return
     if flow.horizon - start > patience + flow.reaction:
         sentence = f"no FIN was sent in {flow.horizon - start:.1f} s"
         expected = f"a FIN within {patience:.0f} s, the service having ended its stream"

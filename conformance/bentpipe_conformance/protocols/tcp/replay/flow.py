@@ -312,6 +312,8 @@ class _Replay:
             ack = self._acknowledged(packet, tcp)
             # RFC 5961 section 5.2 drops what acknowledges too little, or too much.
             unsent = ack.beyond or ack.ack < ack.una - self.sender.widest
+            # So does RFC 9293 in SYN-RECEIVED, with what does not acknowledge the SYN (fifth).
+            unsent = unsent or (flow.handshake.established is None and ack.ancient)
             # What is dropped for its acknowledgment may be dropped before its timestamp counts.
             sure = not (ack.ancient or ack.beyond)
             flow.acks.append(ack)

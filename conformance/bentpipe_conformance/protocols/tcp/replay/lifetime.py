@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -104,7 +105,9 @@ def strays(flow: Flow, lifetime: Lifetime) -> Iterator[Segment]:
     begins = not flow.arriving or flow.arriving[0].tcp.flags & SYN
     if flow.handshake.iut_opens or (not begins and any(not is_reset(s) for s in flow.leaving)):
         return  # the IUT called, or the capture begins in the middle of the connection
-    closed = flow.handshake.iut is None and not flow.listening
+    # That nobody called a service in this trace does not show that nothing listens there.
+    listens = flow.listening or flow.iut[1] in STANDARD_SERVICES.values()
+    closed = flow.handshake.iut is None and not listens
     begun = math.inf if closed else next(
         (s.packet.number for s in flow.arriving if s.tcp.flags & (SYN | ACK) == SYN), math.inf
     )  # fmt: skip
