@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
@@ -64,10 +64,12 @@ def process_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
         except BaseException:
             while True:
                 try:
-                    _end(pool, set(multiprocessing.active_children()) - others)
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    for member in set(multiprocessing.active_children()) - others:
+                        member.kill()
                     break
                 except KeyboardInterrupt:
-                    continue  # the one that there may be: it must not leave this half-way
+                    continue  # SIGTERM and SIGHUP may come as well, once: none leaves this half-way
             raise
 
 
@@ -94,20 +96,6 @@ def _interrupted_once() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, usual)
-
-
-def _end(pool: ProcessPoolExecutor, members: Iterable[multiprocessing.process.BaseProcess]) -> None:
-    """Kill the processes of a pool; Ctrl-C has been heeded by then."""
-    heeds = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if heeds else None
-    try:
-        pool.shutdown(wait=False, cancel_futures=True)
-        for member in members:
-            member.kill()
-        pool.shutdown()
-    finally:
-        if heeds:
-            signal.signal(signal.SIGINT, before)
 
 
 def _follow_parent() -> None:
