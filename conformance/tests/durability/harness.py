@@ -8,7 +8,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,21 +28,12 @@ def compile_shim(folder: Path) -> Path:
     return made
 
 
-def command(out: Path, *more: str, iut: str = "reference") -> list[str]:
-    only = [word for name in CASES for word in ("--only", name)]
-    words = (
-        "certify",
-        iut,
-        *only,
-        "--link",
-        "lan",
-        "--out",
-        str(out),
-        "--seed",
-        "3",
-        "--jobs",
-        "1",
-    )
+def command(
+    out: Path, *more: str, iut: str = "reference", only: Sequence[str] = CASES, jobs: int = 1
+) -> list[str]:
+    chosen = [word for name in only for word in ("--only", name)]
+    words = ["certify", iut, *chosen, "--link", "lan", "--out", str(out), "--seed", "3"]
+    words += ["--jobs", str(jobs)]
     return [sys.executable, "-m", "bentpipe_conformance.cli.main", *words, *more]
 
 

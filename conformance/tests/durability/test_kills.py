@@ -1,29 +1,116 @@
 """A certification killed at a random moment leaves nothing, and is resumed with the same verdicts.
 
-``BENTPIPE_KILLS=200`` kills so many in the simulation and in the bed (``make durability``).
+Either its first process is killed, by any signal that kills, or any process below it: a worker, a
+supervisor, a guest, an implementation. ``BENTPIPE_KILLS=200`` kills so many in the simulation and
+in the bed (``make durability``).
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import random
 import shutil
 import signal
 import subprocess
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from bentpipe_conformance.bed import kernel as kernels
 from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.supervisor import descendants
 
 from . import harness
 
 pytestmark = pytest.mark.long
 KILLS = int(os.environ.get("BENTPIPE_KILLS", "4"))
 PARTS = 10 if KILLS >= 100 else 1
-LONGEST = {"reference": 2.5, "linux": 7.0}
-"""Seconds within which the run is killed; a quiet machine takes about so long."""
+PLAN = ("snr/timestamps/*",)
+"""Cases of each run: eighteen, so that many moments are between two of them."""
+PATIENCE = 20.0
+SIGNALS = (signal.SIGKILL,) * 5 + (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+PR_SET_CHILD_SUBREAPER = 36
+
+
+@pytest.fixture(autouse=True)
+def adopts() -> Iterator[None]:
+    """Whatever loses its parent becomes a child of this process."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    yield
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+class Scene:
+    """A directory that holds all that a certification may write to: bundle, scratch, cache."""
+
+    def __init__(self, root: Path, iut: str) -> None:
+        self.root, self.iut = root, iut
+        (root / "tmp").mkdir(parents=True)
+        (root / "cache" / "bentpipe").mkdir(parents=True)
+        real = kernels.cache_directory() / "kernel"
+        (root / "cache" / "bentpipe" / "kernel").symlink_to(real)
+        self.environment = {
+            **os.environ, "TMPDIR": str(root / "tmp"), "XDG_CACHE_HOME": str(root / "cache"),
+        }  # fmt: skip
+
+    def start(self, *more: str) -> subprocess.Popen[str]:
+        words = harness.command(self.root / "run", *more, iut=self.iut, only=PLAN, jobs=2)
+        return subprocess.Popen(
+            words, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+
+    def whole(self, *more: str) -> str:
+        """Run it to its end; what it says in standard error."""
+        process = self.start(*more)
+        _, said = process.communicate(timeout=300)
+        assert "Traceback" not in said, said
+        return said
+
+    def finished(self) -> int:
+        """Cases that have a record."""
+        return len(list(self.root.glob("run/cases/*/case.json")))
+
+    def left(self) -> list[str]:
+        """What a run that is over has left outside its bundle: processes and files."""
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        allowed = {self.root / name for name in ("run", "tmp", "cache")}
+        found = [f"process {number}" for number in descendants()]
+        found += [str(path) for path in self.root.iterdir() if path not in allowed]
+        found += harness.left_over(self.root)
+        cache = self.root / "cache" / "bentpipe"
+        found += [str(path) for path in cache.iterdir() if path.name not in ("kernel", "locks")]
+        locks = list((cache / "locks").iterdir()) if (cache / "locks").exists() else []
+        return found + [str(path) for path in locks if path.stat().st_size]
+
+    def nothing_left(self) -> list[str]:
+        """What is left once everything had time to end."""
+        patience = time.monotonic() + PATIENCE
+        while (left := self.left()) and time.monotonic() < patience:
+            time.sleep(0.05)
+        return left
+
+
+def kill(process: subprocess.Popen[str], draw: random.Random) -> str:
+    """Kill one process of a run, and wait for its first one; what was killed."""
+    below = descendants()
+    if below and draw.random() < 0.3:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(draw.choice(below), signal.SIGKILL)
+        process.communicate(timeout=300)
+        return "SIGKILL to a process below"
+    number = draw.choice(SIGNALS)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert "Traceback" not in said, said
+    return signal.Signals(number).name
 
 
 def bed_of(iut: str) -> None:
@@ -37,51 +124,43 @@ def bed_of(iut: str) -> None:
         pytest.skip("no kernel with a virtual clock; build one with `bentpipe bed build`")
 
 
-def processes_of(root: Path) -> list[str]:
-    """Processes that name a directory, in their command or their environment."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            told = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
-            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if str(root).encode() in told and state != "Z":
-            found.append(folder.name)
-    return found
-
-
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("iut", ["reference", pytest.param("linux", marks=pytest.mark.bed)])
 def test_run_killed_at_a_random_moment_leaves_nothing_and_is_resumed(
     iut: str, part: int, tmp_path: Path
 ) -> None:
     bed_of(iut)
-    undisturbed = tmp_path / "undisturbed"
-    done = harness.run(undisturbed, iut=iut)
-    verdicts = harness.verdicts(undisturbed / "run")
-    moments = random.Random(part)
-    for number in range(KILLS // PARTS):
-        root = tmp_path / str(number)
-        (root / "tmp").mkdir(parents=True)
-        # A third in the first moments, when scratch folders are made.
-        after = moments.uniform(0, 0.8 if number % 3 == 0 else LONGEST[iut])
-        process = subprocess.Popen(
-            harness.command(root / "run", iut=iut), env={**os.environ, "TMPDIR": str(root / "tmp")},
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        time.sleep(after)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        patience = time.monotonic() + 20
-        while (processes_of(root) or harness.left_over(root)) and time.monotonic() < patience:
-            time.sleep(0.05)
-        what = f"killed after {after:.3f} s"
-        assert not processes_of(root), what
-        assert not harness.left_over(root), what
-        assert {path.name for path in root.iterdir()} <= {"run", "tmp"}, what
-        done = harness.run(root, "--resume", iut=iut)
-        assert "Traceback" not in done.stderr, (what, done.stderr)
-        assert harness.verdicts(root / "run") == verdicts, (what, done.stderr)
-        assert not harness.left_over(root), what
-        shutil.rmtree(root)
+    undisturbed = Scene(tmp_path / "undisturbed", iut)
+    started = time.monotonic()
+    undisturbed.whole()
+    usual = time.monotonic() - started
+    verdicts = harness.verdicts(undisturbed.root / "run")
+    assert undisturbed.finished() == 18
+    assert not undisturbed.nothing_left()
+    draw, number, tally = random.Random(part), 0, Counter[str]()
+    while tally.total() < KILLS // PARTS:
+        number += 1
+        assert number < 10 * KILLS
+        scene = Scene(tmp_path / str(number), iut)
+        process = scene.start()
+        # A quarter in the first moments, when the plan is written and the bed is made.
+        after = draw.uniform(0, usual * (0.3 if number % 4 == 0 else 1))
+        started = time.monotonic()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.communicate(timeout=after)  # it was faster this time: no kill
+            usual = time.monotonic() - started
+            shutil.rmtree(scene.root)
+            continue
+        had = scene.finished()
+        how = kill(process, draw)
+        what = f"{how} after {after:.3f} s, {had} cases finished"
+        assert scene.nothing_left() == [], what
+        said = scene.whole("--resume")
+        assert harness.verdicts(scene.root / "run") == verdicts, (what, said)
+        assert scene.nothing_left() == [], what
+        stage = "before the first case" if not had else "among cases" if had < 18 else "afterwards"
+        tally[f"{how}, {stage}"] += 1
+        shutil.rmtree(scene.root)
+    print(f"{iut}: {tally.total()} runs killed and resumed, nothing left")
+    for how, count in tally.most_common():
+        print(f"{count:6} {how}")
