@@ -368,6 +368,8 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
                 continue
             ack, backed_off = kept
             kept = None
+            if _started_earlier(expiry, context):
+                continue
             least = 0.9 * min(backed_off, BACK_OFF_CAP_S)
             yield too_coarse(context, least, event) or judged(
                 context,

@@ -155,7 +155,7 @@ def first_probe(flow: Flow, context: Context) -> Findings:
         latest = closure.longest_timeout + COARSE_TICK_S
         yield too_coarse(context, waited, probe) or judged(
             context,
-            lasted(context, waited, closure.rtt) and waited <= latest,
+            lasted(context, waited, min(closure.rtt, BACK_OFF_CAP_S)) and waited <= latest,
             f"the first probe left after {waited:.2f} s",
             probe,
             closure.start,

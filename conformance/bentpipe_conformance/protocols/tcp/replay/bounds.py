@@ -170,7 +170,7 @@ class _Window:
 
     def sent(self, sent: Sent) -> Bound | None:
         """A segment left; the bound that it should have kept."""
-        if sent.retransmission and not sent.probed:
+        if sent.retransmission and (sent in self.begun or not sent.probed):
             self._retransmitted(sent)
         if not sent.flight:
             self._began(sent)

@@ -175,16 +175,15 @@ def disturbed_at(episode: Episode) -> float:
     With SACK, a retransmission timeout soon after an arrival looks like RACK's reordering timer,
     and one that coincides with an arrival looks as if that had caused it; either repeats what was
     retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
-    new data continues an earlier one whose end a timeout hid, one that begins within another may
-    continue that, and one that begins with
-    another duplicate than the third (unless so soon that pacing must have put it off), or with what
-    reports nothing, or late with less than three segments reported or not right after a report, may
-    have begun with a timeout: minus infinity.
+    new data continues an earlier one whose end a timeout hid, one that is doubtful may be none or
+    continue another, and one that begins with another duplicate than the third (unless so soon that
+    pacing must have put it off), or with what reports nothing, or late with less than three
+    segments reported or not right after a report, may have begun with a timeout: minus infinity.
     """
     trigger = episode.trigger
     if trigger is not None and (
         trigger.advance
-        or episode.within
+        or episode.doubtful
         or (episode.late and not _is_prompted(episode.first))
         or not (trigger.duplicates == DUPLICATE_THRESHOLD or trigger.sacked or _put_off(episode))
         or not (trigger.duplicate or trigger.newly_sacked)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from bentpipe_conformance.protocols.tcp.codec import nearest
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 
@@ -57,8 +57,9 @@ class Episode:
         restarts: further retransmissions of the earliest data that no progress lets out: with each
             another episode may have begun, so that recover moves.
         timer: when the retransmission timer may first have expired, having met an arrival.
-        within: it may continue a recovery that began at a restart of an earlier one: only with SACK
-            can a partial acknowledgment have retransmitted nothing (HK99 rule 6).
+        doubtful: it may be none, as its first segment begins with what a window probe carried; or
+            continue a recovery that began at a restart of an earlier one: only with SACK can a
+            partial acknowledgment have retransmitted nothing (HK99 rule 6).
     """
 
     cause: Cause
@@ -72,7 +73,7 @@ class Episode:
     interrupted: Episode | None = None
     restarts: list[Sent] = field(default_factory=list)
     timer: float = math.inf
-    within: bool = False
+    doubtful: bool = False
 
     @property
     def trigger(self) -> Ack | None:
@@ -166,7 +167,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
                     if event.time - restarted >= ROUND_TRIP_SHARE * rtt:
                         current.timer = min(current.timer, event.time)
                 cause = _cause(event, rtt, event.time - progress, news)
-                if cause is Cause.ACK and event.probed:
+                if cause is Cause.ACK and event.probed and not _asked_for(event):
                     cause = None
                 timeout = cause in (Cause.TIMEOUT, Cause.PROBE_OR_TIMEOUT)
                 if cause is not None and (current is None or timeout):
@@ -175,7 +176,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
                         cause, event, current is not None,
                         late=waited >= SOONEST_TIMEOUT_RTTS * rtt,
                         soon=waited < ROUND_TRIP_SHARE * rtt,
-                        within=flow.handshake.sack and event.una < reach,
+                        doubtful=event.probed or (flow.handshake.sack and event.una < reach),
                     )  # fmt: skip
                     if current is not None:
                         current.interrupted = episode
@@ -208,6 +209,11 @@ def _may_have_met_an_arrival(sent: Sent) -> bool:
     if sent.cause is None or sent.start != sent.una or sent.since_arrival <= PROMPT_S:
         return False
     return not reports_something(sent.cause)
+
+
+def _asked_for(sent: Sent) -> bool:
+    """Whether duplicates, or what is held, may have asked for a retransmission."""
+    return bool(sent.sacked) or sent.duplicates >= DUPLICATE_THRESHOLD
 
 
 def _begins_anew(sent: Sent) -> bool:

@@ -10,6 +10,7 @@ from bentpipe_conformance.protocols.tcp.story import (
     NOTHING,
     PASS,
     RTT,
+    SIZE,
     UNCLEAR,
     Story,
     duplicates,
@@ -229,3 +230,20 @@ def test_window_update_in_recovery(sends: bool, expected: set[Verdict]) -> None:
     if sends:
         story.send(20)
     assert story.verdicts("SNR-FR-004", claims={**CLAIMS, "byte_counting": "no"}) == expected
+
+
+@pytest.mark.parametrize(("probed", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_repair_in_a_recovery_that_begins_with_what_a_window_probe_carried(
+    probed: bool, expected: set[Verdict]
+) -> None:
+    story = Story().send(0, 1, 2, 3).ack(4, after=RTT, window=0 if probed else 7 * SIZE)
+    if probed:
+        story.send_octets(4 * SIZE, 1, after=1.8).ack(4, after=RTT, window=7 * SIZE)
+    story.send(4, 5, 6, 7, 8, 9, 10)
+    if probed:
+        for top in (6, 7, 8):
+            story.ack(4, (5, top), after=RTT / 3, window=7 * SIZE)
+        story.send(4)
+    # No new data may leave: RFC 6675's rule 3 repeats what may be missing.
+    story.ack(8, (9, 10), after=RTT, window=3 * SIZE).ack(8, (9, 11), after=0.01, window=3 * SIZE)
+    assert story.send(8).verdicts("SNR-FR-003") - PASS == expected

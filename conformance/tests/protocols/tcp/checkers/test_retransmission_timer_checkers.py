@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story, flight
+from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    Story,
+    duplicates,
+    flight,
+)
 
 
 def test_round_trip_of_a_caller_ends_with_the_syn_ack() -> None:
@@ -192,6 +201,14 @@ def test_silence_with_a_closed_window() -> None:
 def test_timeout_after_an_ambiguous_acknowledgment(waited: float, expected: set[Verdict]) -> None:
     story = flight().send(1, after=1.8).send(1, after=3.6).ack(2, after=RTT).send(2, 3)
     assert story.send(2, after=waited).verdicts("SNR-RTO-013") == expected
+
+
+def test_back_off_of_a_timer_that_a_second_partial_acknowledgment_leaves_running() -> None:
+    story = flight().send(1, after=1.8).send(1, after=3.6).ack(2, after=RTT).send(2, 3)
+    story.ack(4, after=RTT).send(4, 5, 6, 7).ack(8, after=RTT).send(8, 9, 10, 11, 12)
+    story.ack(9, after=RTT).send(13, 14)
+    duplicates(story, 9).send(9).ack(10, after=RTT).send(10).ack(11, after=RTT).send(11)
+    assert Verdict.FAIL not in story.send(11, after=0.5).verdicts("SNR-RTO-013")
 
 
 def test_acknowledgment_of_new_data_ends_the_back_off() -> None:

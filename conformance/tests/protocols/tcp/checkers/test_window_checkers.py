@@ -77,6 +77,13 @@ def test_closed_window_probed_once(seconds: float, expected: set[Verdict]) -> No
     assert found == expected | PASS
 
 
+def test_first_probe_after_a_minute_of_a_longer_round_trip() -> None:
+    # A minute limits a timeout (RFC 6298 rule 2.5).
+    story = Story(sack=False, rtt=65.0).send(0).ack(1, after=65.0, window=0)
+    story.send_octets(SIZE, 1, after=60.0).ack(1, after=65.0, window=0)
+    assert story.verdicts("SNR-WIN-004") == PASS
+
+
 def test_window_closed_from_the_start_probed_without_data() -> None:
     story = Story(window=0)
     for interval in (1.8, 3.6):
