@@ -84,6 +84,12 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     metavar="N",
     help="Judge N encounters of two Linux hosts in the bed instead.",
 )
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="With --linux: store the packets of who is accused in this folder.",
+)
 @seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
 @out_option("Store the table in this file (JSON).", folder=False)
@@ -93,7 +99,7 @@ def selftest(
     mutate: bool, sample: int | None,
     modules: tuple[str, ...], survivors_of: Path | None, whole: bool, usual: bool,
     publish: Path | None,
-    linux: int | None, seed: int, jobs: int, out: Path | None, as_json: bool,
+    linux: int | None, keep: Path | None, seed: int, jobs: int, out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run every case against every mutant of the reference, in virtual time.
 
@@ -142,7 +148,7 @@ def selftest(
         if transfers:
             _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
         elif linux:
-            _judge_linux(suite, range(seed, seed + linux), jobs, out, as_json=as_json)
+            _judge_linux(suite, range(seed, seed + linux), jobs, out, keep, as_json=as_json)
     with explained(ValueError):
         chosen = running.subjects(suite, only)
     if only and not any(item.target for item in chosen):
@@ -186,7 +192,7 @@ def _judge_transfers(
 
 
 def _judge_linux(
-    suite: str, seeds: range, jobs: int, out: Path | None, *, as_json: bool
+    suite: str, seeds: range, jobs: int, out: Path | None, keep: Path | None, *, as_json: bool
 ) -> NoReturn:
     from bentpipe_conformance.bed.errors import BedError
     from bentpipe_conformance.selftest import innocence, strangers
@@ -194,7 +200,7 @@ def _judge_linux(
     if suite != strangers.SUITE:
         raise Failure(f"Linux speaks TCP: choose the suite {strangers.SUITE}", USAGE)
     with explained(BedError), counting("encounters judged", len(seeds)) as advance:
-        hearings = strangers.hear_all(seeds, max(1, jobs), advance)
+        hearings = strangers.hear_all(seeds, max(1, jobs), advance, keep)
     outcome = innocence.summary(hearings, suite)
     _deliver(outcome, out, None if as_json else _print_transfers)
     raise click.exceptions.Exit(FAILED if outcome["accusations"] else PASSED)

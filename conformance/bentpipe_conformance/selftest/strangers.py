@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from bentpipe_conformance.engine.statement import Ics
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.evidence.captures import dump_captured
 from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
 from bentpipe_conformance.selftest.innocence import Accusation, Hearing
 from bentpipe_conformance.selftest.linux import draw_encounter, settings, statement
@@ -146,8 +148,14 @@ def _violated_with(
     return False
 
 
-def hear(encounter: Encounter, evidence: Evidence) -> Hearing:
-    """Judge one encounter."""
+def _store(heard: Heard, name: str, keep: Path | None) -> None:
+    if keep is not None:
+        octets = dump_captured(heard.captured, "iut", name, 0.0)
+        keep.joinpath(f"{name}.pcapng").write_bytes(octets)
+
+
+def hear(encounter: Encounter, evidence: Evidence, keep: Path | None = None) -> Hearing:
+    """Judge one encounter; ``keep`` is a folder for the packets of a host that is accused."""
     suite = suite_named(SUITE)
     passed: set[str] = set()
     accusations = []
@@ -176,19 +184,25 @@ def hear(encounter: Encounter, evidence: Evidence) -> Hearing:
                 subtracted += known
                 if not known:
                     accusations.append(Accusation(encounter.seed, heard.host + 1, *what))
+                    _store(heard, f"{encounter.seed}-{heard.host + 1}-{heard.meeting.port}", keep)
     return Hearing(
         encounter.seed, packets, frozenset(passed), tuple(accusations),
         len(encounter.meetings), subtracted,
     )  # fmt: skip
 
 
-def _hear_some(seeds: Sequence[int]) -> list[Hearing]:
+def _hear_some(keep: Path | None, seeds: Sequence[int]) -> list[Hearing]:
     encounters = [draw_encounter(seed) for seed in seeds]
-    return [hear(*item) for item in zip(encounters, play(encounters), strict=True)]
+    return [hear(*item, keep) for item in zip(encounters, play(encounters), strict=True)]
 
 
-def hear_all(seeds: Sequence[int], jobs: int, report: Callable[[Hearing], None]) -> list[Hearing]:
+def hear_all(
+    seeds: Sequence[int], jobs: int, report: Callable[[Hearing], None], keep: Path | None = None
+) -> list[Hearing]:
     """Judge the encounters of many seeds in ``jobs`` guests at a time, reporting each in turn.
+
+    The packets of who is accused go into the folder ``keep``: time within a guest is virtual, but
+    what a kernel draws at random is not drawn again.
 
     Raises:
         BedError: see :func:`play`.
@@ -201,5 +215,5 @@ def hear_all(seeds: Sequence[int], jobs: int, report: Callable[[Hearing], None])
             report(hearing)
         heard.extend(hearings)
 
-    work_through(batches, _hear_some, jobs, pass_on)
+    work_through(batches, partial(_hear_some, keep), jobs, pass_on)
     return heard

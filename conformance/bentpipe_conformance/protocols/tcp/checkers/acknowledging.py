@@ -13,6 +13,7 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.codec import PSH, SYN, nearest
+from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
@@ -57,7 +58,12 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     first, offer = flow.handshake.answer, flow.handshake.offer
     if first is None or offer is None:
         return
-    edge = first.window
+    edge, reached = first.window, 0
+
+    def below(packet: Packet, offset: int) -> bool:
+        tcp = packet.content
+        return tcp is not None and nearest(tcp.seq - offer.seq - 1, offset) < offset
+
     for packet in flow.packets:
         if not packet.outgoing:
             if last is None and packet.content is not None and packet.content.flags & SYN:
@@ -68,9 +74,12 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
             at = edge if tcp is None else nearest(tcp.seq - offer.seq - 1, edge)
             if at >= edge and (tcp is None or last is None or at != last.ack):
                 arrival = arrivals.get(packet.number)
-                # A duplicate is answered whatever an answer to others covers.
-                again = arrival is not None and arrival.duplicate
+                # A duplicate, or what data has overtaken, is answered whatever an answer to others
+                # covers.
+                again = arrival.duplicate if arrival is not None else below(packet, reached)
                 owed.append(math.inf if again else -1 if arrival is None else arrival.end)
+                if arrival is not None and arrival.in_order:
+                    reached = arrival.end
             continue
         reply = replies.get(packet.number)
         if reply is None:

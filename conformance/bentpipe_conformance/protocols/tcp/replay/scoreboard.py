@@ -15,6 +15,7 @@ from functools import cached_property
 
 from bentpipe_reference.common.ranges import RangeSet
 
+from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
@@ -141,6 +142,7 @@ class _Segment:
     epoch: int
     repeats: int = 0
     total: int = 0
+    stamp: int | None = None  # of its first retransmission
 
 
 class _Replay:
@@ -262,11 +264,13 @@ class _Replay:
                 segment.epoch, segment.repeats = self.epoch, 0
             segment.repeats += 1
             segment.total += 1
+            segment.stamp = sent.tcp.tsval if segment.stamp is None else segment.stamp
         if sent.start not in self.segments:
             again = int(sent.retransmission)
             self.segments[sent.start] = _Segment(
-                sent.start, sent.end, self.order, sent.time, self.epoch, again, again
-            )
+                sent.start, sent.end, self.order, sent.time, self.epoch, again, again,
+                sent.tcp.tsval if again else None,
+            )  # fmt: skip
             insort(self.starts, sent.start)
 
     # -- arriving
@@ -311,6 +315,10 @@ class _Replay:
         done = bisect_left(self.starts, ack.ack)
         kept = [start for start in self.starts[:done] if self.segments[start].end > ack.ack]
         for start in set(self.starts[:done]).difference(kept):
+            # An echo older than the retransmission is that of the original (RFC 3522).
+            stamp, echo = self.segments[start].stamp, ack.tcp.tsecr
+            if stamp is not None and echo is not None and nearest(echo - stamp, 0) < 0:
+                self.reordered = True
             del self.segments[start]
         self.starts[:done] = kept
 
