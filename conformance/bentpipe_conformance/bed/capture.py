@@ -6,6 +6,7 @@ per packet would be the tester's main cost inside User-Mode Linux.
 
 from __future__ import annotations
 
+import math
 import mmap
 import socket
 import struct
@@ -92,14 +93,19 @@ class Capture(Closing):
         self._records = []
         self._lost()
 
-    def finish(self) -> list[Record]:
+    def finish(self, enough: float = math.inf) -> list[Record]:
         """What was captured since the last call of :meth:`clear`.
+
+        Only the first ``enough`` if more than the ring holds came at once: what was lost came last.
 
         Raises:
             BedError: the kernel could not capture everything.
         """
         self.drain()
-        if lost := self._lost():
+        lost = self._lost()
+        if lost and enough <= self._frames:
+            return self._records[: int(enough)]
+        if lost:
             raise BedError(
                 f"The capture on {self._interface} lost {lost} packets; "
                 "run fewer lanes side by side."

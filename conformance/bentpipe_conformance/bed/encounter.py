@@ -316,7 +316,7 @@ def play(encounter: Encounter) -> Evidence:
             return all(capture.count <= encounter.most_packets for capture in captures)
 
         stage.run(look)
-        first, second = (capture.finish() for capture in captures)
+        first, second = (capture.finish(encounter.most_packets) for capture in captures)
         stage.close()
     return first, second
 
