@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from bentpipe_conformance.bed.kernel import find_virtual
 from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.evidence.pcapng import read_octets
+from bentpipe_conformance.protocols.tcp.story import Story
 from bentpipe_conformance.selftest import strangers
 from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
 from bentpipe_conformance.selftest.linux import WIDER_FROM, draw_encounter, settings, statement
@@ -77,6 +81,21 @@ def test_deviation_by_habit_explains_any_requirement_under_its_settings() -> Non
     )  # fmt: skip
     assert item.explains("SNR-FR-001", {"link": "reorders"})
     assert not item.explains("SNR-FR-001", {"link": "in order"})
+
+
+def test_host_that_is_accused_leaves_its_packets(tmp_path: Path) -> None:
+    """A segment beyond the window, at port 19 of the host that is called."""
+    drawn = draw_encounter(3)
+    meeting = replace(drawn.meetings[0], caller=1, port=19)
+    encounter = replace(drawn, meetings=[meeting])
+    story = Story(window=1000).send(0, 1)
+    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
+    heard = strangers.hear(encounter, (own, []), tmp_path)
+    assert "SNR-WIN-001" in {item.requirement for item in heard.accusations}
+    (stored,) = tmp_path.iterdir()
+    assert stored.name == "3-1-19.pcapng"
+    frames = list(read_octets(stored.read_bytes(), stored.name))
+    assert [frame.data for frame in frames] == [item.data for item in story.packets]
 
 
 @pytest.mark.bed
