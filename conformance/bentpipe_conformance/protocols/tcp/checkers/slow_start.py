@@ -21,8 +21,8 @@ from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, time
 from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
-    SOONEST_TIMEOUT_RTTS,
     Episode,
+    soonest_timeout,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.timeouts import timed_syn_acks
@@ -97,7 +97,7 @@ def _restarts(sent: Sent, rtt: float) -> bool:
 
     It does after a retransmission timeout without sending, nothing being outstanding.
     """
-    return sent.flight == 0 and sent.since_sent > max(SOONEST_TIMEOUT_RTTS * rtt, LEAST_TIMEOUT_S)
+    return sent.flight == 0 and sent.since_sent > max(soonest_timeout(rtt), LEAST_TIMEOUT_S)
 
 
 def read_opening(flow: Flow) -> Opening:

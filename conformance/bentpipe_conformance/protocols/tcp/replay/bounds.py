@@ -20,11 +20,7 @@ from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import disturbed_at
-from bentpipe_conformance.protocols.tcp.replay.recovery import (
-    SOONEST_TIMEOUT_RTTS,
-    Cause,
-    Episode,
-)
+from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode, soonest_timeout
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import always_sends, largest_segment
 
@@ -211,7 +207,7 @@ class _Window:
             self.unknown()
 
     def _began(self, sent: Sent) -> None:
-        idle = max(SOONEST_TIMEOUT_RTTS * self.rtt, SHORTEST_IDLENESS_S)
+        idle = max(soonest_timeout(self.rtt), SHORTEST_IDLENESS_S)
         if sent.since_sent > idle and sent.since_sent < math.inf:
             self.restarting, self.since = True, sent
 

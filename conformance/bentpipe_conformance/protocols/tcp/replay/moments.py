@@ -23,8 +23,8 @@ from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     PROMPT_S,
     ROUND_TRIP_SHARE,
-    SOONEST_TIMEOUT_RTTS,
     Episode,
+    soonest_timeout,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -131,7 +131,7 @@ class Moment:
         waited = sent.time - self.progress
         if waited < ROUND_TRIP_SHARE * self.rtt:
             return True
-        return sent.since_arrival <= PROMPT_S and waited < SOONEST_TIMEOUT_RTTS * self.rtt
+        return sent.since_arrival <= PROMPT_S and waited < soonest_timeout(self.rtt)
 
 
 Reaction = Literal["at once", "unclear", "late"]

@@ -20,13 +20,21 @@ PROMPT_S = 0.0003
 satellite link delivers an acknowledgment every 9 ms."""
 
 
-SOONEST_TIMEOUT_RTTS = 1.3
-"""Round trips below which the timers of common stacks do not expire, so that the unlikely is not
-even possible there."""
+_SOONEST_TIMEOUT_RTTS = 1.3
+_LEAST_TIMEOUT_S = 1.0
 
 
 ROUND_TRIP_SHARE = 0.95
 """Share of the smallest round trip that certainly has not passed when less has."""
+
+
+def soonest_timeout(rtt: float) -> float:
+    """Seconds below which the timers of common stacks do not expire, given the smallest round trip.
+
+    So the unlikely is not even possible there. Over long round trips that hardly vary, RFC 6298's
+    timeout comes as close as a clock tick to them; it is no less than a second (rule 2.4).
+    """
+    return min(_SOONEST_TIMEOUT_RTTS * rtt, max(_LEAST_TIMEOUT_S, rtt))
 
 
 class Cause(StrEnum):
@@ -174,7 +182,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
                     waited = event.time - progress
                     episode = Episode(
                         cause, event, current is not None,
-                        late=waited >= SOONEST_TIMEOUT_RTTS * rtt,
+                        late=waited >= soonest_timeout(rtt),
                         soon=waited < ROUND_TRIP_SHARE * rtt,
                         doubtful=event.probed or (flow.handshake.sack and event.una < reach),
                     )  # fmt: skip

@@ -21,10 +21,10 @@ from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
-    SOONEST_TIMEOUT_RTTS,
     Cause,
     Episode,
     reports_something,
+    soonest_timeout,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -240,8 +240,8 @@ class _Replay:
         # What reports nothing causes no retransmission, however soon that follows.
         if not unprompted and sent.since_arrival <= AT_ONCE_S and reports_something(sent.cause):
             return False
-        round_trips = ROUND_TRIP_SHARE if unprompted else SOONEST_TIMEOUT_RTTS
-        return waited >= round_trips * min(self.rtt, INITIAL_TIMEOUT_S)
+        rtt = min(self.rtt, INITIAL_TIMEOUT_S)
+        return waited >= (ROUND_TRIP_SHARE * rtt if unprompted else soonest_timeout(rtt))
 
     def _forgive(self, until: int) -> None:
         self.forgiven_order = self.order

@@ -247,3 +247,12 @@ def test_repair_in_a_recovery_that_begins_with_what_a_window_probe_carried(
     # No new data may leave: RFC 6675's rule 3 repeats what may be missing.
     story.ack(8, (9, 10), after=RTT, window=3 * SIZE).ack(8, (9, 11), after=0.01, window=3 * SIZE)
     assert story.send(8).verdicts("SNR-FR-003") - PASS == expected
+
+
+@pytest.mark.parametrize(("rtt", "expected"), [(1.2, NOTHING), (0.6, FAIL)])
+def test_timeout_of_hardly_more_than_a_round_trip_that_meets_a_report(
+    rtt: float, expected: set[Verdict]
+) -> None:
+    story = Story(rtt=rtt).send(*range(8)).ack(2, after=rtt).send(8, 9)
+    story.ack(2, (8, 9), after=1.02 * rtt).send(2)
+    assert story.verdicts("SNR-FR-003") - PASS == expected
