@@ -86,9 +86,9 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 )
 @click.option(
     "--keep",
-    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="With --linux: store the packets of who is accused in this folder.",
+    help="With --linux: store the packets of who is accused in this folder, made if missing.",
 )
 @seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
@@ -134,6 +134,8 @@ def selftest(
     if sample or modules or survivors_of or usual or publish:
         names = "--sample, --module, --survivors-of, --usual and --publish"
         raise Failure(f"{names} go with --mutate", USAGE)
+    if keep is not None and linux is None:
+        raise Failure("--keep goes with --linux", USAGE)
     if record and (number is None or only):
         raise Failure("--record goes with --round, and with all of its faults", USAGE)
     if number is not None:
@@ -199,6 +201,12 @@ def _judge_linux(
 
     if suite != strangers.SUITE:
         raise Failure(f"Linux speaks TCP: choose the suite {strangers.SUITE}", USAGE)
+    if keep is not None:
+        try:
+            keep.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            sentence = f"{keep} cannot be made ({error.strerror}); choose another folder"
+            raise Failure(sentence, USAGE) from None
     with explained(BedError), counting("encounters judged", len(seeds)) as advance:
         hearings = strangers.hear_all(seeds, max(1, jobs), advance, keep)
     outcome = innocence.summary(hearings, suite)

@@ -20,6 +20,7 @@ from click.testing import CliRunner
         (("--transfers", "3", "--only", "x"), "--only chooses mutants"),
         (("--sample", "3"), "go with --mutate"),
         (("--record",), "--record goes with --round"),
+        (("--keep", "packets"), "--keep goes with --linux"),
         (("--round", "1", "--record", "--only", "x"), "with all of its faults"),
         (("--round", "998"), "has no round 998; its rounds: "),
         (("--mutate", "--only", "nonsense"), "no mutant matches"),
@@ -51,3 +52,11 @@ def test_survivors_of_a_stored_result_are_tried_alone(tmp_path: Path) -> None:
     path.write_text('{"survivors": [{"id": "gone:f:plus-one:000000"}]}')
     words = ["selftest", "snr", "--mutate", "--survivors-of", str(path)]
     assert "no mutant matches" in CliRunner().invoke(bentpipe, words).output
+
+
+def test_selftest_linux_keeps_packets_where_no_folder_can_be(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    asked = ["selftest", "snr", "--linux", "1", "--keep", str(tmp_path / "file" / "packets")]
+    result = CliRunner().invoke(bentpipe, asked)
+    assert result.exit_code == USAGE
+    assert "cannot be made (Not a directory); choose another folder" in result.output
