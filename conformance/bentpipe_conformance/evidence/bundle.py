@@ -231,6 +231,8 @@ class Bundle:
         document = read_json(path)
         if not isinstance(document, dict):
             raise BundleError(f"{path} is damaged: it is no object.")
+        if not isinstance(document.get("found", []), list):
+            raise BundleError(f"{path} is damaged: what it has found is no list.")
         return document
 
     def explored(self, document: Mapping[str, Any]) -> None:

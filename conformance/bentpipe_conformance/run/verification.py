@@ -18,7 +18,7 @@ from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.suite import load_suites
-from bentpipe_conformance.evidence.attestation import opened, signed_by, statement
+from bentpipe_conformance.evidence.attestation import SigningError, opened, signed_by, statement
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_directory
 from bentpipe_conformance.evidence.files import digest, read, read_json
 from bentpipe_conformance.evidence.layout import ATTESTATION, CERTIFICATE, DERIVED, REPLAY
@@ -41,6 +41,10 @@ from bentpipe_conformance.run.seal import certificate, rendered, result_of
 
 Told = Callable[[str, int, int], None]
 """Told which case is being judged, how many are done, and of how many."""
+
+
+class UnforeseenError(BundleError):
+    """A bundle broke what judges it, in a way that nobody foresaw; one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,13 @@ def verify(
     # What this takes however small the bundle is, is loaded before its memory is counted.
     load_suites(), list_iuts(), source_digest()
     with bounded(size_of(directory)):
-        return _verify(directory, told, signer)
+        try:
+            return _verify(directory, told, signer)
+        except (BundleError, SigningError, MemoryError):
+            raise
+        except Exception as error:  # the bundle is anybody's
+            what = f"{type(error).__name__}: {str(error)[:120]}"
+            raise UnforeseenError(f"{directory} cannot be judged: {what}.") from error
 
 
 def _verify(directory: Path, told: Told, signer: Path | None) -> Verification:
@@ -234,7 +244,8 @@ def _judge(bundle: Bundle, record: CaseRecord, link: LinkProfile, done: Verifica
         raise
     except Exception as error:  # packets that nobody sent may break any checker
         kind = type(error).__name__
-        raise BundleError(f"{record.id} cannot be judged: {kind}: {str(error)[:120]}.") from error
+        sentence = f"{record.id} cannot be judged: {kind}: {str(error)[:120]}."
+        raise UnforeseenError(sentence) from error
     place = f"cases/{case_directory(record.id)}/case.json"
     done.differences += _compare(place, encode(record), encode(again))
     return again
