@@ -185,6 +185,8 @@ class Guest(Closing):
 
     def close(self) -> None:
         """Kill the guest if it still runs and remove its temporary files."""
+        if not self._supervisor.running():
+            self._clear()  # first: until it is closed, the supervisor does it if we are killed
         self._supervisor.close()
         self._clear()
 
