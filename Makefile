@@ -28,7 +28,8 @@ MINUTES ?= 10
 BEGINS ?= 1000000
 SEED ?= 1
 TRANSFERS ?= 200
-KILLS ?= 200
+# In the simulation, and as many in the bed.
+KILLS ?= 100
 # Of mutated files: captures are of each of two formats.
 BUNDLES ?= 20000
 CAPTURES ?= 50000
@@ -64,7 +65,7 @@ help:
 	@echo "  make mutation        every small change of the references: which does no case notice? (long)"
 	@echo "  make innocents       $(ENCOUNTERS) random encounters of two Linux hosts: no checker may accuse (minutes)"
 	@echo "  make stability       20 certifications in a row, quiet and loaded, must agree (long)"
-	@echo "  make durability      every writing system call of a certification fails, and $(KILLS) kills (long)"
+	@echo "  make durability      every writing system call of a certification fails, and twice $(KILLS) kills (long)"
 	@echo "  make fuzz            $(BUNDLES) mutated bundles, twice $(CAPTURES) mutated captures, and other files (long)"
 	@echo "  make fuzz-stp        a million STP packets through three codecs, a million forged BEGINs,"
 	@echo "                       and MINUTES=$(MINUTES) of conversations that nobody wrote down (long)"

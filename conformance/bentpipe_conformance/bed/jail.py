@@ -23,11 +23,10 @@ from pathlib import Path
 
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.groups import limiting_groups
 from bentpipe_conformance.bed.jail_init import FIRST_AT, STATUS, TAIL, TAIL_AT
 
 SCRIPT = Path(__file__).with_name("jail_init.py")
-GROUP_VARIABLE = "BENTPIPE_GROUP"
-"""Names the directory of cgroup2 below which implementations get groups of their own."""
 MEMORY = 256 << 20
 """Octets of memory of all its processes where there are control groups, else of each."""
 ROOM = 64 << 20
@@ -46,7 +45,8 @@ class Confinement:
         files: copied into its root, with the SHA-256 that each must have (empty: any).
         links: symbolic links there, path -> target.
         folders: directories and files shown there, read only; more than the usual.
-        network: it has the rights of an administrator over its own network namespace.
+        network: it has the rights of an administrator over the network namespace that it is
+            started in, which has to belong to a user namespace of its own.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
@@ -74,6 +74,7 @@ class Jail(Closing):
         Raises:
             BedError: isolation is impossible here, or the program does not start.
         """
+        self._groups = limiting_groups(MEMORY, PROCESSES)
         with contextlib.ExitStack() as held:
             self._tail = os.memfd_create("tail")
             os.pwrite(self._tail, bytes(TAIL_AT), 0)
@@ -94,7 +95,7 @@ class Jail(Closing):
                 "tail": self._tail,
                 "control": theirs.fileno(),
                 "trouble": tells,
-                "group": os.environ.get(GROUP_VARIABLE, ""),
+                "groups": [(str(parent), limits) for parent, limits in self._groups.items()],
                 "memory": MEMORY,
                 "room": ROOM,
                 "processes": PROCESSES,
@@ -144,10 +145,10 @@ class Jail(Closing):
         """Kill everything in it."""
         first = STATUS.unpack(os.pread(self._tail, STATUS.size, FIRST_AT))[0]
         if first and self.process.poll() is None:
-            with contextlib.suppress(OSError):
+            for parent in self._groups:
                 # All at once: one that never rests would keep the first from ending the others.
-                if groups := os.environ.get(GROUP_VARIABLE):
-                    Path(groups, str(self.process.pid), "cgroup.kill").write_text("1")
+                with contextlib.suppress(OSError):
+                    (parent / f"bentpipe-{self.process.pid}" / "cgroup.kill").write_text("1")
             with contextlib.suppress(ProcessLookupError):
                 os.kill(first, signal.SIGKILL)
         self._control.close()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import marshal
 import os
@@ -32,6 +33,7 @@ MNT_DETACH = 2
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
 PR_SET_SECCOMP = 22
+NS_GET_USERNS = 0xB701
 CAPABILITY_VERSION = 0x20080522
 NETWORK_CAPABILITIES = (10, 12, 13)
 """CAP_NET_BIND_SERVICE, CAP_NET_ADMIN and CAP_NET_RAW."""
@@ -103,15 +105,23 @@ class Trouble(Exception):
 
 
 def main(descriptor: int) -> int:
-    """Obey the order behind a descriptor."""
+    """Obey the order behind a descriptor, and end as the implementation did."""
     with os.fdopen(descriptor, "rb") as handle:
         order: dict[str, Any] = marshal.load(handle)
     order["world"] = os.getpid()
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    # Not SIGKILL: the control groups have to be removed. It is heeded in `wait`.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     try:
+        group = Group(order["groups"])
+    except OSError as error:
+        tell(order["trouble"], error)
+        return 1
+    try:
+        group.make()
         make_world(order)
-        group = Group(order["group"], order["memory"], order["processes"])
     except Exception as error:
+        group.remove()
         tell(order["trouble"], error)
         return 1
     try:
@@ -119,9 +129,15 @@ def main(descriptor: int) -> int:
         if child == 0:
             first_process(order, group)
         os.pwrite(order["tail"], STATUS.pack(child), FIRST_AT)
-        return wait(child, order)
+        status = wait(child, order)
     finally:
         group.remove()
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        with contextlib.suppress(OSError):
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    return os.waitstatus_to_exitcode(status)
 
 
 def tell(handle: int, error: Exception) -> None:
@@ -132,8 +148,9 @@ def tell(handle: int, error: Exception) -> None:
 
 
 def wait(child: int, order: dict[str, Any]) -> int:
-    """Wait for the world's end, hastened by SIGTERM; end as the implementation did."""
+    """Wait for the world's end, hastened by SIGTERM; the implementation's wait status."""
     signal.signal(signal.SIGTERM, lambda *_: os.kill(child, signal.SIGKILL))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     for handle in (order["trouble"], order["control"], *order["inherited"]):
         os.close(handle)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -141,13 +158,8 @@ def wait(child: int, order: dict[str, Any]) -> int:
     os.dup2(nothing, 1)
     status = os.waitpid(child, 0)[1]
     if os.WIFEXITED(status):
-        status = STATUS.unpack(os.pread(order["tail"], STATUS.size, 0))[0]
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        with contextlib.suppress(OSError):
-            signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-    return os.waitstatus_to_exitcode(status)
+        status = int(STATUS.unpack(os.pread(order["tail"], STATUS.size, 0))[0])
+    return status
 
 
 # -- the world
@@ -170,6 +182,8 @@ def mount(kind: str, where: str, flags: int, options: str = "", source: str = ""
 
 def make_world(order: dict[str, Any]) -> None:
     """New namespaces for this process and its child, and the root of the child."""
+    if order["network"]:
+        order["owner"] = owner_of_the_network()
     kinds = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWPID
     kinds |= CLONE_NEWNET if order["network_of_its_own"] else 0
     called(libc.unshare(kinds), "making namespaces")
@@ -196,6 +210,15 @@ def make_world(order: dict[str, Any]) -> None:
     os.symlink("/proc/self/fd", f"{ROOT}/dev/fd")
     mount("tmpfs", f"{ROOT}/dev", MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NOEXEC, "size=4k")
     mount("tmpfs", ROOT, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV, "size=1g")
+
+
+def owner_of_the_network() -> int:
+    """The user namespace that owns this network, in which alone its administrator has rights."""
+    with open("/proc/self/ns/net") as handle:
+        owner = fcntl.ioctl(handle, NS_GET_USERNS)
+    if os.fstat(owner).st_ino == os.stat("/proc/self/ns/user").st_ino:
+        raise Trouble("its network belongs to the tester, and so would its rights")
+    return owner
 
 
 def copy(path: str, digest: str) -> None:
@@ -250,31 +273,44 @@ def enter() -> None:
 
 
 class Group:
-    """A control group that bounds all processes of the world together, where there is one."""
+    """A control group that bounds all processes of the world together, where there is one.
 
-    def __init__(self, parent: str, memory: int, processes: int) -> None:
-        """Make it below ``parent``, a directory of cgroup2; empty for none."""
-        self._folder = f"{parent}/{os.getpid()}" if parent and os.path.exists(parent) else ""
-        if self._folder:
-            os.mkdir(self._folder)
-            # All end together: on a virtual clock one that wants memory would never rest, so that
-            # nobody else could give any back.
-            limits = {"memory.max": memory, "memory.oom.group": 1, "pids.max": processes}
+    ``parents`` are directories of control groups, each with the limits that it sets.
+    """
+
+    def __init__(self, parents: list[tuple[str, dict[str, int]]]) -> None:
+        # By descriptors: the new root will hide their paths.
+        self._parents = [
+            (os.open(parent, os.O_RDONLY | os.O_DIRECTORY), limits) for parent, limits in parents
+        ]
+        self._name = f"bentpipe-{os.getpid()}"
+
+    def make(self) -> None:
+        """Make it, with its limits."""
+        for parent, limits in self._parents:
+            os.mkdir(self._name, dir_fd=parent)
+            known = os.listdir(f"/proc/self/fd/{parent}/{self._name}")
             for name, most in limits.items():
-                with open(f"{self._folder}/{name}", "w") as handle:
-                    handle.write(str(most))
+                if name in known or "swap" not in name:  # not every kernel swaps
+                    self._write(parent, name, most)
 
     def join(self) -> None:
         """Put this process into it."""
-        if self._folder:
-            with open(f"{self._folder}/cgroup.procs", "w") as handle:
-                handle.write("0")
+        for parent, _ in self._parents:
+            self._write(parent, "cgroup.procs", 0)
+
+    def _write(self, parent: int, name: str, value: int) -> None:
+        handle = os.open(f"{self._name}/{name}", os.O_WRONLY, dir_fd=parent)
+        try:
+            os.write(handle, b"%d" % value)
+        finally:
+            os.close(handle)
 
     def remove(self) -> None:
         """Remove it, now empty."""
-        if self._folder:
+        for parent, _ in self._parents:
             with contextlib.suppress(OSError):
-                os.rmdir(self._folder)
+                os.rmdir(self._name, dir_fd=parent)
 
 
 # -- its first process
@@ -285,6 +321,7 @@ def first_process(order: dict[str, Any], group: Group) -> NoReturn:
     status = 1
     try:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
         # Its descriptors and memory are the tester's.
         libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         group.join()
@@ -418,6 +455,8 @@ def confine(order: dict[str, Any]) -> None:
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(which, (least, least))
     kept = NETWORK_CAPABILITIES if order["network"] else ()
+    if order["network"]:
+        called(libc.setns(order["owner"], CLONE_NEWUSER), "giving rights over the network")
     for capability in range(64):
         if capability not in kept:
             libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)

@@ -128,8 +128,9 @@ class KernelLane(Closing):
     def _lay_out(self, attachment: Attachment, frames: int) -> None:
         satellite = self._satellite
         ports = [name for name in (attachment.interface, attachment.sends_on) if name]
+        wants_rights = attachment.confinement is not None and attachment.confinement.network
         if attachment.kind == "namespace":
-            self.iut_namespace = self._held.enter_context(NetworkNamespace())
+            self.iut_namespace = self._held.enter_context(NetworkNamespace(apart=wants_rights))
         borrowed: list[BorrowedInterface] = []
         if attachment.kind == "address":
             if attachment.command:
@@ -167,6 +168,8 @@ class KernelLane(Closing):
                 iut.set_sysctls(UNPRIVILEGED)
             iut.set_sysctls(attachment.sysctls)
             if attachment.command and attachment.kind != "address":
+                if wants_rights and self.iut_namespace is None:
+                    iut = near.enter_context(NetworkNamespace(apart=True))
                 with iut.entered():
                     self._process = _start(attachment, self.profile, fds)
         self.port = TunPort(far, self._captures)
@@ -312,5 +315,6 @@ def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int
         inherited=inherited,
         listens=attachment.opening is not None and bool(attachment.opening.line),
         confinement=attachment.confinement if attachment.kind != "address" else None,
-        own_network=attachment.kind in ("tun", "tap"),
+        own_network=attachment.kind in ("tun", "tap")
+        and not (attachment.confinement is not None and attachment.confinement.network),
     )

@@ -6,13 +6,18 @@ import contextlib
 import ctypes
 import errno
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.jail_init import FIRST_USER, NOBODY
 
-CLONE_NEWNET = 0x40000000
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+USERS = 1 << 22
+"""As many as there can be processes; the user of an implementation has the number of one."""
 _OWN = "/proc/thread-self/ns/net"
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -20,12 +25,18 @@ _libc = ctypes.CDLL(None, use_errno=True)
 class NetworkNamespace(Closing):
     """A network namespace held by a file descriptor."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, apart: bool = False) -> None:
         """Make a new, empty namespace.
+
+        One set ``apart`` belongs to a user namespace of its own, whose users are those of isolated
+        implementations: an administrator of this network has no rights over anything else.
 
         Raises:
             BedError: this process has no permission.
         """
+        if apart:
+            self.fd = _apart()
+            return
         before = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if _libc.unshare(CLONE_NEWNET):
@@ -84,6 +95,34 @@ class NetworkNamespace(Closing):
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
+
+
+def _apart() -> int:
+    """A network namespace that a new user namespace owns."""
+    code = f"import ctypes, sys\nlibc = ctypes.CDLL(None)\nlibc.unshare({CLONE_NEWUSER})\n"
+    code += f"libc.unshare({CLONE_NEWNET})\nprint(flush=True)\nsys.stdin.read()\n"
+    with subprocess.Popen(
+        [sys.executable, "-IS", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as maker:
+        assert maker.stdout is not None
+        maker.stdout.readline()
+        own = Path(f"/proc/{maker.pid}")
+        try:
+            for name in ("uid_map", "gid_map"):
+                try:
+                    (own / name).write_text(f"{FIRST_USER} {FIRST_USER} {USERS}\n")
+                except PermissionError:  # a container that has few numbers
+                    (own / name).write_text(f"{NOBODY} {NOBODY} 1\n")
+            handle = os.open(own / "ns" / "net", os.O_RDONLY | os.O_CLOEXEC)
+            if os.fstat(handle).st_ino == os.stat(_OWN).st_ino:
+                os.close(handle)
+                raise PermissionError(errno.EPERM, "user namespaces are not allowed here")
+            return handle
+        except OSError as error:
+            raise BedError(
+                "A network for which an implementation may have rights cannot be made "
+                f"({error.strerror}); use `--bed uml-virtual`."
+            ) from None
 
 
 def _enter(fd: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import marshal
+import select
 import subprocess
 import sys
 import time
@@ -57,8 +58,8 @@ class Supervised(Closing):
         directory ``locks`` (empty: it uses all), and is started in a process namespace if
         ``isolate`` and where that is allowed. Before it starts, what is to ``make`` is made: files
         with octets and modes, directories without octets. When it has ended, the directories
-        ``remove`` are removed, and those of ``keep`` if this process has ended by then. The
-        supervisor keeps the ``inherited`` file descriptors open, such as a lock's.
+        ``remove`` are removed, and those of ``keep`` if this process ends before it has called
+        `close`. The supervisor keeps the ``inherited`` file descriptors open, such as a lock's.
         """
         order = {
             "argv": list(argv),
@@ -87,7 +88,10 @@ class Supervised(Closing):
 
     def running(self) -> bool:
         """Whether it still runs."""
-        return self._process.poll() is None
+        output = self._process.stdout
+        if self._ending is not None or output is None or output.closed:
+            return False
+        return not select.select([output], [], [], 0)[0]
 
     def follow(self, printed: Path, tell: Callable[[str], None], glance: float) -> None:
         """Call ``tell`` with each line that the program writes to a file, without its end.
@@ -114,7 +118,6 @@ class Supervised(Closing):
     def wait(self) -> Ending:
         """Wait for its end."""
         if self._ending is None:
-            self._process.wait()
             assert self._process.stdout is not None
             told = self._process.stdout.read()
             self._ending = Ending(*marshal.loads(told)) if told else Ending("killed")
@@ -123,6 +126,9 @@ class Supervised(Closing):
     def close(self) -> None:
         """Kill it if it still runs."""
         if self._process.stdin is not None:
+            if not self.running():
+                with contextlib.suppress(OSError, ValueError):
+                    self._process.stdin.write(b".")
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
         self._process.wait()

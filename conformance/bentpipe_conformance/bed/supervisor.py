@@ -2,8 +2,9 @@
 
 Run as ``python -IS supervisor.py`` by :mod:`bentpipe_conformance.bed.supervised`, with the standard
 library only. Standard input carries one marshalled order and then stays open: its end means that
-the owner has ended. Standard output carries the marshalled result. Directories and files that the
-program needs are made here, so that there is no moment at which nobody would remove them.
+the owner has ended, unless an octet comes before. Standard output carries the marshalled result.
+Directories and files that the program needs are made here, so that there is no moment at which
+nobody would remove them.
 
 User-Mode Linux runs every guest process as a traced child of its own; were it killed alone, those
 children would run on with the host's system calls. So it is made the first process of a process
@@ -60,7 +61,17 @@ def main() -> int:
     status = kill_all(child)
     remove(order["remove"] + (order["keep"] if ending == "abandoned" else []))
     answer(ending, None if status is None else os.waitstatus_to_exitcode(status), started)
+    if order["keep"] and ending != "abandoned":
+        await_owner(order["keep"])
     return 0
+
+
+def await_owner(keep: list[str]) -> None:
+    """Until the owner says that it goes on without us; where it ends instead, remove ``keep``."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 1)  # the end of the answer
+    if not os.read(0, 1):
+        remove(keep)
 
 
 def make(path: str, octets: bytes | None, mode: int) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError, quoted
-from bentpipe_conformance.bed.jail import GROUP_VARIABLE
+from bentpipe_conformance.bed.groups import GROUP_VARIABLE
 from bentpipe_conformance.bed.kernel import Kernel, cache_directory
 from bentpipe_conformance.bed.supervised import Supervised
 from bentpipe_conformance.bed.xstate import preload
@@ -185,6 +185,8 @@ class Guest(Closing):
 
     def close(self) -> None:
         """Kill the guest if it still runs and remove its temporary files."""
+        if not self._supervisor.running():
+            self._clear()  # first: until it is closed, the supervisor does it if we are killed
         self._supervisor.close()
         self._clear()
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +231,8 @@ class Bundle:
         document = read_json(path)
         if not isinstance(document, dict):
             raise BundleError(f"{path} is damaged: it is no object.")
+        if not isinstance(document.get("found", []), list):
+            raise BundleError(f"{path} is damaged: what it has found is no list.")
         return document
 
     def explored(self, document: Mapping[str, Any]) -> None:
@@ -282,6 +284,23 @@ class Bundle:
             BundleError: a capture is missing, damaged or not the one that was stored.
         """
         return self._captured(self._case_folder(case_id))
+
+    def attempts(self) -> Iterator[tuple[Path, CaseRecord, Envelope, list[Captured]]]:
+        """What was tried again, as far as it can be read: its directory, and what is there.
+
+        Raises:
+            BundleError: a directory cannot be read.
+        """
+        attempts = self.directory / "attempts"
+        for session in names(attempts) if attempts.exists() else ():
+            for name in names(attempts / session):
+                folder = attempts / session / name
+                try:
+                    record, envelope = self._load(folder)
+                    found = folder, record, envelope, self._captured(folder)
+                except BundleError:
+                    continue  # damaged, and therefore tried again
+                yield found
 
     def seal(
         self, files: Mapping[str, str], certificate: Callable[[str], str] | None = None
@@ -345,9 +364,9 @@ class Bundle:
             )
         manifest = self.directory / MANIFEST
         listed = {}
-        for line in read(manifest).decode("utf-8", "replace").splitlines():
+        for line in read(manifest).decode("utf-8", "replace").removesuffix("\n").split("\n"):
             expected, _, name = line.partition("  ")
-            if not re.fullmatch("[0-9a-f]{64}", expected) or not name:
+            if not re.fullmatch("[0-9a-f]{64}", expected) or not name or name in listed:
                 raise BundleError(f"{manifest} is damaged: {line[:80]!r} is not a line of it.")
             listed[name] = expected
         for name in sorted(listed.keys() | present.keys()):

@@ -91,6 +91,8 @@ def _known(
         path = folder / name
         if path.is_symlink():
             raise BundleError(f"{path} is a symbolic link; a bundle has none.")
+        if not label and name == LOCK and (not path.is_file() or path.stat().st_size):
+            raise BundleError(f"{path} is not the empty file that a lock is.")
         if not label and name in ("cases", "attempts", LOCK, MANIFEST, ATTESTATION):
             continue
         if not finished and (_TEMPORARY.fullmatch(name) or (not label and name == WORK)):

@@ -9,29 +9,33 @@ from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_conformance.engine.case import Case
 from bentpipe_conformance.engine.execution import Judgment, Recording, judge_case
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.engine.statement import unclaimed
 from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.evidence.bundle import POINTS, Bundle, BundleError
+from bentpipe_conformance.evidence.bundle import POINTS, Bundle, BundleError, Envelope
 from bentpipe_conformance.evidence.captures import dump_captured
 from bentpipe_conformance.evidence.files import digest
 from bentpipe_conformance.evidence.records import CaseRecord
 from bentpipe_conformance.run.exploration import requirement_of
 
 
-def judge_again(bundle: Bundle, record: CaseRecord, item: Case, link: LinkProfile) -> CaseRecord:
+def judge_again(
+    bundle: Bundle, record: CaseRecord, item: Case, link: LinkProfile,
+    stored: tuple[Envelope, list[Captured]] | None = None,
+) -> CaseRecord:  # fmt: skip
     """The record of a stored case as plan and captures give it, by the same functions as live.
 
     What the tester alone knows is taken from the record: that the script did not reach its
-    situation, that the implementation ended, that the bed broke.
+    situation, that the implementation ended, that the bed broke. ``stored`` is what was kept of an
+    attempt, in place of the case's own.
 
     Raises:
         BundleError: a capture is missing, damaged, or not as this case would have stored it.
     """
     run = bundle.run
-    captured = bundle.captured(record.id)
-    envelope = bundle.envelope(record.id)
+    envelope, captured = stored or (bundle.envelope(record.id), bundle.captured(record.id))
     for point in POINTS:
         if (
             digest(dump_captured(captured, point, record.id, record.started))

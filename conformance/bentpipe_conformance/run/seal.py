@@ -16,7 +16,7 @@ from bentpipe_conformance.engine.statement import unclaimed
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict, across_cases
 from bentpipe_conformance.evidence.attestation import sign, statement
-from bentpipe_conformance.evidence.bundle import Bundle
+from bentpipe_conformance.evidence.bundle import Bundle, BundleError
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
 from bentpipe_conformance.evidence.serialization import encode
 from bentpipe_conformance.run.completeness import lacking
@@ -42,8 +42,7 @@ def result_of(
     name what is wrong, and which fail in their wake.
     """
     run = bundle.run
-    probe = run.bed.check.get("probe", {})
-    disagreements = [str(sentence) for sentence in probe.get("disagreements", [])]
+    disagreements = _disagreements(bundle)
     partial = lacking(run, [record.id for record in records])
     entries = []
     suite = suite_named(run.suite)
@@ -86,6 +85,20 @@ def result_of(
             for record in records
         ],
     }  # fmt: skip
+
+
+def _disagreements(bundle: Bundle) -> list[str]:
+    """Where the probed handshake is not what the conformance statement says.
+
+    Raises:
+        BundleError: the plan does not say it in sentences.
+    """
+    probe = bundle.run.bed.check.get("probe", {})
+    found = probe.get("disagreements", []) if isinstance(probe, dict) else None
+    if not isinstance(found, list) or not all(isinstance(sentence, str) for sentence in found):
+        where = bundle.directory / "run.json"
+        raise BundleError(f"{where} is damaged: what its probe found is no list of sentences.")
+    return found
 
 
 def _overall(

@@ -18,7 +18,8 @@ from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 
 from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.suite import load_suites
-from bentpipe_conformance.evidence.attestation import opened, signed_by, statement
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.evidence.attestation import SigningError, opened, signed_by, statement
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_directory
 from bentpipe_conformance.evidence.files import digest, read, read_json
 from bentpipe_conformance.evidence.layout import ATTESTATION, CERTIFICATE, DERIVED, REPLAY
@@ -41,6 +42,10 @@ from bentpipe_conformance.run.seal import certificate, rendered, result_of
 
 Told = Callable[[str, int, int], None]
 """Told which case is being judged, how many are done, and of how many."""
+
+
+class UnforeseenError(BundleError):
+    """A bundle broke what judges it, in a way that nobody foresaw; one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,13 @@ def verify(
     # What this takes however small the bundle is, is loaded before its memory is counted.
     load_suites(), list_iuts(), source_digest()
     with bounded(size_of(directory)):
-        return _verify(directory, told, signer)
+        try:
+            return _verify(directory, told, signer)
+        except (BundleError, SigningError, MemoryError):
+            raise
+        except Exception as error:  # the bundle is anybody's
+            what = f"{type(error).__name__}: {str(error)[:120]}"
+            raise UnforeseenError(f"{directory} cannot be judged: {what}.") from error
 
 
 def _verify(directory: Path, told: Told, signer: Path | None) -> Verification:
@@ -126,7 +137,7 @@ def _verify(directory: Path, told: Told, signer: Path | None) -> Verification:
     done.cases = len(again)
     if not bundle.finished:
         done.doubts.append("the run was not finished: there is no manifest; go on with --resume")
-    _check_attempts(bundle, present)
+    _check_attempts(bundle, present, link)
     if "result.json" in present:
         _check_result(bundle, again, done)
     for name in DERIVED:
@@ -196,6 +207,10 @@ def _check_plan(bundle: Bundle, done: Verification) -> LinkProfile:
             isolation = own.isolation.record(own.attach.kind)
             true = {"name": own.name, "ics": dict(own.ics), "isolation": isolation}
             done.differences += _compare("run.json: iut", said, true)
+    if run.campaign and run.cases:
+        raise BundleError(
+            f"{bundle.directory / 'run.json'} plans both a campaign and cases; bentpipe plans one."
+        )
     known = load_cases(run.suite)
     unknown = [name for name in run.cases if name not in known]
     if unknown or len(set(run.cases)) < len(run.cases) or not (run.cases or run.campaign):
@@ -234,7 +249,8 @@ def _judge(bundle: Bundle, record: CaseRecord, link: LinkProfile, done: Verifica
         raise
     except Exception as error:  # packets that nobody sent may break any checker
         kind = type(error).__name__
-        raise BundleError(f"{record.id} cannot be judged: {kind}: {str(error)[:120]}.") from error
+        sentence = f"{record.id} cannot be judged: {kind}: {str(error)[:120]}."
+        raise UnforeseenError(sentence) from error
     place = f"cases/{case_directory(record.id)}/case.json"
     done.differences += _compare(place, encode(record), encode(again))
     return again
@@ -249,8 +265,11 @@ def _checked_replay(bundle: Bundle, record: CaseRecord) -> str:
     return octets.decode("utf-8", "replace")
 
 
-def _check_attempts(bundle: Bundle, present: Mapping[str, Path]) -> None:
-    """What was tried again has to be of the plan, from a session that there was."""
+def _check_attempts(bundle: Bundle, present: Mapping[str, Path], link: LinkProfile) -> None:
+    """What was tried again has to be of the plan, from a session that there was, and no verdict.
+
+    An attempt that shows a violation, or is no error, stands: nothing may replace it.
+    """
     planned = {case_directory(name) for name in bundle.run.cases}
     for name in present:
         first, *rest = name.split("/")
@@ -260,6 +279,16 @@ def _check_attempts(bundle: Bundle, present: Mapping[str, Path]) -> None:
         known = session.isdecimal() and len(session) < 5 and int(session) <= len(bundle.sessions)
         if not known or folder not in planned:
             raise BundleError(f"{bundle.directory / name} is no attempt at a case of the plan.")
+    known_cases = load_cases(bundle.run.suite)
+    for where, record, envelope, captured in bundle.attempts():
+        item = known_cases[record.id]
+        again = judge_again(bundle, record, item, link, (envelope, captured))
+        violated = any(finding.verdict is Verdict.FAIL for finding in again.findings)
+        if violated or again.verdict is not Verdict.ERROR:
+            raise BundleError(
+                f"{where} has a verdict on the implementation ({again.verdict}), which no later "
+                "attempt may replace."
+            )
 
 
 def _check_result(bundle: Bundle, records: list[CaseRecord], done: Verification) -> None:

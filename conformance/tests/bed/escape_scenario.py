@@ -10,15 +10,17 @@ import tempfile
 import time
 from pathlib import Path
 
+from bentpipe_conformance.bed.groups import limiting_groups
 from bentpipe_conformance.bed.jail import Confinement
 from bentpipe_conformance.bed.jail_init import FIRST_USER
+from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.process import IutProcess
 from bentpipe_conformance.iut.contents import contents_of
 from bentpipe_conformance.iut.description import parse_description
 
 ATTEMPTS = (
     "host-files", "evidence", "other-lanes", "tester", "clock", "kernel", "hostfs", "limits",
-    "fork-bomb", "memory-bomb", "memory-bomb-by-many", "files", "output",
+    "fork-bomb", "memory-bomb", "memory-bomb-by-many", "files", "output", "administration",
 )  # fmt: skip
 ESCAPES = Path(__file__).with_name("escapes.py")
 
@@ -33,10 +35,14 @@ def outcome(attempt: str, folder: Path) -> dict[str, object]:
         "start": {"command": [*words, "{fd}"]},
     }  # fmt: skip
     contents = contents_of(parse_description(document, folder / "escape.toml"))
-    confinement = Confinement(contents.files, contents.links, contents.outermost)
+    network = attempt == "administration"
+    confinement = Confinement(contents.files, contents.links, contents.outermost, network)
     before = used()
     command = [word.replace("{python}", sys.executable).replace("{fd}", "") for word in words]
-    process = IutProcess(command, ready="ready", confinement=confinement, own_network=True)
+    with NetworkNamespace(apart=network) as namespace, namespace.entered():
+        process = IutProcess(
+            command, ready="ready", confinement=confinement, own_network=not network
+        )
     said, deadline = "", time.monotonic() + 60
     while time.monotonic() < deadline:
         ended = process.ended()
@@ -45,13 +51,15 @@ def outcome(attempt: str, folder: Path) -> dict[str, object]:
             break
         time.sleep(0.02)
     grown = used() - before
-    user = FIRST_USER + process._process.pid
+    world = process._process.pid
+    user, groups = FIRST_USER + world, limiting_groups(0, 0)
     process.close()
     left = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             if os.stat(f"/proc/{name}").st_uid == user:
                 left.append(name)
+    left += [str(group) for parent in groups if (group := parent / f"bentpipe-{world}").exists()]
     return {
         "ended": ended, "said": said, "grown": grown, "left": len(left),
         "folder": sorted(os.listdir(folder)),

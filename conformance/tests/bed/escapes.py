@@ -17,6 +17,8 @@ import struct
 import sys
 import time
 
+SIOCSIFFLAGS, SO_MARK = 0x8914, 36
+SO_PREFER_BUSY_POLL, SO_BUSY_POLL_BUDGET = 69, 70
 libc = ctypes.CDLL(None, use_errno=True)
 attempt, secret, evidence, tester = (word.lstrip("@") for word in sys.argv[1:5])
 won: list[str] = []
@@ -238,6 +240,25 @@ def output_without_end() -> None:
     os.write(2, b"\x1b]0;title\x07[bold]the end")
 
 
+def administration() -> None:
+    """Has the rights of an administrator of its own network, and of nothing else."""
+    own = socket.socket(socket.AF_INET, socket.SOCK_RAW, 253)  # what it has asked for
+    fcntl.ioctl(own, SIOCSIFFLAGS, struct.pack("16sh", b"lo", 1))
+    own.setsockopt(socket.SOL_SOCKET, SO_MARK, 7)
+    # Rights over this network would be rights over the machine's, were they of its first users.
+    with open("/proc/self/uid_map") as file:
+        if file.read().split() == ["0", "0", "4294967295"]:
+            won.append("rights in the first user namespace")
+    for option in (SO_PREFER_BUSY_POLL, SO_BUSY_POLL_BUDGET):
+        tries("busy polling", own.setsockopt, socket.SOL_SOCKET, option, 1 << 10)
+    tries("a bigger user", os.setuid, 0)
+    tries("another root", os.chroot, "/tmp")
+    tries("a host name", socket.sethostname, "x")
+    tries("a user namespace", called, 272, 0x10000000)
+    tries("a network", called, 272, 0x40000000)
+    tries("kernel parameters", write, "/proc/sys/net/core/somaxconn")
+
+
 def limits() -> None:
     for which in (resource.RLIMIT_NPROC, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE):
         tries(f"limit {which}", resource.setrlimit, which, (1 << 30, 1 << 30))
@@ -250,6 +271,7 @@ time.sleep(0.3)  # so that it is known to have been ready
     "tester": the_tester, "clock": the_clock, "kernel": the_kernel, "hostfs": hostfs,
     "fork-bomb": fork_bomb, "memory-bomb": memory_bomb, "memory-bomb-by-many": memory_bomb_by_many,
     "files": files_without_end, "output": output_without_end, "limits": limits,
+    "administration": administration,
 }[attempt]()  # fmt: skip
 if won:
     print("won", won, file=sys.stderr, flush=True)

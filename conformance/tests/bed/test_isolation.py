@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.groups import limiting_groups
+from bentpipe_conformance.bed.jail import Confinement
 from bentpipe_conformance.bed.kernel import Kernel
+from bentpipe_conformance.bed.namespaces import NetworkNamespace
+from bentpipe_conformance.bed.process import IutProcess
+from bentpipe_conformance.iut.contents import contents_of
+from bentpipe_conformance.iut.description import parse_description
 
 from .escape_scenario import ATTEMPTS
 
@@ -30,7 +37,8 @@ def on_the_host() -> dict[str, Any]:
     if os.geteuid() != 0:
         pytest.skip("bed host needs root")
     # Many processes at once have more memory than one where nothing bounds them together.
-    safe = [attempt for attempt in ATTEMPTS if attempt != "memory-bomb-by-many"]
+    bounded = bool(limiting_groups(0, 0))
+    safe = [attempt for attempt in ATTEMPTS if bounded or attempt != "memory-bomb-by-many"]
     done = subprocess.run(
         [sys.executable, str(SCRIPT), *safe], capture_output=True, text=True, check=False
     )
@@ -38,7 +46,7 @@ def on_the_host() -> dict[str, Any]:
         pytest.skip("this machine does not let implementations be isolated")
     assert done.returncode == 0, done.stderr
     told: dict[str, Any] = json.loads(done.stdout)
-    return {**told, "memory-bomb-by-many": None}
+    return {"memory-bomb-by-many": None, **told}
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
@@ -48,13 +56,35 @@ def test_attempt_of_an_implementation_is_refused(
 ) -> None:
     told = request.getfixturevalue(bed)[attempt]
     if told is None:
-        pytest.skip("bounded for each process only")
+        pytest.skip("no control groups here: memory is bounded for each process only")
     assert "won" not in told["said"]
     # It met refusals to its end, or has been ended itself for what it took.
     assert told["ended"] is None or "SIGKILL" in told["ended"], told
     assert told["grown"] < 16 << 20
     assert told["left"] == 0
     assert told["folder"] == ["secret"]
+
+
+def test_rights_over_a_network_of_the_tester_are_refused() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    try:
+        namespace = NetworkNamespace()
+    except BedError as error:
+        pytest.skip(str(error))
+    contents = contents_of(
+        parse_description(
+            {"id": "it", "name": "It", "attach": {"kind": "namespace"},
+             "start": {"command": ["/bin/true"]}},
+            Path("/it.toml"),
+        )
+    )  # fmt: skip
+    confinement = Confinement(contents.files, contents.links, network=True)
+    with (
+        namespace, namespace.entered(),
+        pytest.raises(BedError, match="its network belongs to the tester"),
+    ):  # fmt: skip
+        IutProcess(["/bin/true"], ready=None, confinement=confinement).close()
 
 
 ONCE = """

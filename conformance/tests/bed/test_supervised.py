@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,42 @@ def test_owner_is_killed_everything_below_ends(tmp_path: Path, isolate: bool) ->
     assert os.read(reading, 1) == b""
     os.close(reading)
     assert not keep.exists()
+
+
+def test_owner_is_killed_once_the_program_has_ended_nothing_is_left(tmp_path: Path) -> None:
+    keep = tmp_path / "keep"
+    keep.mkdir()
+    owner = (
+        "import sys, time\n"
+        "from bentpipe_conformance.bed.supervised import Supervised\n"
+        "program = Supervised([sys.executable, '-c', ''], env={}, cwd='/', "
+        f"console={str(tmp_path / 'console')!r}, timeout=60, keep=[{str(keep)!r}])\n"
+        "assert program.wait().status == 0\n"
+        "print('ended', flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", owner], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ended\n"
+        assert keep.exists()
+        process.kill()
+    deadline = time.monotonic() + 20
+    while keep.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not keep.exists()
+
+
+def test_owner_closes_what_has_ended_and_keeps_what_it_wants(tmp_path: Path) -> None:
+    keep = tmp_path / "keep"
+    keep.mkdir()
+    program = Supervised(
+        [sys.executable, "-c", ""], env={}, cwd="/", console=tmp_path / "console", timeout=60,
+        keep=[str(keep)],
+    )  # fmt: skip
+    program.wait()
+    assert not program.running()
+    program.close()
+    assert keep.exists()
 
 
 def test_output_is_followed_line_by_line(tmp_path: Path) -> None:

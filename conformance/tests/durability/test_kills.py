@@ -45,6 +45,13 @@ def adopts() -> Iterator[None]:
     libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
+def mortal() -> None:
+    """Heed signals that whoever started the tests ignores, as nohup does."""
+    for number in SIGNALS:
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+
+
 class Scene:
     """A directory that holds all that a certification may write to: bundle, scratch, cache."""
 
@@ -62,7 +69,7 @@ class Scene:
         words = harness.command(self.root / "run", *more, iut=self.iut, only=PLAN, jobs=2)
         return subprocess.Popen(
             words, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            text=True,
+            text=True, preexec_fn=mortal,
         )  # fmt: skip
 
     def whole(self, *more: str) -> str:

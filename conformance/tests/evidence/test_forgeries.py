@@ -12,7 +12,8 @@ from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.run import completeness, plan
 from click.testing import CliRunner
 
-from .forgeries import FORGERIES, forge
+from . import second_opponent
+from .forgeries import FORGERIES, edit, forge, seal, tie
 
 pytestmark = pytest.mark.long
 
@@ -171,3 +172,61 @@ def test_forged_bundle_is_refused(bundles: Bundles, name: str, tmp_path: Path) -
     expected, part = REFUSED[name]
     assert part in said
     assert status == expected
+
+
+STANDS = f"attempts/1/{CASE.removeprefix('cases/')} has a verdict on the implementation"
+REFUSED_AS_WELL: dict[str, tuple[int, str]] = {
+    "violations_left_out": (1, f"{CASE}/case.json.verdict: stored pass, plan and packets give"),
+    "called_a_campaign": (3, "plans both a campaign and cases"),
+    "failing_cases_tried_again": (3, f"{STANDS} (fail), which no later attempt may replace"),
+    "failing_cases_said_to_have_broken": (3, f"{STANDS} (error), which no later attempt may"),
+    "case_planned_twice": (3, "run.json plans no run"),
+    "directions_turned_round": (1, "plan and packets give"),
+    "remark_in_a_capture": (3, "is not what this case has stored"),
+    "member_beside_the_verdict": (3, "CaseRecord has an unknown member 'certified'"),
+    "member_beside_the_plan": (3, "RunRecord has an unknown member 'approved_by'"),
+    "partial_is_a_number": (1, "result.json.partial: stored 0, plan and packets give false"),
+    "note_in_the_result": (1, "result.json.note: stored certified, plan and packets give nothing"),
+    "certificate_of_another_run": (1, "certificate.html, line 6"),
+    "certificate_removed": (3, "certificate.html is missing"),
+    "text_in_the_lock": (3, ".lock is not the empty file that a lock is"),
+    "folder_beside_the_cases": (3, "approved-by-a-laboratory is no part of a bundle"),
+    "scratch_with_a_text": (3, ".work is no part of a bundle"),
+    "manifest_that_lists_twice": (3, "result.json' is not a line of it"),
+    "manifest_that_leaves_the_directory": (3, "result.json is missing, although the manifest"),
+    "case_named_in_another_way": (3, "ESTABLISHED-DUPLICATE-SEGMENTS is no case of the plan"),
+}
+
+
+@pytest.mark.parametrize("name", second_opponent.FORGERIES)
+def test_bundle_forged_and_rendered_by_bentpipe_itself_is_refused(
+    bundles: Bundles, name: str, tmp_path: Path
+) -> None:
+    bundle = shutil.copytree(bundles.failing, tmp_path / "bundle", symlinks=True)
+    second_opponent.forge(name, bundle, bundles.true)
+    status, said = call("verify", str(bundle))
+    expected, part = REFUSED_AS_WELL[name]
+    assert part in said
+    assert status == expected
+
+
+def test_plan_whose_probe_found_no_sentences_is_damaged(bundles: Bundles, tmp_path: Path) -> None:
+    for number, found in enumerate((7.5, {"disagreements": 7.5}, {"disagreements": [None]})):
+        bundle = shutil.copytree(bundles.true, tmp_path / str(number))
+        edit(
+            bundle / "run.json", lambda plan, found=found: plan["bed"]["check"].update(probe=found)
+        )
+        tie(bundle)
+        seal(bundle)
+        status, said = call("verify", str(bundle))
+        assert "run.json is damaged: what its probe found is no list of sentences" in said
+        assert status == 3
+
+
+def test_bundle_that_breaks_its_judge_cannot_be_judged(
+    bundles: Bundles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bentpipe_conformance.run.verification.result_of", lambda *_: 1 / 0)
+    status, said = call("verify", str(bundles.true))
+    assert "cannot be judged: ZeroDivisionError" in said
+    assert status == 3

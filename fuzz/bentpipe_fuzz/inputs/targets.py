@@ -30,7 +30,7 @@ from bentpipe_conformance.evidence.limits import BoundError
 from bentpipe_conformance.iut.description import parse_description
 from bentpipe_conformance.iut.table import DescriptionError
 from bentpipe_conformance.report.page import dissected
-from bentpipe_conformance.run.verification import verify
+from bentpipe_conformance.run.verification import UnforeseenError, verify
 from bentpipe_reference.common.link.profile import load_profiles
 
 from bentpipe_fuzz.inputs.agreement import EVERY, agree
@@ -97,7 +97,7 @@ def bundle(octets: bytes) -> str:
                 seal_again(place)
         try:
             done = verify(place)
-        except BoundError:
+        except (BoundError, UnforeseenError):
             raise
         except BundleError:
             return "refused"
