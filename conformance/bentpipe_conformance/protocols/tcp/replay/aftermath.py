@@ -8,6 +8,7 @@ that notices may take its earlier window back (RFC 5682, RFC 4015).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
+from bentpipe_conformance.protocols.tcp.replay.recovery import ROUND_TRIP_SHARE
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
@@ -56,7 +59,7 @@ class Reaction:
         acks: acknowledgments of new data since the timeout, this one included.
         growth: octets by which they let slow start open the window: what each acknowledges, a
             segment at most (RFC 5681 section 3.1). SMSS is at least as large as any segment sent.
-        disturbed: duplicates since may have begun a fast recovery.
+        disturbed: duplicates, or the loss of a repair, may have begun a fast recovery since.
     """
 
     ack: Ack
@@ -96,6 +99,8 @@ class _Account:
         self._una = sent.una
         self._since = RangeSet(((sent.start, sent.end),))
         self._log = [sent]
+        self._left = {sent.start: sent.time}
+        self._rtt = minimum_rtt(flow)
         self._late = RangeSet(((sent.start, sent.end),))
         self._held = RangeSet(sent.sacked)
         self._delivered = self._acks = self._growth = self._duplicates = 0
@@ -124,6 +129,10 @@ class _Account:
         return (self.aftermath.recover if following is None else following[0]) - self._una
 
     def sent(self, item: Sent) -> None:
+        before = self._left.get(item.start, math.inf)
+        if item.time - before >= ROUND_TRIP_SHARE * self._rtt:
+            self._disturbed = True  # a repair was lost, too (RFC 5681 section 4.3)
+        self._left[item.start] = item.time
         self._log.append(item)
         for ranges in (self._since, self._late):
             ranges.add(item.start, item.end)
