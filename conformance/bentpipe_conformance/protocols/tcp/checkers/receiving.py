@@ -387,6 +387,7 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
     replies = iter(flow.replies)
     following = next(replies, None)
     ack, edge = 0, flow.handshake.answer.window
+    now = edge
     begin: float = first.number
     if flow.handshake.iut_opens:
         begin = lifetime.established.packet.number if lifetime.established else math.inf
@@ -396,8 +397,8 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
     for item in flow.arriving:
         tcp, number = item.tcp, item.packet.number
         while following is not None and following.packet.number < number:
-            ack = max(ack, following.ack)
-            edge = max(edge, following.window_edge)
+            ack, now = max(ack, following.ack), following.window_edge
+            edge = max(edge, now)
             following = next(replies, None)
         stale = newest is not None and tcp.tsval is not None and older(tcp.tsval, newest)
         newest = newest if stale else tcp.tsval
@@ -412,6 +413,8 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         below = at + tcp.length <= ack if tcp.length else at < ack
         challenged = bool(tcp.flags & (SYN | RST))  # RFC 5961: one limit for all answers
         if not (below or beyond or challenged):
+            if max(at + tcp.length, at + 1) > now:
+                before = item.time  # an edge that has moved back may refuse it, which is answered
             continue
         waited, before = item.time - before, item.time
         if (tcp.length and not old) or tcp.flags & (ACK | SYN | RST | FIN) != ACK:
