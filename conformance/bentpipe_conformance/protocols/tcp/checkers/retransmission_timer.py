@@ -90,10 +90,16 @@ def _started_earlier(expiry: Expiry, context: Context) -> bool:
 
 
 def _is_under_repair(sent: Sent, context: Context) -> bool:
-    """Whether a segment belongs to what a recovery that began before it repairs."""
+    """Whether a segment belongs to what the latest recovery before it has still to repair."""
     number = sent.packet.number
-    begun = (e for e in context.prepared.episodes if e.first.packet.number < number)
-    return any(sent.una < episode.recover for episode in begun)
+    begun = [e for e in context.prepared.episodes if e.first.packet.number < number]
+    if not begun or sent.una >= begun[-1].recover:
+        return False
+    return all(
+        again.start != sent.start
+        for again in begun[-1].retransmissions
+        if again.packet.number < number
+    )
 
 
 def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:

@@ -255,3 +255,12 @@ def test_closed_window_probed_by_acknowledgments() -> None:
     for _ in range(3):
         story.send_octets(-1, 0, after=40.0).ack(0, after=RTT, window=0)
     assert story.verdicts("SNR-RTO-011") == NOTHING
+
+
+def test_timeout_of_a_sender_with_pacing_that_has_been_repeated_before() -> None:
+    """What a recovery has repeated once is not put off any more; a timer repeats it again."""
+    claims = {**CLAIMS, "pacing": True}
+    story = Story().send(*range(4)).ack(1, after=RTT).send(3, after=0.01).send(1, after=2.0)
+    assert story.verdicts("SNR-RTO-001", claims=claims) == NOTHING
+    assert story.send(1, after=4.0).verdicts("SNR-RTO-001", claims=claims) == PASS
+    assert story.send(1, after=0.2).verdicts("SNR-RTO-001", claims=claims) == {*PASS, *FAIL}
