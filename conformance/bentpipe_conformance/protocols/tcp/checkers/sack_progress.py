@@ -35,7 +35,7 @@ def _certain(board: Scoreboard, context: Context) -> set[Episode]:
     timer = next((r.sent.time for r in board.repeats if r.timer), None)
     for episode in context.prepared.episodes:
         timed = timer is not None and timer <= episode.first.time
-        if not episode.fast or episode.nested or timed:
+        if not episode.fast or episode.nested or episode.doubtful or timed:
             break
         certain.add(episode)
         if episode.end is None or episode.end.sacked:

@@ -377,7 +377,7 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
         if episode.end is None or not episode.fast or timer_within(episode) < math.inf:
             # After a timeout slow start grows to half of what was outstanding at the timeout.
             continue
-        if short_of_data(flow, episode.first):
+        if episode.doubtful or short_of_data(flow, episode.first):
             continue
         if episode.first.window_edge - episode.first.max < 2 * segment:
             continue  # the receiver's window held the flight down, which does not show ssthresh
