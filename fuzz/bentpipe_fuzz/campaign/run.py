@@ -133,8 +133,10 @@ def play(
         player.expressive = expressive
         if patient:
             player.longest = LONGEST_S
-        _take_steps(script, binding, player, impaired.port)
-        impaired.port.relieve()
+        try:
+            _take_steps(script, binding, player, impaired.port)
+        finally:
+            impaired.port.relieve()
         peer.finish()
         impaired.port.heal()
         if patient:

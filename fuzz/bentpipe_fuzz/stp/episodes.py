@@ -46,7 +46,7 @@ def _volley(draw: st.DrawFn) -> list[Step]:
     """Packets of several types in some order, all spoilt in the same way."""
     given = {name: draw(value) for name, value in draw(st.sampled_from(_SPOILING)).items()}
     verb = str(given.pop("verb"))
-    types = draw(st.permutations(sorted(KINDS)))[: draw(st.integers(1, 10))]
+    types = draw(st.permutations(sorted(KINDS)))[: draw(st.integers(4, 10))]
     packets = [Step(verb, {"kind": kind, **given}) for kind in types]
     # Answers to packets that come close together can be told apart by nobody.
     apart = Step("wait", {"seconds": draw(st.sampled_from([0.2, 0.7]))})
@@ -86,6 +86,49 @@ calls = episode(
     _receive,
 )  # fmt: skip
 """The implementation's user calls several times, whatever becomes of it."""
+rejected = episode(
+    repeated(episode(
+        step("ring", role=role),
+        step("refuse", reason=st.sampled_from([0, 1, 2, 3, 4, 5, 6, 6, 7, 255]),
+             cookie=st.booleans()),
+        st.one_of(_receive, _wait(soon | later)),
+        perhaps | step("answer", credit=credit), perhaps | _receive,
+    ), 2),
+    _receive,
+)  # fmt: skip
+"""A caller is refused, for any reason, with a cookie or without."""
+again = episode(
+    st.one_of(perhaps, step("call", role=role)), perhaps | _data, perhaps | _receive,
+    repeated(st.one_of(
+        step("answer", max_sd=st.sampled_from([512, 600, 1000, 1400]), credit=credit),
+        step("packet", kind=st.sampled_from(["BEGIN", "BEGIN", "BGAK"])),
+        step("packet", kind=one("BGAK"), n_mr=st.tuples(one("credit"), st.integers(-8, 64)),
+             seq=st.tuples(one("delivered"), st.integers(-2, 4))),
+        _wait(soon), _receive,
+    ), 5),
+    _data, _receive, step("settle"),
+)  # fmt: skip
+"""What opened a connection comes again, later or with other values."""
+leaving = episode(
+    perhaps | _data, st.one_of(step("hang_up"), step("close", poll=st.booleans())),
+    repeated(st.one_of(
+        step("packet", kind=kinds, reserved=st.booleans()), step("ask"), _receive, _wait(soon),
+        step("packet", kind=st.sampled_from(["SD", "SDP"]),
+             seq=st.tuples(st.sampled_from(["next", "acked"]), st.integers(-2, 2)), octets=one(8)),
+        step("restart", service=st.sampled_from(["chargen", "echo", "discard"])),
+        step("begin", service=st.sampled_from(["chargen", "echo"])),
+    ), 6),
+    _receive,
+)  # fmt: skip
+"""One or both streams have ended, and something comes."""
+ends = episode(
+    perhaps | _data,
+    repeated(step("packet", kind=st.sampled_from(["SD", "SDP"]), octets=st.sampled_from([0, 8]),
+                  seq=st.tuples(st.sampled_from(["next", "next", "edge"]), st.integers(-1, 5)),
+                  fields=st.sampled_from([{}, {}, {"flags": 1}])), 5),
+    perhaps | step("ask"), _receive, perhaps | _data, step("close"), step("settle"), _receive,
+)  # fmt: skip
+"""Ends of streams above gaps and beside the credit."""
 strange = episode(repeated(_elsewhere, 12), perhaps | _data, _receive)
 
 cookies = episode(
@@ -96,9 +139,11 @@ cookies = episode(
     perhaps | step("knock", back=st.sampled_from([0, 1, 2])), _receive,
 )  # fmt: skip
 begins = episode(
-    repeated(step("begin", service=st.sampled_from(["chargen", "echo", 47]),
-                  octets=st.sampled_from([0, 10, 512])), 12),
-    perhaps | step("begin"), _receive,
+    repeated(step("begin", service=st.sampled_from(["chargen", "echo", 47, 0]),
+                  octets=st.sampled_from([0, 10, 512, 1000, 1400, 1440])), 12),
+    perhaps | step("begin"),
+    perhaps | step("open", octets=st.sampled_from([0, 512, 1000, 1380, 1400, 1420, 1440])),
+    _receive,
 )  # fmt: skip
 
 gaps = episode(
@@ -148,7 +193,10 @@ silent = episode(perhaps | _data, _wait(hours), perhaps | _data, _receive)
 unheard = episode(step("ring", role=role), _wait(soon | later | hours), perhaps | step("answer"),
                   _receive)  # fmt: skip
 
-HONEST: tuple[Episode, ...] = (answering, calls, silent, closed, gaps, restarted)
-LAZY: tuple[Episode, ...] = (silent, closed, stalled, unheard, calls, cookies)
-ODD: tuple[Episode, ...] = (ready, ready, calling, releasing, gaps, brink, reported, cookies)
+HONEST: tuple[Episode, ...] = (answering, calls, silent, closed, gaps, restarted, again, leaving)
+LAZY: tuple[Episode, ...] = (silent, closed, stalled, unheard, calls, cookies, rejected, leaving)
+ODD: tuple[Episode, ...] = (
+    ready, ready, ready, calling, calling, releasing, releasing, gaps, brink, reported, cookies,
+    rejected, again, leaving, ends,
+)  # fmt: skip
 STRAY: tuple[Episode, ...] = (strange, cookies, begins)

@@ -31,6 +31,10 @@ KINDS: Mapping[str, int] = {name: kind for kind, name in codec.NAMES.items()}
 _OWN = (codec.SD, codec.SDP, codec.POLL)
 
 
+MOST_OF_BEGIN = 1440
+"""Octets of data in a BEGIN at most; with all options about what a packet has room for."""
+
+
 class Player(BasePlayer[Peer, Connection]):
     """See :class:`BasePlayer`."""
 
@@ -45,7 +49,7 @@ class Player(BasePlayer[Peer, Connection]):
     def open(self, service: str = "chargen", octets: int = 0, **own: Any) -> None:
         """Call a service, with so many octets in the BEGIN; ``own`` is what the tester offers."""
         self.ended = False
-        data = pattern(0, min(octets, 1000))
+        data = pattern(0, min(octets, MOST_OF_BEGIN))
         self.connection = None
         # The link may lose the first.
         with suppress(NotReached):
@@ -82,6 +86,15 @@ class Player(BasePlayer[Peer, Connection]):
         if self.connection is not None and not self.connection.closed:
             with suppress(ValueError, KeyError, TypeError):
                 self.connection.bgak(**fields)
+
+    @verb
+    def refuse(self, reason: int = 6, cookie: bool = True) -> None:
+        """Send a BGREJ with this reason, and with a cookie."""
+        connection = self.connection
+        if connection is not None and not connection.closed:
+            baked = self.peer.jar.make() if cookie else None
+            with suppress(ValueError, KeyError, TypeError):
+                connection.send(codec.BGREJ, reason=reason & 255, cookie=baked)
 
     @verb
     def knock(self, service: str = "discard", back: int = 0, flip: int = -1) -> None:
@@ -210,7 +223,7 @@ class Player(BasePlayer[Peer, Connection]):
         if connection is None:
             return
         number = KINDS[kind]
-        usual = connection.compose(number)
+        usual = self._compose(connection, number)
         raw: dict[str, Any] = dict(fields or {})
         if seq is not None:
             count = self.number(seq)
@@ -237,7 +250,7 @@ class Player(BasePlayer[Peer, Connection]):
             if distance and right is not None:
                 raw[name] = (right + distance) % (1 << 32)
         with suppress(ValueError, KeyError, TypeError):
-            connection.send(number, odd=odd or self.expressive, **raw)
+            connection.send(number, odd=odd or self.expressive, **{**_listed(usual), **raw})
 
     @verb
     def begin(self, service: str | int = "chargen", octets: int = 0, cookie: int = -1) -> None:
@@ -249,7 +262,7 @@ class Player(BasePlayer[Peer, Connection]):
             cookie: so many octets that are no cookie; below 0: none.
         """
         own: dict[str, Any] = {} if cookie < 0 else {"cookie": pattern(0, min(max(cookie, 8), 32))}
-        self.peer.begin(service, data=pattern(0, min(octets, 1000)), **own)
+        self.peer.begin(service, data=pattern(0, min(octets, MOST_OF_BEGIN)), **own)
 
     @verb
     def octets(self, octets: str = "", right: bool = True) -> None:
@@ -275,10 +288,22 @@ class Player(BasePlayer[Peer, Connection]):
         if connection is None:
             return
         with suppress(ValueError, KeyError, TypeError):
-            packet = connection.compose(KINDS[kind])
+            packet = self._compose(connection, KINDS[kind])
             whole = codec.octets_of(packet)[COMMON_HEADER:]
             octets = whole if cut < 0 else whole[:cut]
             self._put(packet, octets + bytes.fromhex(more)[:64], right)
+
+    def _compose(self, connection: Any, number: int) -> codec.Stp:
+        """A packet with usual values; a USTAT says that the first SD not delivered is missing.
+
+        One that says nothing would have no effect, whatever else is wrong with it.
+        """
+        told: dict[str, Any] = {}
+        if number == codec.USTAT:
+            first = connection.reception.vr_r
+            told = {"elements": connection.their_list((first, first + 1))}
+        composed: codec.Stp = connection.compose(number, **told)
+        return composed
 
     def _put(self, packet: codec.Stp, octets: bytes, right: bool) -> None:
         crafted = craft_octets(packet, octets)
@@ -293,6 +318,10 @@ class Player(BasePlayer[Peer, Connection]):
             "delivered": connection.reception.vr_r, "highest": connection.highest,
             "credit": connection.reception.vr_mr,
         }  # fmt: skip
+
+
+def _listed(packet: codec.Stp) -> dict[str, Any]:
+    return {"elements": packet.elements} if packet.type == codec.USTAT else {}
 
 
 VERBS = verbs_of(Player)

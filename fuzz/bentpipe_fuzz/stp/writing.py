@@ -48,6 +48,11 @@ def _answer(**fields: Any) -> list[str]:
     return [f"connection.bgak({words})"]
 
 
+def _refuse(reason: int = 6, cookie: bool = True) -> list[str]:
+    baked = "peer.jar.make()" if cookie else "None"
+    return [f"connection.send(codec.BGREJ, reason={reason & 255}, cookie={baked})"]
+
+
 def _knock(service: str = "discard", back: int = 0, flip: int = -1) -> list[str]:
     # Which cookies have been used before is for the author of the case to say.
     lines = [f"cookie = peer.cookie({service!r})" + (f"  # used {back} calls ago" if back else "")]
@@ -96,6 +101,8 @@ def _packet(
 ) -> list[str]:  # fmt: skip
     usual = f"connection.compose({_kind(kind)})"
     words = [f"{name}={value!r}" for name, value in (fields or {}).items()]
+    if kind == "USTAT" and elements is None:
+        elements = [("delivered", 0), ("delivered", 1)]
     if seq is not None:
         side = "ours" if kind in ("SD", "SDP", "POLL") else "theirs"
         words.append(f"seq=connection.{side}({_place(seq)})")
@@ -135,6 +142,8 @@ def _octets(octets: str = "", right: bool = True) -> list[str]:
 def _malformed(
     kind: str = "POLL", cut: int = -1, more: str = "", right: bool = True, here: bool = True
 ) -> list[str]:
+    if kind == "USTAT":
+        raise KeyError(kind)  # what it reports depends on the connection
     who = "connection" if here else "peer.prepare('echo')"
     draft = f"{who}.compose({_kind(kind)})"
     kept = "COMMON_HEADER:" if cut < 0 else f"COMMON_HEADER : COMMON_HEADER + {cut}"
@@ -148,6 +157,7 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "call": lambda role="send": [*_ring(role), *_answer()],
     "ring": _ring,
     "answer": _answer,
+    "refuse": _refuse,
     "knock": _knock,
     "hang_up": _hang_up,
     "write": _write,

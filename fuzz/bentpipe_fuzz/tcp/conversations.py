@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import conversation, step
 from bentpipe_fuzz.campaign.script import Step
-from bentpipe_fuzz.tcp.episodes import HONEST, LAZY, ODD, OPTIONS
+from bentpipe_fuzz.tcp.episodes import HONEST, LAZY, ODD, OPTIONS, OPTIONS_OF_SYN
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 536, -536, 1460, -1460, 1 << 16, 1 << 30, (1 << 31) - 1, -(1 << 31)]
@@ -68,7 +68,7 @@ odd = st.fixed_dictionaries(
     },
 )  # fmt: skip
 odd_of_syn = st.fixed_dictionaries(
-    {}, optional={"reserved": st.integers(1, 7), "urgptr": st.just(1), "raw": raw}
+    {}, optional={"reserved": st.integers(1, 7), "urgptr": st.just(1), "raw": OPTIONS_OF_SYN}
 )
 odd_opening = step("open", service=service, odd=odd_of_syn, **offer)
 flags = st.sampled_from(["A", "A", "PA", "FA", "S", "SA", "R", "RA", "", "FPU", "SF", "UA", "EC"])

@@ -23,6 +23,8 @@ soon = st.sampled_from([0.05, 0.3, 0.7, 1.0, 3.0])
 later = st.sampled_from([3.0, 10.0, 30.0, 70.0])
 long = st.sampled_from([100.0, 400.0, 1000.0])
 hours = st.sampled_from([1000.0, 4000.0, 9000.0])
+minutes = st.sampled_from([100.0, 165.0, 175.0, 190.0, 300.0])
+"""About the three minutes for which an attempt to open a connection goes on."""
 count = st.sampled_from([1, 2, 3, 3, 4, 6, 10])
 
 _KINDS = st.sampled_from([0, 1, 1, 2, 3, 4, 5, 8, 9, 28, 34, 69, 254])
@@ -38,8 +40,33 @@ def _option(draw: st.DrawFn) -> str:
     return f"{kind:02x}{length:02x}{data.hex()}"
 
 
-OPTIONS = st.lists(_option(), min_size=1, max_size=3).map("".join).map(lambda text: text[:40])
+_READABLE = st.sampled_from([
+    "28", "40", "63", "b4", "fc", "fe",
+]).flatmap(lambda kind: st.binary(max_size=6).map(
+    lambda data: f"{kind}{2 + len(data):02x}{data.hex()}"
+))  # fmt: skip
+"""An option that nobody knows."""
+
+KNOWN = st.sampled_from([
+    "030307", "03030e", "030300", "020405b4", "02040064", "0402", "080a0000000100000000",
+    "080affffffff00000001", "0500", "0503aa", "050400ff", "050b" + 9 * "01", "0512" + 8 * "7f",
+    "00", "0001010101", "00282828", "0105", "01" * 12,
+])  # fmt: skip
+"""Options out of place, of a wrong size, or behind the end of the list."""
+
+OPTIONS = st.one_of(
+    st.lists(_option(), min_size=1, max_size=3).map("".join).map(lambda text: text[:40]),
+    _READABLE, KNOWN, KNOWN,
+)  # fmt: skip
 """Octets of options, hexadecimal."""
+
+OPTIONS_OF_SYN = st.one_of(
+    _READABLE, _READABLE, st.sampled_from(["00", "0001010101", "00282828", "0105", "01" * 12])
+)
+"""Likewise; not twice what the SYN offers, for nobody knows which of two is meant."""
+
+IP_OPTIONS = st.sampled_from(["01010100", "94040000", "9e06616263640000", "0707040000000000"])
+"""Octets of options of IP: padding, a router alert, one nobody knows, a route record."""
 
 
 _WHILE, _EACH = one(5.0), one(1)
@@ -75,7 +102,11 @@ _ended = episode(step("open", service=one(DAYTIME), timestamps=st.booleans()), p
 """The implementation closes first."""
 
 _many = step("write", octets=st.sampled_from([5000, 20_000, 60_000]))
-idle = episode(step("settle"), _wait(hours), perhaps | _data, step("settle"))
+idle = episode(
+    perhaps | step("open", service=st.sampled_from(["echo", "discard"]),
+                   timestamps=st.booleans()),
+    perhaps | _data, step("settle"), _wait(hours), perhaps | _data, step("settle"),
+)  # fmt: skip
 paused = episode(
     step("open", service=one("echo"), timestamps=st.booleans(), sack=st.booleans()),
     repeated(_many, 3), _receive(), _wait(st.sampled_from([0.7, 1.5, 3.0, 10.0])), perhaps | _data,
@@ -98,13 +129,58 @@ recovery = episode(
     step("receive", losing=_losing, every=st.sampled_from([1, 1, 2]),
          segments=st.sampled_from([10, 20, 30]), seconds=one(20.0)),
     perhaps | step("receive", losing=_losing, segments=one(20), seconds=one(10.0)),
-    perhaps | _receive(one(3.0)),
+    perhaps | _duplicates,
+    perhaps | _receive(st.sampled_from([3.0, 8.0])),
 )  # fmt: skip
+expired = episode(
+    perhaps | _some | _grown, perhaps | _data, _wait(later),
+    perhaps | step("receive", segments=st.sampled_from([1, 2]), seconds=one(2.0)),
+    repeated(st.one_of(_duplicates, _acks(part), step(
+        "segment", sack=st.lists(st.tuples(
+            _place("delivered", part), _place("delivered", part.map(lambda n: n + 2920))
+        ), min_size=1, max_size=2)), _wait(soon)), 4),
+    perhaps | step("receive", losing=_losing, segments=one(20), seconds=one(10.0)), _receive(),
+)  # fmt: skip
+"""Something comes after a timeout: duplicates, reports, acknowledgments of a part."""
 
 vanishing = episode(perhaps | _some, perhaps | _data, _wait(hours))
 splitting = episode(
     perhaps | _some, _wait(soon), repeated(_acks(part), 6), _receive(soon), step("settle")
 )
+
+
+@st.composite
+def _split(draw: st.DrawFn) -> list[Step]:
+    """A few segments acknowledged in many steps, the last of which may be lost data."""
+    size = draw(st.sampled_from([1460, 2920, 5840]))
+    parts = draw(st.sampled_from([3, 8, 12]))
+    acks = [
+        Step("segment", {"ack": ("delivered", -size + size * (number + 1) // parts)})
+        for number in range(parts)
+    ]
+    return [Step("receive", {"segments": 5, "seconds": 2.0, "every": 100}), *acks]
+
+
+split = episode(
+    perhaps | _some, _split(),
+    st.one_of(_receive(soon), step("receive", losing=_losing, segments=one(20), seconds=one(10.0))),
+    perhaps | _duplicates, _receive(),
+)  # fmt: skip
+updates = episode(
+    perhaps | _some | _grown,
+    repeated(step("segment", window=st.sampled_from([None, 2920, 5000, 20_000, 40_000, 50_000]),
+                  octets=st.sampled_from([0, 0, 0, 100])), 6),
+    perhaps | _duplicates, _receive(),
+)  # fmt: skip
+"""Acknowledgments that differ in their window or carry data are no duplicates."""
+closure = episode(
+    perhaps | _some | _grown, step("offer", window=one(0)), _wait(later | long | hours),
+    st.one_of(step("offer", window=st.sampled_from([1, 1460, 20_000])),
+              step("segment", flags=st.sampled_from(["R", "RA", "FA"])),
+              step("segment", window=one(0)), step("abort")),
+    _receive(soon | later), perhaps | step("offer", window=one(40_000)), _receive(),
+)  # fmt: skip
+"""A window that stays closed."""
 stretching = episode(
     perhaps | _some, _receive(one(5.0), st.sampled_from([2, 3, 4, 8, 20])), step("settle")
 )
@@ -153,6 +229,25 @@ unanswered = episode(
                    octets=st.sampled_from([0, 0, 1, 100])),
     _wait(soon | later | hours), perhaps | step("segment"), _receive(),
 )  # fmt: skip
+_ring = step("ring", role=st.sampled_from(["send", "receive"]), timestamps=st.booleans(),
+             sack=st.booleans(), window_scale=st.sampled_from([None, 7]))  # fmt: skip
+belated = episode(_ring, _wait(minutes), step("answer"), perhaps | step("segment"), _receive())
+late_answer = episode(
+    step("knock", service=st.sampled_from(["chargen", "echo"])), _wait(soon | later | minutes),
+    step("segment", ack=_place("delivered", st.sampled_from([0, 0, 0, 1, -1])),
+         octets=st.sampled_from([0, 0, 100])),
+    perhaps | _data, _receive(),
+)  # fmt: skip
+refused = episode(
+    _ring, perhaps | _wait(soon),
+    step("segment", flags=st.sampled_from(["RA", "RA", "R"]), seq=_place("zero", one(0)),
+         ack=_place("zero", st.sampled_from([0, 0, 0, 1, -1]))),
+    _receive(later), perhaps | step("answer"), _receive(),
+)  # fmt: skip
+crossed = episode(
+    _ring, perhaps | _wait(soon), step("answer", flags=one("S")), _wait(soon),
+    perhaps | step("answer"), perhaps | step("segment"), perhaps | _data, _receive(),
+)  # fmt: skip
 called = episode(
     step("ring", role=st.sampled_from(["send", "receive"])),
     st.one_of(
@@ -184,8 +279,9 @@ def _scattered(draw: st.DrawFn) -> list[Step]:
 
 holes = episode(
     _scattered(), perhaps | _wait(soon),
-    perhaps | step("write", octets=st.sampled_from([500, 1000, 3000])), perhaps | step("close"),
-    step("settle"),
+    perhaps | repeated(episode(step("write", octets=st.sampled_from([500, 1000, 3000])),
+                               perhaps | _wait(soon), perhaps | _scattered()), 3),
+    perhaps | step("close"), step("settle"),
 )  # fmt: skip
 resets = episode(
     perhaps | step("segment", seq=_place("next", st.sampled_from([0, 500, 1000])),
@@ -196,7 +292,30 @@ resets = episode(
          tsval=st.sampled_from([0, 0, -1, -5000])),
     _receive(soon), perhaps | _data, step("settle"),
 )  # fmt: skip
+
+
+@st.composite
+def _reset_of_held(draw: st.DrawFn) -> list[Step]:
+    """Data above a gap, and a RST or SYN at its end, or beside it."""
+    gap, size = draw(st.sampled_from([0, 1, 500, 1460])), draw(st.sampled_from([1, 500, 1460]))
+    beyond = draw(st.sampled_from([-1, 0, 0, 0, 1]))
+    held = Step("segment", {"seq": ("next", gap), "octets": size})
+    ends = Step("segment", {"flags": draw(st.sampled_from(["R", "R", "RA", "S"])),
+                            "seq": ("next", gap + size + beyond if gap else beyond)})  # fmt: skip
+    return [held, ends] if draw(st.booleans()) else [held, Step("wait", {"seconds": 0.7}), ends]
+
+
+held_reset = episode(_reset_of_held(), _receive(soon), perhaps | _data, step("settle"))
+stamped_reset = episode(
+    step("open", timestamps=one(True), service=st.sampled_from(["discard", "echo", "chargen"])),
+    perhaps | _data, perhaps | _wait(soon),
+    step("segment", flags=st.sampled_from(["R", "R", "RA"]), seq=_place("next", beside),
+         tsval=st.sampled_from([0, -1, -100, -100_000, 1 << 30]), bare=st.booleans()),
+    _receive(soon), perhaps | _data, step("settle"),
+)  # fmt: skip
 edges = episode(
+    perhaps | step("open", service=st.sampled_from(["echo", "discard"]),
+                   window_scale=st.sampled_from([None, None, 0, 7])),
     perhaps | _some,
     repeated(step("segment", flags=st.sampled_from(["A", "A", "FA", "RA"]),
                   seq=_place("edge", st.sampled_from([-2, -1, -1, 0, 1])),
@@ -204,16 +323,21 @@ edges = episode(
     _receive(soon), step("settle"),
 )  # fmt: skip
 stamps = episode(
-    perhaps | _data, perhaps | _wait(soon),
+    perhaps | _data, perhaps | step("receive", segments=st.sampled_from([2, 5, 10]),
+                                    seconds=one(2.0), every=one(100)),
+    perhaps | _wait(soon),
     repeated(step("segment", octets=st.sampled_from([0, 100]),
                   tsval=st.sampled_from([0, -1, -100, -100_000, 1 << 30, -(1 << 31)]),
-                  bare=st.booleans(), flags=st.sampled_from(["A", "A", "PA", "R", "FA"])), 2),
+                  bare=st.booleans(), flags=st.sampled_from(["A", "A", "PA", "R", "FA"]),
+                  window=st.sampled_from([None, None, 1 << 16])), 2),
     _data, step("settle"),
 )  # fmt: skip
 optioned = episode(
-    st.one_of(perhaps, step("open", odd=st.fixed_dictionaries({"raw": OPTIONS}))),
-    repeated(step("segment", octets=st.sampled_from([0, 100]),
-                  odd=st.fixed_dictionaries({"raw": OPTIONS})), 2),
+    st.one_of(perhaps, step("open", odd=st.fixed_dictionaries({"raw": OPTIONS_OF_SYN}))),
+    repeated(step("segment", octets=st.sampled_from([0, 100, 100]),
+                  odd=st.one_of(st.fixed_dictionaries({"raw": OPTIONS}),
+                                st.fixed_dictionaries({"raw": OPTIONS}),
+                                st.fixed_dictionaries({"ip": IP_OPTIONS}))), 3),
     _receive(), step("settle"),
 )  # fmt: skip
 urgent = episode(
@@ -244,8 +368,15 @@ HONEST: tuple[Episode, ...] = (
     outage,
     stretching,
     urgent,
+    expired,
+    belated,
+    late_answer,
 )
-LAZY: tuple[Episode, ...] = (vanishing, splitting, windows, stuck, filling, duplicated, outage)
+LAZY: tuple[Episode, ...] = (
+    vanishing, splitting, windows, stuck, filling, duplicated, outage, split, updates, closure,
+    expired,
+)  # fmt: skip
 ODD: tuple[Episode, ...] = (
     recovery, duplicated, unanswered, called, holes, resets, edges, stamps, optioned, reneging,
+    refused, crossed, held_reset, stamped_reset, optioned, expired,
 )  # fmt: skip

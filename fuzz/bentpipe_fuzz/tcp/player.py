@@ -248,9 +248,9 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             window: octets to offer in this segment alone.
             sack: blocks, as pairs of places; the right ones when omitted.
             tsval: ticks beyond the tester's clock.
-            odd: fields of Scapy's ``TCP``; ``raw`` (hexadecimal) stands behind the options, and
-                ``checksum`` makes the checksum wrong. ``fuzz`` is a seed, for which ``fuzz()`` of
-                Scapy draws some of the fields.
+            odd: fields of Scapy's ``TCP``; ``raw`` (hexadecimal) stands behind the options, ``ip``
+                (likewise) are options of IP, and ``checksum`` makes the checksum wrong. ``fuzz`` is
+                a seed, for which ``fuzz()`` of Scapy draws some of the fields.
             times: how often it is sent.
             bare: leave out the timestamp.
         """
@@ -270,12 +270,14 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         if bare:
             drafted = replace(drafted, tsval=None, tsecr=None)
         raw, spoilt = bytes.fromhex(odd.pop("raw", ""))[:20], odd.pop("checksum", False)
+        of_ip = bytes.fromhex(odd.pop("ip", ""))[:40]
         if "fuzz" in odd:
             odd = {**fuzzed_fields(int(odd.pop("fuzz"))), **odd}
         for _ in range(min(times, MOST_TIMES)):
             with suppress(ValueError):
-                if self.expressive or odd or raw or spoilt:
+                if self.expressive or odd or raw or spoilt or of_ip:
                     packet = craft(drafted, usual_options(drafted), raw, **odd)
+                    packet.options = [layers().IPOption(of_ip)] if of_ip else []
                     self.peer.send(wrong_checksum(packet) if spoilt else packet)
                 else:
                     self.peer.send(build(drafted))

@@ -13,6 +13,17 @@ SCRIPTS = [
         "STP-CC-019",
         [Step("call"), Step("hang_up"), Step("packet", {"kind": "BEGIN"})],
     ),
+    (
+        "an END without an answer, and a call between the same ports",
+        "STP-CC-026",
+        [
+            Step("open", {"service": "echo"}),
+            Step("write"),
+            Step("hang_up"),
+            Step("restart", {"service": "echo"}),
+            Step("wait", {"seconds": 5.0}),
+        ],
+    ),
 ]
 
 

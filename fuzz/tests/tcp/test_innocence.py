@@ -44,6 +44,17 @@ SCRIPTS = [
          step("segment", seq=("next", -1), octets=1), step("receive")],
     ),
     (
+        "a small window long after the FIN of a service that sends nothing",
+        "SNR-WIN-013",
+        [step("open", service="discard"), step("close"), step("receive"), step("offer", window=182),
+         step("wait", seconds=100.0), step("offer")],
+    ),
+    (
+        "a window that closes while a segment waits for room",
+        "SNR-WIN-004",
+        [step("open"), step("offer", window=133), step("receive", seconds=70.0), step("offer")],
+    ),
+    (
         "a FIN behind data that a window of less than a segment holds back",
         "SNR-CON-035",
         [step("open", service="echo"), step("fill", fin=True), step("offer", window=182)],

@@ -126,7 +126,11 @@ class Sender(CongestionRules):
         newly_held = self.take_sack(ack)
         duplicate = self.is_duplicate_ack(ack, newly_held)
         self.last_window = ack.window  # whether it counts or not (RFC 5681 section 2, e)
+        before = self.snd_wnd
         moved = self.update_window(ack)
+        if before and not self.snd_wnd:
+            # Planned for a small window; a closed one is probed a timeout after it has closed.
+            self.persist_deadline = None
         if ack.number > self.snd_una:
             self.on_new_ack(ack, now)
         elif duplicate:

@@ -256,11 +256,9 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
         at.time for at in flow.heard_of(codec.END, codec.ENDAK)
         if at.time >= sent[0].time - DUE_S and _ends_the_wait(flow, at)
     ]  # fmt: skip
-    displaced = min(
-        (other.passed[0].time for other in flow.same_ports
-         if other.start > flow.start), default=None
-    )  # fmt: skip
-    yield from calling.repetitions(flow, context, sent, min(over, default=displaced))
+    # Another connection between the same ports takes its place.
+    over += [other.passed[0].time for other in flow.same_ports if other.start > flow.start]
+    yield from calling.repetitions(flow, context, sent, min(over, default=None))
     for again in sent[1:]:
         if again.stp.octets != sent[0].stp.octets:
             yield context.violated(

@@ -108,7 +108,7 @@ def more_waited(flow: Flow, sent: Sent) -> bool:
     the user makes up what it sends and has stopped. Behind a user that writes little by little that
     may be less than a segment.
     """
-    if sent.packet.number >= stopped_at(flow):
+    if sent.fin or sent.packet.number >= stopped_at(flow):
         return False
     shows = Freedom.RUNS_SHORT not in flow.reading and not sent.tcp.flags & PSH
     return always_sends(flow) or shows
