@@ -10,8 +10,8 @@ from bentpipe_conformance.protocols.rwbp.replay.account import (
     GENEROUS,
     LIFE_S,
     MEAN,
+    OVERDRAWS,
     Account,
-    Overdraws,
 )
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.link import Link, Passed, Told
@@ -149,7 +149,7 @@ class _Reader:
         """For how long an account permits a packet between two times without events."""
         if not account.permits(first):
             return 0.0
-        return min(last, account.fresh_until) - first
+        return min(last, account.fresh_until()) - first
 
     def _waiting(self, first: float, last: float) -> Iterator[tuple[float, float]]:
         """When between two times some connection surely could send."""
@@ -179,7 +179,7 @@ class _Reader:
         """Which wrong accounts agree with everything that has left, and with what has not."""
         ledger = self.ledger
         known = {type(item) for item in self._consistent}
-        likely = {rule: self._resisted[rule] for rule in GENEROUS if rule in known - {Overdraws}}
+        likely = {rule: self._resisted[rule] for rule in GENEROUS if rule in known - {OVERDRAWS}}
         generous = frozenset(
             rule.broken for rule, resisted in likely.items() if resisted == min(likely.values())
         )
