@@ -8,7 +8,7 @@ from typing import Protocol
 
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.credit import Credit
-from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, Entry, Flow, RoundRobin
+from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, RoundRobin
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
 _ENDS = attrgetter("destination", "dport", "sport")
@@ -121,14 +121,6 @@ class Uplink:
         self.scheduler = (
             parts.drr(config.quantum) if config.scheduler == "drr" else parts.round_robin()
         )
-
-    def open(self, flow: Flow) -> Entry:
-        """A flow enters the ring."""
-        return self.scheduler.add(flow)
-
-    def close(self, entry: Entry) -> None:
-        """A flow leaves the ring; what it has in the IP queue leaves nevertheless."""
-        self.scheduler.remove(entry)
 
     def send(self, now: float) -> list[Segment]:
         """Let the scheduler fill the queue, and the queue empty, as far as they can now."""

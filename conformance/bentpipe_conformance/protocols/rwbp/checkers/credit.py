@@ -6,13 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-    rule,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.replay import Packet
 from bentpipe_conformance.protocols.rwbp.replay.events import Arrival, Reply, Segment, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -193,7 +187,7 @@ def within_the_credit(flow: Flow, context: Context) -> Findings:
 def acknowledgments_do_not_pile_up(flow: Flow, context: Context) -> Findings:
     """What has been called for while nothing could leave is one acknowledgment in the end."""
     # Exercised by many segments that call for acknowledgments while there is no credit.
-    if not flow.agreed or leaves_at_once(flow, context):
+    if not flow.agreed or flow.leaves_at_once(context.ics):
         return
     places = int(context.ics.get("ip_queue", 10))
     for calls, replies in _bunches(flow):

@@ -5,16 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from bentpipe_conformance.engine.context import until_violated
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    AT_ONCE_S,
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-    rule,
-    until_violated,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import SETTLED_S, taken, unasked
 from bentpipe_conformance.protocols.rwbp.codec import (
     MSS,
@@ -24,6 +17,7 @@ from bentpipe_conformance.protocols.rwbp.codec import (
     WINDOW_SCALE,
     Rwbp,
 )
+from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Arrival, Segment, Sent, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, URG
@@ -115,7 +109,7 @@ def _numbered(flow: Flow, context: Context) -> Iterator[Finding]:
             )  # fmt: skip
     for arrival in flow.arrivals:
         reply_to = arrival.answer
-        if reply_to is None or flow.slack or not leaves_at_once(flow, context):
+        if reply_to is None or flow.slack or not flow.leaves_at_once(context.ics):
             continue
         if arrival.expected_after == arrival.expected:
             continue
@@ -287,7 +281,7 @@ def _waited(flow: Flow, sent: Sent) -> Iterator[float]:
 def fin_with_the_last_data(flow: Flow, context: Context) -> Findings:
     """FIN leaves with the last data, or alone as soon as there is room (section 5.2)."""
     # Exercised by the end of echo and chargen after the tester's FIN.
-    if not flow.agreed or flow.opening.iut_calls or not leaves_at_once(flow, context):
+    if not flow.agreed or flow.opening.iut_calls or not flow.leaves_at_once(context.ics):
         return
     closing = next(
         (a for a in flow.arrivals
@@ -427,7 +421,7 @@ def _closes(flow: Flow, context: Context) -> Findings:
     heard = max(news, default=0.0)
     since = max(closing.time, busy, heard)
     kept = sender.edge - sender.nxt < _last_segment(flow) or sender.outstanding
-    settled = leaves_at_once(flow, context) and flow.horizon - since > SETTLED_S
+    settled = flow.leaves_at_once(context.ics) and flow.horizon - since > SETTLED_S
     if settled and not kept:
         yield context.violated(
             "no FIN was sent", closing, expected="a FIN, the peer having closed",

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bentpipe_conformance.engine.context import until_violated
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-    rule,
-    until_violated,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import (
     by_tcp,
     first_violation,
@@ -168,7 +162,7 @@ def call_goes_on_as_tcp(flow: Flow, context: Context) -> Findings:
     if theirs[0].tcp.flags & (SYN | ACK) != SYN | ACK:
         return
     yield from goes_on(flow, context, theirs[0], "a SYN-ACK without RWBP")
-    if leaves_at_once(flow, context):
+    if flow.leaves_at_once(context.ics):
         yield from by_tcp(flow, context, *CALLED)
 
 
@@ -244,19 +238,19 @@ def _adopted(flow: Flow, context: Context, where: Segment, option: RwbpOption) -
             yield _misled(context, sent, where, f"octets up to {sent.end}, beyond {sent.edge}")
         elif size < sender.smss and whole and sent.payload == size:
             yield _misled(context, sent, where, f"segments of {size} octets")
-    for stall in sender.stalls if leaves_at_once(flow, context) else ():
+    for stall in sender.stalls if flow.leaves_at_once(context.ics) else ():
         last = next(
             (a for a in reversed(flow.acks) if a.counts and a.time <= stall.until), None
         )  # fmt: skip
         named = last.ack + last.tcp.window * option.unit if last is not None else 0
         if stall.since.packet.number >= number and stall.nxt + stall.octets > named:
             yield _misled(context, stall.since, where, "nothing more, although there was room")
-    for due in receiver.late if leaves_at_once(flow, context) else ():
+    for due in receiver.late if flow.leaves_at_once(context.ics) else ():
         counts = due.call is Call.COUNT and option.interval > receiver.interval
         if due.arrival.packet.number > number and counts:
             yield _misled(context, due.arrival, where, "no acknowledgment of N segments")
     counted = 0
-    for event in flow.events if leaves_at_once(flow, context) else ():
+    for event in flow.events if flow.leaves_at_once(context.ics) else ():
         if isinstance(event, Arrival) and event.orderly:
             counted += 1
         elif isinstance(event, Reply) and event.pure:
@@ -309,7 +303,7 @@ def plain_tcp(flow: Flow, context: Context) -> Findings:
     # Exercised by every connection without RWBP on which data passes.
     if flow.agreed or not flow.opening.own or not flow.opening.theirs:
         return
-    if not leaves_at_once(flow, context):
+    if not flow.leaves_at_once(context.ics):
         return  # what waits for the link is older than it seems
     yield from by_tcp(flow, context, *PLAIN)
 

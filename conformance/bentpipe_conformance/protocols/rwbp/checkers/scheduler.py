@@ -7,14 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-    rule,
-    until_violated,
-)
+from bentpipe_conformance.engine.context import until_violated
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.replay import Packet
 from bentpipe_conformance.protocols.rwbp.replay.events import Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -36,7 +30,7 @@ class _At:
 
 def _turns(flow: Flow, context: Context) -> Sequence[Turn]:
     """The turns of a link on which packets wait; once for each link."""
-    if flow is not flow.link.flows[0] or leaves_at_once(flow, context):
+    if flow is not flow.link.flows[0] or flow.leaves_at_once(context.ics):
         return ()
     return context.prepared.turns(int(context.ics.get("ip_queue", 10)))
 

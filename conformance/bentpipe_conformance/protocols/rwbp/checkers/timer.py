@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    AT_ONCE_S,
-    TICK_S,
-    Context,
-    Findings,
-    judged,
-    rule,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
+from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Expiry
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import RST
