@@ -48,13 +48,12 @@ def syns_are_repeated(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@rule("RWBP-CX-003")
+@rule("RWBP-CX-003", at_once=True)
 def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
     """A FIN is kept, repeated, held and acknowledged as data is (section 10)."""
     # Exercised by a FIN of the implementation that is lost, and by one of the tester that comes
     # behind a hole or again.
-    at_once = flow.leaves_at_once(context.ics)
-    for sent in flow.sent if at_once else ():
+    for sent in flow.sent:
         again = sent.start < sent.nxt
         if sent.fin and again:
             met = sent.why in (Why.LOST, Why.TIMEOUT)
@@ -65,14 +64,14 @@ def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
     for missed in flow.sender.missed:
         item = missed.outgoing
-        if item.fin and at_once:
+        if item.fin:
             yield context.violated(
                 f"the FIN in {item.span} was not sent again", item.transmissions[-1],
                 expected="what every lost segment calls for", actual="nothing",
             )  # fmt: skip
     for expiry in flow.sender.expiries:
         item = expiry.outgoing
-        if item.fin and not expiry.copies and at_once:
+        if item.fin and not expiry.copies:
             yield context.violated(
                 f"the FIN in {item.span} was not sent again", expiry.started,
                 expected=f"copies after {expiry.most:.2f} s",
@@ -83,15 +82,13 @@ def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
 
 def _held(flow: Flow, context: Context) -> Findings:
     """Whether the tester's FIN is kept behind a hole, and acknowledged whenever it comes."""
-    if not flow.leaves_at_once(context.ics):
-        return
     late = {due.arrival.packet.number for due in flow.receiver.late}
     fins = (
         item for item in flow.arrivals
         if item.fin and item.acceptable and not item.tcp.flags & (SYN | RST)
     )  # fmt: skip
     fin = next(fins, None)
-    if fin is None or not flow.leaves_at_once(context.ics):
+    if fin is None:
         return
     for arrival in flow.arrivals:
         if arrival.packet.number < fin.packet.number:
@@ -116,11 +113,10 @@ def half_closed(flow: Flow, context: Context) -> Findings:
     """Receiving goes on after the own FIN, sending after the peer's (section 10)."""
     # Exercised by data that arrives after the own FIN, and by data that waits when the peer's
     # FIN arrives.
-    own = next((sent for sent in flow.sent if sent.fin), None)
-    if not flow.leaves_at_once(context.ics):
-        own = None
+    waits = not flow.leaves_at_once(context.ics)
+    own = None if waits else next((sent for sent in flow.sent if sent.fin), None)
     late = {due.arrival.packet.number for due in flow.receiver.late}
-    for arrival in flow.arrivals if own is not None and flow.leaves_at_once(context.ics) else ():
+    for arrival in flow.arrivals if own is not None else ():
         assert own is not None
         after = arrival.packet.number > own.packet.number
         if not after or not arrival.payload or arrival.expected_after == arrival.expected:
@@ -149,10 +145,8 @@ def _sends_on(flow: Flow, context: Context) -> Findings:
         return
     closing = next(a for a in flow.arrivals if a.expected_after > fin)
     number = closing.packet.number
-    went_on = next(
-        (s for s in flow.sent if s.packet.number > number and s.payload and s.why is not
-         Why.NOTHING), None
-    )  # fmt: skip
+    after = (sent for sent in flow.sent if sent.packet.number > number and sent.payload)
+    went_on = next((sent for sent in after if sent.why is not Why.NOTHING), None)
     stall = next((s for s in flow.sender.stalls if s.until > closing.time), None)
     missed = next((m for m in flow.sender.missed if m.until > closing.time), None)
     silent = next(

@@ -206,22 +206,18 @@ def void_is_absent(flow: Flow, context: Context) -> Findings:
     if not others:
         return
     yield from _refused(flow, context, theirs[0])
-    if counting is None:
-        for own in flow.opening.own:
-            if own.tcp.flags & ACK and own.tcp.rwbp:
-                yield context.violated(
-                    "a void option was answered", own, theirs[0],
-                    expected="no RWBP option", actual=_said(own.tcp),
-                )  # fmt: skip
+    void = counting is None
+    for own in flow.opening.own if void or theirs[0].tcp.offers else ():
+        if own.tcp.flags & ACK and bool(own.tcp.rwbp) is void:
+            yield context.violated(
+                "a void option was answered" if void else "an option that counts was not answered",
+                own, theirs[0], expected="no RWBP option" if void else "an RWBP option",
+                actual=_said(own.tcp),
+            )  # fmt: skip
+    if void:
         if flow.opening.iut_calls:
             yield from by_tcp(flow, context, "SNR-WIN-001")
     elif theirs[0].tcp.offers:
-        for own in flow.opening.own:
-            if own.tcp.flags & ACK and not own.tcp.rwbp:
-                yield context.violated(
-                    "an option that counts was not answered", own, theirs[0],
-                    expected="an RWBP option", actual=_said(own.tcp),
-                )  # fmt: skip
         for option in others:
             yield from first_violation(_adopted(flow, context, theirs[0], option))
 
@@ -270,21 +266,16 @@ def _misled(context: Context, what: Segment, where: Segment, actual: str) -> Fin
     )  # fmt: skip
 
 
-@rule("RWBP-NG-007")
+@rule("RWBP-NG-007", once=True)
 def option_in_syns_only(flow: Flow, context: Context) -> Findings:
     """No RWBP option stands, or counts, in a segment without SYN (section 4.2)."""
     # Exercised by every segment without SYN that is sent, and by such an option that arrives.
-    last = None
     for own in flow.leaving:
-        if own.tcp.flags & SYN:
-            continue
-        last = own
-        if own.tcp.rwbp:
-            yield context.violated(
-                "an RWBP option was sent", own, expected="none but in SYN and SYN-ACK",
-                actual=_said(own.tcp),
+        if not own.tcp.flags & SYN:
+            yield judged(
+                context, not own.tcp.rwbp, "a segment without SYN was sent", own,
+                expected="no RWBP option", actual=_said(own.tcp),
             )  # fmt: skip
-            return
     arrived = [item for item in flow.arriving if item.tcp.rwbp and not item.tcp.flags & SYN]
     for odd in arrived[:4]:
         yield from goes_on(flow, context, odd, "an RWBP option in a segment without SYN")
@@ -293,8 +284,6 @@ def option_in_syns_only(flow: Flow, context: Context) -> Findings:
                 yield from first_violation(_adopted(flow, context, odd, option))
         else:
             yield from by_tcp(flow, context, "SNR-WIN-001", "SNR-CON-034", "SNR-RCV-018")
-    if last is not None:
-        yield context.holds("no segment without SYN had an RWBP option", last)
 
 
 @rule("RWBP-NG-008")

@@ -38,7 +38,7 @@ class Ledger:
 
     Attributes:
         overdrawn: packets that left without credit, with the rules that their sender may have
-            broken; none where no wrong account explains all of them.
+            broken; RWBP-LC-002 where no wrong account explains all of them.
         withheld: where nothing left although something waited, there was credit, and the link was
             free, with the rules that may have been broken.
         waited: where nothing left, rightly, and a wrong account would have let it.
@@ -185,6 +185,8 @@ class _Reader:
         )
         # Where nothing has ever left, no account of what has agrees better than another.
         mean = frozenset(rule.broken for rule in known & self._mean_now if self.link.passed)
+        generous = generous or frozenset({"RWBP-LC-002"})
+        mean = mean or frozenset({"RWBP-LC-008"})
         ledger.overdrawn = [replace(item, rules=generous) for item in ledger.overdrawn]
         ledger.withheld = [replace(item, rules=mean) for item in ledger.withheld]
         return ledger
