@@ -229,6 +229,17 @@ def test_gateway_is_away_for_long(peer: Peer) -> None:
         connection.receive_more(FEW)
 
 
+@case("RWBP-TM-005", needs=NEEDS)
+def test_timeouts_without_credit(peer: Peer) -> None:
+    """More than the IP queue holds waits for credit, for so long that the timer expires often."""
+    gateway, connections = opened(peer, window=2 * FEW)
+    starve(peer, gateway, connections)
+    peer.wait(40.0)
+    gateway.grant(AMPLE, pause=20.0)
+    make_room(connections[0])
+    peer.wait(peer.rtt + PAUSE_S)
+
+
 @case("RWBP-LC-006", needs=NEEDS)
 def test_packets_lost_before_the_gateway(peer: Peer) -> None:
     """Of a window that has been passed three packets arrive: after a second the rest is free."""
