@@ -133,7 +133,7 @@ class ScheduledEnd(End):
         super().__init__(simulation, connection, interface._link)
         self._scheduled = connection
         self._interface = interface
-        self._entry = interface.uplink.open(connection)
+        self._entry = interface.uplink.scheduler.add(connection)
         interface.attach(self)
 
     def flush(self) -> None:

@@ -7,8 +7,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
+from bentpipe_reference.common.agenda import Agenda
 from bentpipe_reference.common.checksum import internet_checksum
-from bentpipe_reference.pep.agenda import Agenda
 from bentpipe_reference.pep.config import OUTER, BoxConfig
 from bentpipe_reference.pep.endpoint import Endpoint, RelayReceiver
 from bentpipe_reference.pep.fragments import Fragments, is_fragment

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Protocol, cast
+from dataclasses import dataclass
+from typing import cast
 
 from bentpipe_reference.rwbp.config import LARGEST_WINDOW
 from bentpipe_reference.rwbp.handshake import RwbpHandshake
 from bentpipe_reference.rwbp.reassembly import RunReassembly
 from bentpipe_reference.rwbp.receiver import RwbpReceiver
 from bentpipe_reference.rwbp.sender import RwbpSender
+from bentpipe_reference.rwbp.uplink import UplinkParts
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.states import SENDS_DATA, State
@@ -23,20 +25,19 @@ HEADER_OCTETS = 40
 """Of an IPv4 packet with a segment that has no options."""
 
 
-class Halves(Protocol):
-    """What of its parts a connection goes over to; see :class:`bentpipe_reference.rwbp.parts`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halves(UplinkParts):
+    """What of its parts a connection goes over to.
 
-    @property
-    def rwbp_sender(self) -> type[RwbpSender]:
-        """The sending half."""
+    Attributes:
+        rwbp_sender: the sending half.
+        rwbp_receiver: the receiving half.
+        rwbp_reassembly: the stream that it receives.
+    """
 
-    @property
-    def rwbp_receiver(self) -> type[RwbpReceiver]:
-        """The receiving half."""
-
-    @property
-    def rwbp_reassembly(self) -> type[RunReassembly]:
-        """The received stream."""
+    rwbp_sender: type[RwbpSender] = RwbpSender
+    rwbp_receiver: type[RwbpReceiver] = RwbpReceiver
+    rwbp_reassembly: type[RunReassembly] = RunReassembly
 
 
 class RwbpConnection(Connection):
@@ -153,7 +154,7 @@ class RwbpConnection(Connection):
             segment.flags in _PREDICTED
             and bool(segment.payload)
             and (segment.ack, segment.window) == self._told
-            and not (segment.sack_blocks or segment.timestamps or self.sender.on_event)
+            and not (segment.sack_blocks or segment.timestamps)
             and self.state is State.ESTABLISHED
         )
 

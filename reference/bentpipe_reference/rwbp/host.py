@@ -49,26 +49,12 @@ class RwbpHost(TcpHost):
         self._read_credit = parts.read_credit
         self._gateway = None if config.gateway is None else address_number(config.gateway)
         self._entries: dict[Key, Entry] = {}
-        self._opened: list[Connection] = []
 
-    def open(
-        self, remote: str, port: int, service: str, now: float, udp_port: int = 0,
-        octets: int | None = None,
-    ) -> Connection:  # fmt: skip
+    def _user(self, service: str, octets: int | None) -> Service:
         """See :class:`TcpHost`; chargen closes after so many octets, if they are given."""
         if service == "chargen" and octets is not None:
-            connection = self.connect(remote, port, BoundedChargen(octets), now)
-        else:
-            connection = super().open(remote, port, service, now, udp_port)
-        self._opened.append(connection)
-        return connection
-
-    def abort(self, now: float) -> None:
-        """Have the user abort every connection that :meth:`open` has made."""
-        opened, self._opened = self._opened, []
-        for connection in opened:
-            connection.abort("its user aborted", now)
-            self.run(connection, now)
+            return BoundedChargen(octets)
+        return super()._user(service, octets)
 
     def receive(self, packet: bytes, now: float) -> None:
         """Process one IPv4 packet at ``now`` seconds."""

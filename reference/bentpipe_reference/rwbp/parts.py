@@ -7,47 +7,28 @@ from dataclasses import dataclass
 
 from bentpipe_reference.common.rtt import RttEstimator
 from bentpipe_reference.rwbp.config import RwbpConfig
-from bentpipe_reference.rwbp.connection import RwbpConnection
-from bentpipe_reference.rwbp.credit import Credit, CreditFrame, read_packet
+from bentpipe_reference.rwbp.connection import Halves, RwbpConnection
+from bentpipe_reference.rwbp.credit import CreditFrame, read_packet
 from bentpipe_reference.rwbp.handshake import RwbpHandshake
-from bentpipe_reference.rwbp.reassembly import RunReassembly
-from bentpipe_reference.rwbp.receiver import RwbpReceiver
 from bentpipe_reference.rwbp.rtt import RwbpEstimator
-from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, RoundRobin
-from bentpipe_reference.rwbp.sender import RwbpSender
-from bentpipe_reference.rwbp.uplink import IpQueue
 from bentpipe_reference.tcp import parts as tcp
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.handshake import Handshake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts(tcp.Parts):
+class Parts(Halves):
     """The classes and functions a host is composed of; the defaults are the true ones.
 
     What it has of TCP's serves connections on which RWBP is not agreed, and the handshake both.
 
     Attributes:
-        rwbp_sender: the sending half of a connection with RWBP.
-        rwbp_receiver: its receiving half.
-        rwbp_reassembly: the stream that it receives.
-        round_robin: the scheduler by packets.
-        drr: the scheduler by octets.
-        queue: the IP queue.
-        credit: the account with the gateway.
         read_credit: reads a credit frame from an IPv4 packet.
     """
 
     handshake: type[Handshake] = RwbpHandshake
     estimator: type[RttEstimator] = RwbpEstimator
     connection: type[Connection] = RwbpConnection
-    rwbp_sender: type[RwbpSender] = RwbpSender
-    rwbp_receiver: type[RwbpReceiver] = RwbpReceiver
-    rwbp_reassembly: type[RunReassembly] = RunReassembly
-    round_robin: type[RoundRobin] = RoundRobin
-    drr: type[DeficitRoundRobin] = DeficitRoundRobin
-    queue: type[IpQueue] = IpQueue
-    credit: type[Credit] = Credit
     read_credit: Callable[[bytes, int, int], CreditFrame] = read_packet
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from heapq import heappop, heappush
 
+from bentpipe_reference.common.agenda import Agenda
 from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.credit import CreditFrame
@@ -31,15 +31,13 @@ class End:
     Attributes:
         connection: the connection.
         relay: what it belongs to.
-        planned: when it is looked at next, None when it is not.
     """
 
-    __slots__ = ("connection", "planned", "relay")
+    __slots__ = ("connection", "relay")
 
     def __init__(self, connection: Connection, relay: Relay) -> None:
         self.connection = connection
         self.relay = relay
-        self.planned: float | None = None
 
 
 class SatelliteEnd(End):
@@ -57,7 +55,7 @@ class SatelliteEnd(End):
         self, connection: RwbpConnection, relay: Relay, uplink: Uplink, plan: Callable[[End], None]
     ) -> None:
         super().__init__(connection, relay)
-        self.entry = uplink.open(self)
+        self.entry = uplink.scheduler.add(self)
         self._plan = plan
 
     def can_send(self) -> bool:
@@ -139,8 +137,7 @@ class Proxy:
         self._ends: tuple[dict[Addresses, End], dict[Addresses, End]] = {}, {}
         self._ground_out: list[Segment] = []
         self._satellite_out: list[Segment] = []
-        self._deadlines: list[tuple[float, int, End]] = []
-        self._planned = 0
+        self._agenda: Agenda[End] = Agenda()
 
     def receive_ground(self, segment: Segment, now: float) -> None:
         """A segment arrives from the terrestrial side."""
@@ -168,20 +165,11 @@ class Proxy:
 
     def next_deadline(self) -> float | None:
         """When :meth:`advance` must be called next, None when no timer runs."""
-        deadlines = self._deadlines
-        while deadlines and deadlines[0][2].planned != deadlines[0][0]:
-            heappop(deadlines)
-        first = deadlines[0][0] if deadlines else None
-        return earliest(first, self.uplink.queue.next_deadline())
+        return earliest(self._agenda.next_deadline(), self.uplink.queue.next_deadline())
 
     def advance(self, now: float) -> None:
         """Run every timer that is due."""
-        deadlines = self._deadlines
-        while deadlines and deadlines[0][0] <= now:
-            time, _, end = heappop(deadlines)
-            if end.planned != time:
-                continue
-            end.planned = None
+        for end in self._agenda.due(now):
             due = end.connection.next_deadline()
             if due is not None and due <= now:
                 end.connection.advance(now)
@@ -246,9 +234,9 @@ class Proxy:
     def _forget(self, relay: Relay) -> None:
         self.relays -= 1
         for end, ends in zip((relay.ground, relay.satellite), self._ends, strict=True):
-            end.planned = None
+            self._agenda.cancel(end)
             del ends[end.connection.addresses]
-        self.uplink.close(relay.satellite.entry)
+        self.uplink.scheduler.remove(relay.satellite.entry)
 
     def _send(self, side: int, segment: Segment, now: float) -> None:
         """Send what belongs to no connection."""
@@ -262,9 +250,5 @@ class Proxy:
         self._satellite_out += self.uplink.send(now)
 
     def _plan(self, end: End) -> None:
-        """Look at a connection when its next timer is due; a later time needs no new plan."""
-        due = end.connection.next_deadline()
-        if due is not None and (end.planned is None or due < end.planned):
-            end.planned = due
-            self._planned += 1
-            heappush(self._deadlines, (due, self._planned, end))
+        """Look at a connection when its next timer is due."""
+        self._agenda.plan(end, end.connection.next_deadline())

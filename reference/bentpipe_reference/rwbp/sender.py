@@ -7,7 +7,7 @@ from bentpipe_reference.rwbp.outstanding import Outgoing, Outstanding
 from bentpipe_reference.rwbp.rtt import RwbpEstimator
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.sender import Sender
-from bentpipe_reference.tcp.sending.variables import Ack, Event, Put
+from bentpipe_reference.tcp.sending.variables import Ack, Put
 
 FALSE_LOSSES = 3
 """False losses after which the order counts as broken (RWBP-FF-002)."""
@@ -20,7 +20,7 @@ class RwbpSender(Sender):
     """The sending direction of a connection with RWBP; sequence numbers are unwrapped.
 
     It transmits nothing by itself: whoever schedules asks :meth:`can_send` and calls
-    :meth:`send_next`. What of TCP's variables has no meaning here stays as it was.
+    :meth:`use_turn`. What of TCP's variables has no meaning here stays as it was.
 
     Args:
         config: settings of this end.
@@ -65,7 +65,6 @@ class RwbpSender(Sender):
         """Send what the user has given to the sender that was there before agreement."""
         self.source = plain.source
         self.fin_queued = plain.fin_queued
-        self.on_event = plain.on_event
 
     def establish(self, smss: int, window: int, seq: int, *, sack_ok: bool) -> None:  # noqa: ARG002
         """Take the outcome of the handshake; the peer's SYN has set the edge."""
@@ -120,20 +119,13 @@ class RwbpSender(Sender):
         return end is not None and end <= self.edge
 
     def next_octets(self) -> int:
-        """Octets of data of what :meth:`send_next` would transmit."""
+        """Octets of data of what :meth:`use_turn` would transmit."""
         due = self.segments.due()
         if due is not None:
             return len(due.payload)
         start, end, data_end = self.snd_nxt, self.next_end(), self.data_end
         assert end is not None
         return min(end, end if data_end is None else data_end) - start
-
-    def send_next(self, now: float) -> bool:
-        """Transmit one segment; False when none may be sent."""
-        if not self.can_send():
-            return False
-        self.use_turn(now)
-        return True
 
     def use_turn(self, now: float) -> None:
         """Transmit one segment, a retransmission first; only while :meth:`can_send`."""
@@ -176,10 +168,6 @@ class RwbpSender(Sender):
         self.probes = 0
         self.fresh = segment.first == segment.latest
         self.put(segment.start, segment.payload, segment.fin, now)
-        if self.on_event is not None:
-            name = "send" if self.fresh else "retransmit"
-            octets = segment.end - segment.start
-            self.emit(name, now, seq=segment.start - self.iss, octets=octets)
 
     # -- acknowledgments (section 8.3) --------------------------------------------------------
 
@@ -187,7 +175,7 @@ class RwbpSender(Sender):
         """Process an acknowledgment that RWBP-EC-015 does not discard."""
         self.silent_timeouts = 0
         advanced = self.update_window(ack)
-        if not (advanced or ack.blocks or ack.number > self.snd_una or self.on_event):
+        if not (advanced or ack.blocks or ack.number > self.snd_una):
             return  # it tells nothing, as that of a segment with data usually does
         threshold, before = self.threshold, self.loss_bound()
         arrived = self.arrivals(ack)
@@ -198,8 +186,6 @@ class RwbpSender(Sender):
             self.on_arrivals(arrived, now)
         if self.threshold == threshold and self.loss_bound() > before:
             self.take_for_lost(now)
-        if self.on_event is not None:
-            self.emit("ack", now, ack=ack.number - self.iss, acked=len(arrived))
         self.check_probe(now)
 
     def update_window(self, ack: Ack) -> bool:
@@ -262,14 +248,12 @@ class RwbpSender(Sender):
         """H."""
         return self.highest_first[0 if self.threshold == 1 else 2]
 
-    def take_for_lost(self, now: float) -> None:
+    def take_for_lost(self, now: float) -> None:  # noqa: ARG002
         """Step 5: what was last transmitted before the right edge was first (RWBP-EC-002)."""
         for segment in self.segments.sent_before(self.loss_bound()):
             segment.suspect = True
             segment.repaired = None
             self.segments.ask_for(segment, 1)
-            if self.on_event is not None:
-                self.emit("lost", now, seq=segment.start - self.iss)
 
     def was_false(self, segment: Outgoing, now: float) -> bool:
         """Whether a segment that was taken for lost arrived too soon for its repair."""
@@ -309,7 +293,6 @@ class RwbpSender(Sender):
             self.backoff += 1
             self.at_timeout = self.transmissions
             self.segments.ask_for(lowest, self.timeout_copies())
-            self.emit("timeout", now, rto=self.timeout_interval())
         self.restart_rto(now)
 
     def timeout_copies(self) -> int:
@@ -338,19 +321,3 @@ class RwbpSender(Sender):
         self.put(self.snd_nxt - 1, b"", False, now)
         self.persist_deadline = None
         self.plan_probe(now)
-        self.emit("window_probe", now, probes=self.probes)
-
-    # -- events -------------------------------------------------------------------------------
-
-    def emit(self, name: str, now: float, **values: int | float | str | bool | None) -> None:
-        """Report an event with the sender's variables, if there is an event sink."""
-        if self.on_event is not None:
-            values.update(
-                snd_una=self.snd_una - self.iss,
-                snd_nxt=self.snd_nxt - self.iss,
-                edge=self.edge - self.iss,
-                transmissions=self.transmissions,
-                bound=self.loss_bound(),
-                outstanding=self.segments.count,
-            )
-            self.on_event(Event(name, now, values))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
@@ -20,28 +21,29 @@ GATEWAY_ADDRESS = "10.78.255.254"
 LINK_ADDRESS, LINK_RATE_BIT_S = "10.77.0.3", 2_000_000
 """On the link with a rate and a gateway: the address, and the rate."""
 
-ICS = {
-    "active_open": True,
-    "user_aborts": True,
-    "interval": 8,
-    "receive_buffer": 240 * 1024,
-    "scheduler": "round-robin",
-    "ip_queue": 10,
-    "gateway": True,
-    "link_rate": True,
-    "link_rate_bps": LINK_RATE_BIT_S,
-    "link_address": LINK_ADDRESS,
-}
-"""The conformance statement of :data:`SETUPS`."""
-
 _TWO_LINKS = RwbpConfig(
     link_address=LINK_ADDRESS, link_rate_bit_s=float(LINK_RATE_BIT_S), gateway=GATEWAY_ADDRESS
 )
 
+
+def _stated(config: RwbpConfig) -> dict[str, Any]:
+    """What the conformance statement says of settings."""
+    rate = config.link_rate_bit_s
+    items = "interval", "receive_buffer", "scheduler", "quantum", "ip_queue"
+    return {item: getattr(config, item) for item in items} | {
+        "gateway": config.gateway is not None,
+        "link_rate": rate is not None,
+        "link_rate_bps": int(rate or 0),
+        "link_address": config.link_address or "",
+    }
+
+
+ICS: dict[str, Any] = {"active_open": True, "user_aborts": True} | _stated(_TWO_LINKS)
+"""The conformance statement of :data:`SETUPS`."""
+
 SETUPS = {"rwbp1": Setup(_TWO_LINKS).with_part(SoonWrapping)}
 
 _ONE_LINK: dict[str, Any] = {"link_address": None, "link_rate_bit_s": None, "gateway": None}
-_ONE_LINK_ICS = {"link_address": "", "link_rate": False, "link_rate_bps": 0, "gateway": False}
 
 
 def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
@@ -61,20 +63,11 @@ def _draw(numbers: random.Random, _link: LinkProfile) -> Drawn:
         ip_queue=numbers.choice((1, 2, 10, 10)),
         link_rate_bit_s=numbers.choice((None, None, None, 1e5, 1e6, 1e7)),
     )
-    ics = ICS | {
-        "interval": interval,
-        "receive_buffer": buffer,
-        "scheduler": config.scheduler,
-        "quantum": config.quantum,
-        "ip_queue": config.ip_queue,
-        **_ONE_LINK_ICS,
-        "link_rate": config.link_rate_bit_s is not None,
-        "link_rate_bps": int(config.link_rate_bit_s or 0),
-    }
-    return Drawn(Setup(config).with_part(SoonWrapping), ics, "rwbp1")
+    return Drawn(Setup(config).with_part(SoonWrapping), ICS | _stated(config), "rwbp1")
 
 
-def _configured(ics: dict[str, Any], undecided: Iterable[str] = (), **changes: Any) -> Setting:
+def _configured(undecided: Iterable[str] = (), **changes: Any) -> Setting:
+    ics = _stated(replace(_TWO_LINKS, **changes))
     return Setting(lambda setup: setup.configured(**changes), ics, undecided=frozenset(undecided))
 
 
@@ -88,28 +81,22 @@ def _timed() -> Iterable[str]:
 
 
 SETTINGS = {
-    "mss-256": _configured({}, mss=256),
+    "mss-256": _configured(mss=256),
     # The tester's windows are too many such segments for the queue of the link to keep closed.
-    "mss-48": _configured({}, ("RWBP-WN-010", "RWBP-FC-007"), mss=48),
-    "mss-9000": _configured({}, mss=9000),
-    "four-units": _configured({"receive_buffer": 5840}, receive_buffer=5840, send_buffer=5840),
-    "interval-1": _configured({"interval": 1}, interval=1),
-    "interval-64": _configured({"interval": 64}, interval=64),
-    "plain-syn": _configured({}, window_scale=False, timestamps=False),
-    "drr": _configured({"scheduler": "drr", "quantum": 1500}, scheduler="drr"),
-    "one-place": _configured({"ip_queue": 1}, ip_queue=1),
+    "mss-48": _configured(("RWBP-WN-010", "RWBP-FC-007"), mss=48),
+    "mss-9000": _configured(mss=9000),
+    "four-units": _configured(receive_buffer=5840, send_buffer=5840),
+    "interval-1": _configured(interval=1),
+    "interval-64": _configured(interval=64),
+    "plain-syn": _configured(window_scale=False, timestamps=False),
+    "drr": _configured(scheduler="drr", quantum=1500),
+    "one-place": _configured(ip_queue=1),
     # What waits for the only link leaves when it can, whatever has arrived meanwhile.
-    "link-rate": _configured(
-        _ONE_LINK_ICS | {"link_rate": True, "link_rate_bps": 1_000_000},
-        _timed(),
-        **_ONE_LINK | {"link_rate_bit_s": 1_000_000.0},
-    ),
-    "gateway": _configured(
-        _ONE_LINK_ICS | {"gateway": True}, _timed(), **_ONE_LINK | {"gateway": GATEWAY_ADDRESS}
-    ),
+    "link-rate": _configured(_timed(), **_ONE_LINK | {"link_rate_bit_s": 1_000_000.0}),
+    "gateway": _configured(_timed(), **_ONE_LINK | {"gateway": GATEWAY_ADDRESS}),
     # The numbers of the sender wrap, and pass 2^31, within the first segments.
-    "wrap": _configured({}, iss=(1 << 32) - 9000),
-    "half": _configured({}, iss=(1 << 31) - 9000),
+    "wrap": _configured(iss=(1 << 32) - 9000),
+    "half": _configured(iss=(1 << 31) - 9000),
 }
 
 SUBJECT = Subject(

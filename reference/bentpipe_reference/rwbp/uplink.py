@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Protocol
 
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.credit import Credit
-from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, Entry, Flow, RoundRobin
+from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, RoundRobin
+from bentpipe_reference.tcp import parts as tcp
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
 _ENDS = attrgetter("destination", "dport", "sport")
@@ -82,24 +83,21 @@ class IpQueue:
         return self._free_at if self._waits_for_link else None
 
 
-class UplinkParts(Protocol):
-    """The parts of an uplink; see :class:`bentpipe_reference.rwbp.parts`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UplinkParts(tcp.Parts):
+    """The classes that an uplink is composed of.
 
-    @property
-    def round_robin(self) -> type[RoundRobin]:
-        """The scheduler by packets."""
+    Attributes:
+        round_robin: the scheduler by packets.
+        drr: the scheduler by octets.
+        queue: the IP queue.
+        credit: the account with the gateway.
+    """
 
-    @property
-    def drr(self) -> type[DeficitRoundRobin]:
-        """The scheduler by octets."""
-
-    @property
-    def queue(self) -> type[IpQueue]:
-        """The IP queue."""
-
-    @property
-    def credit(self) -> type[Credit]:
-        """The account with the gateway."""
+    round_robin: type[RoundRobin] = RoundRobin
+    drr: type[DeficitRoundRobin] = DeficitRoundRobin
+    queue: type[IpQueue] = IpQueue
+    credit: type[Credit] = Credit
 
 
 class Uplink:
@@ -121,14 +119,6 @@ class Uplink:
         self.scheduler = (
             parts.drr(config.quantum) if config.scheduler == "drr" else parts.round_robin()
         )
-
-    def open(self, flow: Flow) -> Entry:
-        """A flow enters the ring."""
-        return self.scheduler.add(flow)
-
-    def close(self, entry: Entry) -> None:
-        """A flow leaves the ring; what it has in the IP queue leaves nevertheless."""
-        self.scheduler.remove(entry)
 
     def send(self, now: float) -> list[Segment]:
         """Let the scheduler fill the queue, and the queue empty, as far as they can now."""

@@ -61,6 +61,7 @@ class TcpHost:
         self._random = random.Random(seed)
         self._numbers = parts.numbers(self._random)
         self._outbox: list[bytes] = []
+        self._opened: list[Connection] = []
         self._called: deque[int] = deque(maxlen=_REMEMBERED)
 
     def receive(self, packet: bytes, now: float) -> None:
@@ -123,13 +124,26 @@ class TcpHost:
         service: str,
         now: float,
         udp_port: int = 0,  # noqa: ARG002
-        octets: int | None = None,  # noqa: ARG002
+        octets: int | None = None,
     ) -> Connection:
         """Open a connection to ``remote`` and run the service of this name on it, without end.
 
         ``udp_port`` has a meaning for protocols that travel in UDP.
         """
-        return self.connect(remote, port, NAMED[service](), now)
+        connection = self.connect(remote, port, self._user(service, octets), now)
+        self._opened.append(connection)
+        return connection
+
+    def _user(self, service: str, octets: int | None) -> Service:  # noqa: ARG002
+        """Who uses a connection that :meth:`open` makes."""
+        return NAMED[service]()
+
+    def abort(self, now: float) -> None:
+        """Have the user abort every connection that :meth:`open` has made."""
+        opened, self._opened = self._opened, []
+        for connection in opened:
+            connection.abort("its user aborted", now)
+            self.run(connection, now)
 
     def _receive_without_connection(self, key: Key, segment: Segment, now: float) -> None:
         flags = segment.flags

@@ -177,7 +177,7 @@ def test_segment_when_for_no_connection_is_reset() -> None:
 def test_timer_that_a_turn_has_started_expires_although_nothing_else_happens() -> None:
     """A turn may come by credit alone, long after the last event of its connection."""
     it = run(2, None, 3.0)
-    assert all(end.planned is not None for end in it.upstream._ends[1].values())
+    assert it.upstream.next_deadline() is not None
     it.forward.drops.update(range(it.forward.counters.offered, 10**6))
     before = sum(end.connection.sender.counters.timeouts for end in it.upstream._ends[1].values())
     it.simulation.run_until(20.0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
+from bentpipe_conformance.engine.peer import BasePeer
 from bentpipe_conformance.protocols.rwbp.credit import EPOCHS, MODULUS, build_frame
 
 REFRESH_S = 0.1
@@ -11,21 +12,6 @@ REFRESH_S = 0.1
 
 AMPLE = 1 << 20
 """Packets that no case uses up."""
-
-
-class Sender(Protocol):
-    """What the gateway needs of the tester."""
-
-    iut_address: str
-
-    def now(self) -> float:
-        """Seconds on the lane's clock."""
-
-    def send(self, packet: bytes) -> None:
-        """Put an IPv4 packet on the link."""
-
-    def wait(self, seconds: float) -> None:
-        """Let time pass."""
 
 
 class Gateway:
@@ -43,7 +29,7 @@ class Gateway:
         silent: whether frames are not repeated.
     """
 
-    def __init__(self, tester: Sender, *, obeyed: bool = True) -> None:
+    def __init__(self, tester: BasePeer[Any, Any], *, obeyed: bool = True) -> None:
         self.epoch = int(tester.now()) % EPOCHS
         self.arrived = 0
         self.limit = 0

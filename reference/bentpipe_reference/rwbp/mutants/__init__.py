@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_type_hints
 from bentpipe_reference.common.mutation import Mutant
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.parts import Setup
-from bentpipe_reference.tcp.wire.segment import Segment
+from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
 PROFILE = "rwbp1"
 
@@ -23,6 +23,11 @@ MUTANTS: list[Mutant] = []
 """Every mutant, in the order of declaration; the modules fill it when they are imported."""
 
 Part = TypeVar("Part", bound=Callable[..., object])
+
+
+def is_bare(segment: Segment) -> bool:
+    """Whether it is a pure acknowledgment without blocks."""
+    return not (segment.payload or segment.flags & ~Flags.ACK or segment.sack_blocks)
 
 
 class Altering(RwbpConnection):

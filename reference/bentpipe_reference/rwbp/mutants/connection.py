@@ -77,56 +77,59 @@ def dumb_after_fin(self: RwbpConnection) -> bool:
     return RwbpConnection.can_send(self)
 
 
-@mutant("rwbp-reset-anywhere-in-the-window", "receive", breaks="RWBP-CX-005")
-def heeds_resets_in_the_window(self: RwbpConnection, segment: Segment, now: float) -> None:
+class _Heeding(RwbpConnection):
+    """A connection with rules of its own about RSTs."""
+
+    def receive(self, segment: Segment, now: float) -> None:
+        """See :class:`RwbpConnection`."""
+        receiver = self.receiver
+        if isinstance(receiver, RwbpReceiver) and segment.flags & Flags.RST:
+            at = unwrap(segment.seq, receiver.rcv_nxt)
+            if self.ends(at, receiver):
+                self._end("the peer reset the connection", now)
+                return
+            if not self.heeds(at, receiver):
+                return
+        super().receive(segment, now)
+
+    def ends(self, at: int, receiver: RwbpReceiver) -> bool:
+        """Whether a RST at a number ends the connection, whatever else it does."""
+        return False
+
+    def heeds(self, at: int, receiver: RwbpReceiver) -> bool:
+        """Whether it is processed at all."""
+        return True
+
+
+@mutant("rwbp-reset-anywhere-in-the-window", "ends", breaks="RWBP-CX-005")
+def heeds_resets_in_the_window(self: _Heeding, at: int, receiver: RwbpReceiver) -> bool:
     """A RST anywhere in the window ends the connection."""
-    receiver = self.receiver
-    if self.agreed and segment.flags & Flags.RST and isinstance(receiver, RwbpReceiver):
-        seq = unwrap(segment.seq, receiver.rcv_nxt)
-        if receiver.rcv_nxt < seq < receiver.edge:
-            self._end("the peer reset the connection", now)
-            return
-    RwbpConnection.receive(self, segment, now)
+    return receiver.rcv_nxt < at < receiver.edge
 
 
-@mutant("rwbp-reset-below-the-window", "receive", breaks="RWBP-CX-005")
-def heeds_resets_below(self: RwbpConnection, segment: Segment, now: float) -> None:
+@mutant("rwbp-reset-below-the-window", "ends", breaks="RWBP-CX-005")
+def heeds_resets_below(self: _Heeding, at: int, receiver: RwbpReceiver) -> bool:
     """A RST just below the window ends the connection."""
-    receiver = self.receiver
-    if self.agreed and segment.flags & Flags.RST and receiver is not None:
-        seq = unwrap(segment.seq, receiver.rcv_nxt)
-        if receiver.rcv_nxt - 1000 < seq < receiver.rcv_nxt:
-            self._end("the peer reset the connection", now)
-            return
-    RwbpConnection.receive(self, segment, now)
+    return receiver.rcv_nxt - 1000 < at < receiver.rcv_nxt
 
 
-@mutant("rwbp-resets-not-challenged", "receive", breaks="RWBP-CX-005")
-def challenges_nothing(self: RwbpConnection, segment: Segment, now: float) -> None:
+@mutant("rwbp-resets-not-challenged", "heeds", breaks="RWBP-CX-005")
+def challenges_nothing(self: _Heeding, at: int, receiver: RwbpReceiver) -> bool:
     """A RST elsewhere in the window is dropped."""
-    receiver = self.receiver
-    odd = receiver is not None and unwrap(segment.seq, receiver.rcv_nxt) != receiver.rcv_nxt
-    if self.agreed and segment.flags & Flags.RST and odd:
-        return
-    RwbpConnection.receive(self, segment, now)
+    return at == receiver.rcv_nxt
 
 
-@mutant("rwbp-every-reset-answered", "receive", breaks="RWBP-CX-005")
-def answers_every_reset(self: RwbpConnection, segment: Segment, now: float) -> None:
+@mutant("rwbp-every-reset-answered", "heeds", breaks="RWBP-CX-005")
+def answers_every_reset(self: _Heeding, at: int, receiver: RwbpReceiver) -> bool:
     """A RST outside the window is answered."""
-    receiver = self.receiver
-    if self.agreed and segment.flags & Flags.RST and isinstance(receiver, RwbpReceiver):
-        seq = unwrap(segment.seq, receiver.rcv_nxt)
-        receiver.ack_now |= not receiver.is_acceptable(seq, 0)
-    RwbpConnection.receive(self, segment, now)
+    receiver.ack_now |= not receiver.is_acceptable(at, 0)
+    return True
 
 
-@mutant("rwbp-resets-ignored", "receive", breaks="RWBP-CX-005")
-def ignores_resets(self: RwbpConnection, segment: Segment, now: float) -> None:
+@mutant("rwbp-resets-ignored", "heeds", breaks="RWBP-CX-005")
+def ignores_resets(self: _Heeding, at: int, receiver: RwbpReceiver) -> bool:
     """No RST ends a connection."""
-    if self.agreed and segment.flags & Flags.RST:
-        return
-    RwbpConnection.receive(self, segment, now)
+    return False
 
 
 @mutant("rwbp-two-resets", "abort", breaks="RWBP-CX-006")

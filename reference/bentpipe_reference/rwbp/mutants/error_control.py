@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.mutants import Altering, mutant
 from bentpipe_reference.rwbp.outstanding import Outgoing
@@ -12,14 +14,18 @@ from bentpipe_reference.tcp.wire.segment import Segment
 from bentpipe_reference.tcp.wire.sequence import unwrap
 
 
+def _take_for_lost(sender: RwbpSender, segments: Iterable[Outgoing]) -> None:
+    """Have these repaired once."""
+    for segment in segments:
+        segment.suspect, segment.repaired = True, None
+        sender.segments.ask_for(segment, 1)
+
+
 @mutant("rwbp-literal-list", "take_for_lost", breaks="RWBP-EC-002")
 def literal_list(self: RwbpSender, now: float) -> None:
     """Lost is whatever was first sent before the right edge, repaired or not: ZB03's list."""
-    bound = self.loss_bound()
-    for segment in self.segments.below(self.snd_nxt):
-        if segment.first < bound and not segment.copies:
-            segment.suspect, segment.repaired = True, None
-            self.segments.ask_for(segment, 1)
+    bound, outstanding = self.loss_bound(), self.segments.below(self.snd_nxt)
+    _take_for_lost(self, (s for s in outstanding if s.first < bound and not s.copies))
 
 
 @mutant("rwbp-last-match", "on_arrivals", breaks="RWBP-EC-002")
@@ -33,18 +39,14 @@ def last_match(self: RwbpSender, arrived: list[Outgoing], now: float) -> None:
 @mutant("rwbp-one-loss-at-a-time", "take_for_lost", breaks="RWBP-EC-002")
 def one_loss_at_a_time(self: RwbpSender, now: float) -> None:
     """Of several losses that the right edge reveals only the lowest is repaired."""
-    for segment in self.segments.sent_before(self.loss_bound())[:1]:
-        segment.suspect, segment.repaired = True, None
-        self.segments.ask_for(segment, 1)
+    _take_for_lost(self, self.segments.sent_before(self.loss_bound())[:1])
 
 
 @mutant("rwbp-first-transmissions-only", "take_for_lost", breaks="RWBP-EC-002")
 def first_transmissions_only(self: RwbpSender, now: float) -> None:
     """A repair that is lost as well is not noticed by order."""
-    for segment in self.segments.sent_before(self.loss_bound()):
-        if segment.first == segment.latest:
-            segment.suspect, segment.repaired = True, None
-            self.segments.ask_for(segment, 1)
+    found = self.segments.sent_before(self.loss_bound())
+    _take_for_lost(self, (segment for segment in found if segment.first == segment.latest))
 
 
 @mutant("rwbp-partial-acknowledgments", "on_ack", breaks="RWBP-EC-003")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bentpipe_reference.common.checksum import internet_checksum
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.handshake import RwbpHandshake
-from bentpipe_reference.rwbp.mutants import Altering, mutant
+from bentpipe_reference.rwbp.mutants import Altering, is_bare, mutant
 from bentpipe_reference.rwbp.outstanding import Outgoing
 from bentpipe_reference.rwbp.receiver import RwbpReceiver
 from bentpipe_reference.rwbp.sender import RwbpSender
@@ -78,8 +78,8 @@ def names_mss_with_fin(self: Altering, segment: Segment, now: float) -> None:
 @mutant("rwbp-mss-on-acknowledgments", "alter", breaks="RWBP-WF-004")
 def names_mss_again(self: Altering, segment: Segment, now: float) -> None:
     """Pure acknowledgments have an MSS option."""
-    if self.agreed and not segment.payload and not segment.flags & ~Flags.ACK:
-        segment.mss = self.config.mss if not segment.sack_blocks else None
+    if self.agreed and is_bare(segment):
+        segment.mss = self.config.mss
 
 
 @mutant("rwbp-unknown-options-not-tolerated", "receive", breaks="RWBP-WF-005")

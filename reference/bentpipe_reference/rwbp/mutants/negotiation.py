@@ -7,14 +7,13 @@ from dataclasses import replace
 from bentpipe_reference.common.checksum import internet_checksum
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.handshake import RwbpHandshake
-from bentpipe_reference.rwbp.mutants import Altering, mutant
+from bentpipe_reference.rwbp.mutants import Altering, is_bare, mutant
 from bentpipe_reference.rwbp.option import EXPERIMENT, KIND, RwbpOption, counting_option
 from bentpipe_reference.rwbp.receiver import RwbpReceiver
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.reassembly import Reassembly
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.recovery import SackNewRenoRfcSender
-from bentpipe_reference.tcp.sending.variables import Ack
 from bentpipe_reference.tcp.wire import Flags, Segment, emit_packet
 
 EXID = EXPERIMENT.to_bytes(4, "big")
@@ -211,8 +210,7 @@ def refuses_void_options(self: RwbpConnection, syn: Segment, now: float) -> None
 @mutant("rwbp-option-in-acknowledgments", "alter", breaks="RWBP-NG-007")
 def repeats_the_option(self: Altering, segment: Segment, now: float) -> None:
     """Pure acknowledgments without blocks have the RWBP option."""
-    pure = not segment.payload and not segment.flags & ~Flags.ACK
-    if self.agreed and pure and not segment.sack_blocks:
+    if self.agreed and is_bare(segment):
         segment.unknown = (self.handshake.own_option().emit(),)
 
 
@@ -236,15 +234,11 @@ def floods_plain_peers(
     self.cwnd = 1 << 30
 
 
-@mutant("rwbp-plain-windows-in-units", "_ack_part", breaks="RWBP-NG-008")
-def counts_units_for_plain_peers(
-    self: RwbpConnection, segment: Segment, number: int, seq: int, now: float
-) -> Ack:
+@mutant("rwbp-plain-windows-in-units", "_offered_window", breaks="RWBP-NG-008")
+def counts_units_for_plain_peers(self: RwbpConnection, segment: Segment) -> int:
     """The windows of a peer of plain TCP are read in units."""
-    ack = RwbpConnection._ack_part(self, segment, number, seq, now)
-    if not self.agreed and segment.window < 1 << 15:
-        ack.window *= 1460
-    return ack
+    units = not self.agreed and segment.window < 1 << 15
+    return RwbpConnection._offered_window(self, segment) * (1460 if units else 1)
 
 
 @mutant("rwbp-few-acknowledgments-for-plain-tcp", breaks="RWBP-NG-008")
@@ -268,18 +262,15 @@ class ScalesWindows(RwbpConnection):
         self._shift = segment.window_scale or 0
         return super()._take_syn(segment, now)
 
-    def _ack_part(self, segment: Segment, number: int, seq: int, now: float) -> Ack:
-        ack = super()._ack_part(segment, number, seq, now)
-        if self.agreed and not segment.flags & Flags.SYN:
-            ack.window <<= self._shift
-        return ack
+    def _offered_window(self, segment: Segment) -> int:
+        scaled = self.agreed and not segment.flags & Flags.SYN
+        return super()._offered_window(segment) << (self._shift if scaled else 0)
 
 
 @mutant("rwbp-timestamps-sent", "alter", breaks="RWBP-NG-009")
 def sends_timestamps(self: Altering, segment: Segment, now: float) -> None:
     """Pure acknowledgments without blocks have a Timestamps option."""
-    pure = not segment.payload and not segment.flags & ~Flags.ACK
-    if self.agreed and pure and not segment.sack_blocks:
+    if self.agreed and is_bare(segment):
         segment.timestamps = self._timestamps(now)
 
 
@@ -292,13 +283,11 @@ def refuses_old_timestamps(self: RwbpConnection, segment: Segment, now: float) -
     RwbpConnection.receive(self, segment, now)
 
 
-@mutant("rwbp-ece-heeded", "_ack_part", breaks="RWBP-NG-010")
-def heeds_ece(self: RwbpConnection, segment: Segment, number: int, seq: int, now: float) -> Ack:
+@mutant("rwbp-ece-heeded", "_offered_window", breaks="RWBP-NG-010")
+def heeds_ece(self: RwbpConnection, segment: Segment) -> int:
     """The acknowledgment of a segment with ECE makes no room."""
-    ack = RwbpConnection._ack_part(self, segment, number, seq, now)
-    if self.agreed and segment.flags & Flags.ECE:
-        ack.window = 0
-    return ack
+    marked = self.agreed and segment.flags & Flags.ECE
+    return 0 if marked else RwbpConnection._offered_window(self, segment)
 
 
 @mutant("rwbp-cwr-sent", "alter", breaks="RWBP-NG-010")

@@ -76,6 +76,13 @@ def selective_progress_keeps_back_off(
         self.restart_rto(now)
 
 
+@mutant("rwbp-backs-off-while-held-up", "on_timeout", breaks="RWBP-TM-005")
+def backs_off_while_held_up(self: RwbpSender, now: float) -> None:
+    """The timer backs off while copies wait for credit."""
+    self.backoff += self.segments.due() is not None
+    RwbpSender.on_timeout(self, now)
+
+
 mutant_setting(
     "rwbp-gives-up-after-a-minute",
     "Five timeouts in a row end the connection",

@@ -10,13 +10,10 @@ from bentpipe_reference.tcp.sending.variables import Ack
 from bentpipe_reference.tcp.wire.segment import Segment
 
 
-@mutant("rwbp-reads-octets", "_ack_part", breaks="RWBP-WN-001")
-def reads_octets(self: RwbpConnection, segment: Segment, number: int, seq: int, now: float) -> Ack:
+@mutant("rwbp-reads-octets", "_offered_window", breaks="RWBP-WN-001")
+def reads_octets(self: RwbpConnection, segment: Segment) -> int:
     """The peer's window fields are taken for octets."""
-    ack = RwbpConnection._ack_part(self, segment, number, seq, now)
-    if self.agreed:
-        ack.window = segment.window
-    return ack
+    return segment.window if self.agreed else RwbpConnection._offered_window(self, segment)
 
 
 @mutant("rwbp-writes-octets", "window_field", breaks="RWBP-WN-001")
@@ -25,13 +22,11 @@ def writes_octets(self: RwbpReceiver) -> int:
     return min(0xFFFF, RwbpReceiver.window_field(self) * self.unit)
 
 
-@mutant("rwbp-own-unit", "_ack_part", breaks="RWBP-WN-001")
-def own_unit(self: RwbpConnection, segment: Segment, number: int, seq: int, now: float) -> Ack:
+@mutant("rwbp-own-unit", "_offered_window", breaks="RWBP-WN-001")
+def own_unit(self: RwbpConnection, segment: Segment) -> int:
     """The peer's window fields are taken for units of the own size."""
-    ack = RwbpConnection._ack_part(self, segment, number, seq, now)
-    if self.agreed:
-        ack.window = segment.window * self.config.mss
-    return ack
+    own = segment.window * self.config.mss
+    return own if self.agreed else RwbpConnection._offered_window(self, segment)
 
 
 @mutant("rwbp-edge-retreats", "update_window", breaks="RWBP-WN-002")
@@ -41,14 +36,12 @@ def edge_retreats(self: RwbpSender, ack: Ack) -> bool:
     return True
 
 
-@mutant("rwbp-window-is-signed", "_ack_part", breaks="RWBP-WN-002")
-def signed_window(self: RwbpConnection, segment: Segment, number: int, seq: int, now: float) -> Ack:
+@mutant("rwbp-window-is-signed", "_offered_window", breaks="RWBP-WN-002")
+def signed_window(self: RwbpConnection, segment: Segment) -> int:
     """The window in octets is kept in 32 bits, one of which is a sign."""
-    ack = RwbpConnection._ack_part(self, segment, number, seq, now)
     peer = self.handshake.peer
-    if peer is not None and segment.window * peer.unit >> 31 & 1:
-        ack.window = 0
-    return ack
+    negative = peer is not None and segment.window * peer.unit >> 31 & 1
+    return 0 if negative else RwbpConnection._offered_window(self, segment)
 
 
 @mutant("rwbp-advertises-more", "units", breaks="RWBP-WN-003")

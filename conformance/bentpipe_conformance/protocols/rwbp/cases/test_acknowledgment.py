@@ -8,7 +8,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, await_silence, receive_octets
-from bentpipe_conformance.protocols.rwbp.connection import Connection
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
 
@@ -31,6 +31,17 @@ def test_intervals(peer: Peer) -> None:
     for interval in INTERVALS:
         connection = peer.connect("discard", interval=interval)
         send_segments(connection, range(5 * interval // 2))
+        await_silence(connection)
+        connection.abort()
+
+
+@case("RWBP-AK-001", "RWBP-AK-004")
+def test_long_and_short_segments(peer: Peer) -> None:
+    """Of each interval one segment is long and the others short, or the other way round."""
+    for one, others in ((SEGMENT, SMALL), (SMALL, SEGMENT)):
+        connection = peer.connect("discard")
+        for size in (one, *(others,) * 7) * 2:
+            connection.send_data(size)
         await_silence(connection)
         connection.abort()
 

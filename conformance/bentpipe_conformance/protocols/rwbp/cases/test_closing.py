@@ -156,8 +156,7 @@ def testfins_cross(peer: Peer) -> None:
 def test_closed_under_way(connection: Connection) -> None:
     """The tester closes while a window is outstanding, of which two segments are lost."""
     receive_some(connection)
-    connection.await_round()
-    connection.inbox.popleft()
-    connection.inbox.popleft()
+    for _ in range(2):
+        connection.expect(within=PATIENCE_S, what="a segment to be lost")
     connection.send(flags=ACK | FIN)
     await_fin(connection)

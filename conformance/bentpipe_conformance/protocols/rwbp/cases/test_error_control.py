@@ -58,6 +58,12 @@ def test_repair_lost_three_times(connection: Connection) -> None:
     connection.receive_more(20)
 
 
+@connected(*LOSSES, "RWBP-EC-012")
+def test_exchange_of_figure_3(connection: Connection) -> None:
+    """Of fourteen segments the second and the twelfth are lost once, the fourth three times."""
+    receive_octets(connection, 40 * connection.segment, losing={1: 1, 3: 3, 11: 1})
+
+
 @connected(*LOSSES, "RWBP-EC-011")
 def test_losses_while_data_arrives(connection: Connection) -> None:
     """Segments and a repair are lost while the tester sends as well."""

@@ -195,6 +195,19 @@ def test_frames_stop(peer: Peer) -> None:
     gateway.grant(0, pause=peer.rtt + PAUSE_S)
 
 
+@case("RWBP-LC-005", "RWBP-LC-004", needs=NEEDS)
+def test_frames_of_an_older_epoch_only(peer: Peer) -> None:
+    """With credit left all frames but those of an older epoch stop: they keep nothing fresh."""
+    gateway, connections = opened(peer)
+    gateway.stop()
+    for pauses in range(2 * int(STALE_S / PAUSE_S)):
+        if pauses * PAUSE_S == STALE_S:
+            make_room(connections[0])
+        gateway.tell(epoch=(gateway.epoch - 1) % EPOCHS, pause=PAUSE_S)
+    peer.wait(peer.rtt)
+    gateway.grant(0, pause=peer.rtt + PAUSE_S)
+
+
 @case("RWBP-LC-005", "RWBP-LC-008", needs=NEEDS)
 def test_gateway_is_away_for_long(peer: Peer) -> None:
     """The gateway is silent for two minutes while peers send and call; then everything goes on."""
@@ -214,6 +227,17 @@ def test_gateway_is_away_for_long(peer: Peer) -> None:
     late.receive(FEW)
     for connection in connections:
         connection.receive_more(FEW)
+
+
+@case("RWBP-TM-005", needs=NEEDS)
+def test_timeouts_without_credit(peer: Peer) -> None:
+    """More than the IP queue holds waits for credit, for so long that the timer expires often."""
+    gateway, connections = opened(peer, window=2 * FEW)
+    starve(peer, gateway, connections)
+    peer.wait(40.0)
+    gateway.grant(AMPLE, pause=20.0)
+    make_room(connections[0])
+    peer.wait(peer.rtt + PAUSE_S)
 
 
 @case("RWBP-LC-006", needs=NEEDS)

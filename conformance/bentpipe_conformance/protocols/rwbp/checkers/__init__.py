@@ -10,26 +10,15 @@ from bentpipe_conformance.engine import context
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.context import judged, until_violated
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.statement import declared
-from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
-from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.prepared import Prepared
 
 Context = context.Context[Prepared]
 Findings = Iterator[Finding]
 
-__all__ = ["AT_ONCE_S", "judged", "until_violated"]
+__all__ = ["judged"]
 
 TICK_S = 0.011
 """What a timer may seem to be early against the capture's clock: a tick of a 100 Hz kernel."""
-
-
-def leaves_at_once(flow: Flow, context: Context) -> bool:
-    """Whether nothing but windows keeps a segment back: neither a link rate nor a gateway."""
-    ics = context.ics
-    if not (declared(ics, "link_rate") or declared(ics, "gateway")):
-        return True
-    return ics.get("link_address", "") not in ("", flow.iut[0])
 
 
 _Check = Callable[[Any, Context], Findings]
@@ -50,7 +39,7 @@ def rule(
     def declare(check: _Check) -> _Check:
         @wraps(check)
         def guarded(flow: Any, context: Context) -> Findings:
-            if (not agreed or flow.agreed) and (not at_once or leaves_at_once(flow, context)):
+            if (not agreed or flow.agreed) and (not at_once or flow.leaves_at_once(context.ics)):
                 found = check(flow, context)
                 yield from until_violated(found) if once else found
 

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    AT_ONCE_S,
-    TICK_S,
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-    rule,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import goes_on, unasked
+from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Segment, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import RST, SYN
@@ -55,13 +48,12 @@ def syns_are_repeated(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@rule("RWBP-CX-003")
+@rule("RWBP-CX-003", at_once=True)
 def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
     """A FIN is kept, repeated, held and acknowledged as data is (section 10)."""
     # Exercised by a FIN of the implementation that is lost, and by one of the tester that comes
     # behind a hole or again.
-    at_once = leaves_at_once(flow, context)
-    for sent in flow.sent if at_once else ():
+    for sent in flow.sent:
         again = sent.start < sent.nxt
         if sent.fin and again:
             met = sent.why in (Why.LOST, Why.TIMEOUT)
@@ -72,14 +64,14 @@ def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
     for missed in flow.sender.missed:
         item = missed.outgoing
-        if item.end - item.start > item.payload and at_once:
+        if item.fin:
             yield context.violated(
                 f"the FIN in {item.span} was not sent again", item.transmissions[-1],
                 expected="what every lost segment calls for", actual="nothing",
             )  # fmt: skip
     for expiry in flow.sender.expiries:
         item = expiry.outgoing
-        if item.end - item.start > item.payload and not expiry.copies and at_once:
+        if item.fin and not expiry.copies:
             yield context.violated(
                 f"the FIN in {item.span} was not sent again", expiry.started,
                 expected=f"copies after {expiry.most:.2f} s",
@@ -90,15 +82,13 @@ def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
 
 def _held(flow: Flow, context: Context) -> Findings:
     """Whether the tester's FIN is kept behind a hole, and acknowledged whenever it comes."""
-    if not leaves_at_once(flow, context):
-        return
     late = {due.arrival.packet.number for due in flow.receiver.late}
     fins = (
         item for item in flow.arrivals
         if item.fin and item.acceptable and not item.tcp.flags & (SYN | RST)
     )  # fmt: skip
     fin = next(fins, None)
-    if fin is None or not leaves_at_once(flow, context):
+    if fin is None:
         return
     for arrival in flow.arrivals:
         if arrival.packet.number < fin.packet.number:
@@ -123,11 +113,10 @@ def half_closed(flow: Flow, context: Context) -> Findings:
     """Receiving goes on after the own FIN, sending after the peer's (section 10)."""
     # Exercised by data that arrives after the own FIN, and by data that waits when the peer's
     # FIN arrives.
-    own = next((sent for sent in flow.sent if sent.fin), None)
-    if not leaves_at_once(flow, context):
-        own = None
+    waits = not flow.leaves_at_once(context.ics)
+    own = None if waits else next((sent for sent in flow.sent if sent.fin), None)
     late = {due.arrival.packet.number for due in flow.receiver.late}
-    for arrival in flow.arrivals if own is not None and leaves_at_once(flow, context) else ():
+    for arrival in flow.arrivals if own is not None else ():
         assert own is not None
         after = arrival.packet.number > own.packet.number
         if not after or not arrival.payload or arrival.expected_after == arrival.expected:
@@ -156,16 +145,14 @@ def _sends_on(flow: Flow, context: Context) -> Findings:
         return
     closing = next(a for a in flow.arrivals if a.expected_after > fin)
     number = closing.packet.number
-    went_on = next(
-        (s for s in flow.sent if s.packet.number > number and s.payload and s.why is not
-         Why.NOTHING), None
-    )  # fmt: skip
+    after = (sent for sent in flow.sent if sent.packet.number > number and sent.payload)
+    went_on = next((sent for sent in after if sent.why is not Why.NOTHING), None)
     stall = next((s for s in flow.sender.stalls if s.until > closing.time), None)
     missed = next((m for m in flow.sender.missed if m.until > closing.time), None)
     silent = next(
         (e for e in flow.sender.expiries if not e.copies and e.until > closing.time), None
     )  # fmt: skip
-    if leaves_at_once(flow, context) and (stall or missed or silent):
+    if flow.leaves_at_once(context.ics) and (stall or missed or silent):
         yield context.violated(
             "what waited, or was outstanding, when the peer's FIN came was not sent", closing,
             expected="sending by section 8", actual="nothing",
@@ -187,7 +174,7 @@ def resets_are_checked(flow: Flow, context: Context) -> Findings:
         where = f"a RST at {reset.start}, {reset.expected} being the next number,"
         if reset.arrival is not None and reset.arrival.calls is not None:
             answer = reset.arrival.answer
-            late = leaves_at_once(flow, context) and any(
+            late = flow.leaves_at_once(context.ics) and any(
                 due.arrival is reset.arrival for due in flow.receiver.late
             )
             if answer is not None or late:
@@ -205,7 +192,7 @@ def resets_are_checked(flow: Flow, context: Context) -> Findings:
 
 
 def _heeded(flow: Flow, context: Context, reset: Segment) -> Findings:
-    if not leaves_at_once(flow, context):
+    if not flow.leaves_at_once(context.ics):
         return
     number = reset.packet.number
     again = (i for i in flow.arriving if i.packet.number > number and i.tcp.flags & SYN)
@@ -239,7 +226,7 @@ def abort_is_one_reset(flow: Flow, context: Context) -> Findings:
         context, at == sender.nxt, "the user aborted", reset, expected=f"RST at {sender.nxt}",
         actual=f"at {at}",
     )  # fmt: skip
-    if not leaves_at_once(flow, context):
+    if not flow.leaves_at_once(context.ics):
         return  # what answers something earlier may leave later
     after = [i for i in flow.leaving if i.packet.number > reset.packet.number]
     since = reset.time - flow.slack

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, rule, until_violated
+from bentpipe_conformance.engine.context import until_violated
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, rule
 from bentpipe_conformance.protocols.rwbp.checkers.format import echoed
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    AT_ONCE_S,
-    Context,
-    Findings,
-    judged,
-    rule,
-    spans,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule, spans
+from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Outgoing, Sent, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.sender import REACTION_S

@@ -5,16 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from bentpipe_conformance.engine.context import until_violated
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    AT_ONCE_S,
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-    rule,
-    until_violated,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import SETTLED_S, taken, unasked
 from bentpipe_conformance.protocols.rwbp.codec import (
     MSS,
@@ -24,6 +17,7 @@ from bentpipe_conformance.protocols.rwbp.codec import (
     WINDOW_SCALE,
     Rwbp,
 )
+from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Arrival, Segment, Sent, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, URG
@@ -42,7 +36,7 @@ SMALLEST_MSS = 48
 """An MSS option below counts as this (section 5.2)."""
 
 
-@rule("RWBP-WF-001")
+@rule("RWBP-WF-001", once=True)
 def tcp_on_the_wire(flow: Flow, context: Context) -> Findings:
     """Segments are well formed, and what is not is discarded without an answer (section 5.1)."""
     # Exercised by every segment that is sent, and by malformed ones and wrong checksums.
@@ -52,16 +46,14 @@ def tcp_on_the_wire(flow: Flow, context: Context) -> Findings:
             yield context.violated(
                 "a segment was sent", own, expected="the header of TCP and its checksum", actual=why
             )  # fmt: skip
-            return
     for odd in flow.damaged:
-        yield from until_violated(_discarded(flow, context, odd))
+        yield from _discarded(flow, context, odd)
     for reply in flow.replies if flow.damaged and not flow.slack else ():
         if reply.packet.number > flow.damaged[0].packet.number and reply.ack > reply.expected:
             yield context.violated(
                 "a malformed or damaged segment was taken", reply, flow.damaged[0],
                 expected=f"octets up to {reply.expected}", actual=f"up to {reply.ack}",
             )  # fmt: skip
-            return
     if flow.leaving:
         yield context.holds("the segments that were sent are those of TCP", flow.leaving[-1])
 
@@ -115,7 +107,7 @@ def _numbered(flow: Flow, context: Context) -> Iterator[Finding]:
             )  # fmt: skip
     for arrival in flow.arrivals:
         reply_to = arrival.answer
-        if reply_to is None or flow.slack or not leaves_at_once(flow, context):
+        if reply_to is None or flow.slack or not flow.leaves_at_once(context.ics):
             continue
         if arrival.expected_after == arrival.expected:
             continue
@@ -125,49 +117,32 @@ def _numbered(flow: Flow, context: Context) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-@rule("RWBP-WF-003", agreed=True)
+@rule("RWBP-WF-003", agreed=True, once=True)
 def data_without_options(flow: Flow, context: Context) -> Findings:
     """Segments with data, FIN or RST have no options (section 5.3)."""
     # Exercised by every such segment; above all while runs are held.
-    last = None
     for own in flow.leaving:
         tcp = own.tcp
-        if tcp.flags & SYN or not (tcp.size or tcp.flags & (FIN | RST)):
-            continue
-        if number_of_options(own):
-            yield context.violated(
-                "a segment with data, FIN or RST was sent", own, expected="no options",
-                actual=f"{number_of_options(own)} octets of options",
+        if not tcp.flags & SYN and (tcp.size or tcp.flags & (FIN | RST)):
+            octets = len(option_octets(own.packet))
+            yield judged(
+                context, not octets, "a segment with data, FIN or RST was sent", own,
+                expected="no options", actual=f"{octets} octets of options",
             )  # fmt: skip
-            return
-        last = own
-    if last is not None:
-        yield context.holds("no segment with data, FIN or RST had options", last)
 
 
-def number_of_options(segment: Segment) -> int:
-    """Octets of options, padding included."""
-    return len(option_octets(segment.packet))
-
-
-@rule("RWBP-WF-004", agreed=True)
+@rule("RWBP-WF-004", agreed=True, once=True)
 def acknowledgments_with_sack_only(flow: Flow, context: Context) -> Findings:
     """Pure acknowledgments have one SACK option at most, and padding (section 5.3)."""
     # Exercised by every pure acknowledgment.
-    last = None
     for reply in flow.replies:
-        if not reply.pure:
-            continue
-        kinds = [kind for kind, _ in reply.tcp.options]
-        if kinds not in ([], [SACK]):
-            yield context.violated(
-                "a pure acknowledgment was sent", reply, expected="at most one SACK option",
+        if reply.pure:
+            kinds = [kind for kind, _ in reply.tcp.options]
+            yield judged(
+                context, kinds in ([], [SACK]), "a pure acknowledgment was sent", reply,
+                expected="at most one SACK option",
                 actual=f"options of kinds {', '.join(map(str, kinds))}",
             )  # fmt: skip
-            return
-        last = reply
-    if last is not None:
-        yield context.holds("no pure acknowledgment had other options than SACK", last)
 
 
 def _odd_options(tcp: Rwbp) -> bool:
@@ -212,29 +187,25 @@ def _largest(flow: Flow) -> int:
     return min(mss, flow.sender.unit)
 
 
-@rule("RWBP-WF-006", agreed=True)
+@rule("RWBP-WF-006", agreed=True, once=True)
 def no_larger_than_agreed(flow: Flow, context: Context) -> Findings:
     """No segment is larger than the peer's MSS and unit (section 5.2)."""
     # Exercised by every segment as large as that.
     bound = _largest(flow)
     for sent in flow.sent:
-        if sent.payload > bound:
-            yield context.violated(
-                f"{sent.payload} octets were sent", sent, expected=f"at most {bound}",
-                actual=str(sent.payload),
+        if sent.payload > bound or sent.payload == flow.sender.smss:
+            yield judged(
+                context, sent.payload <= bound, f"{sent.payload} octets were sent", sent,
+                expected=f"at most {bound}", actual=str(sent.payload),
             )  # fmt: skip
-            return
-    full = next((sent for sent in flow.sent if sent.payload == flow.sender.smss), None)
-    if full is not None:
-        yield context.holds(f"segments of {full.payload} octets were sent", full)
 
 
-@rule("RWBP-WF-007", at_once=True)
+@rule("RWBP-WF-007", at_once=True, once=True)
 def cut_when_it_leaves(flow: Flow, context: Context) -> Findings:
     """A new segment has SMSS octets or all that wait, and does not wait for more (section 5.2)."""
     # Exercised by new data where it is known how much waits, above all less than a segment
     # while other data is outstanding.
-    yield from until_violated(_cut(flow, context))
+    yield from _cut(flow, context)
     for stall in flow.sender.stalls:
         if stall.octets < flow.sender.smss and not stall.losses:
             yield context.violated(
@@ -242,7 +213,6 @@ def cut_when_it_leaves(flow: Flow, context: Context) -> Findings:
                 expected="what waits to be sent at once, however little it is",
                 actual=f"nothing for {stall.until - stall.since.time:.2f} s",
             )  # fmt: skip
-            return
 
 
 def _cut(flow: Flow, context: Context) -> Iterator[Finding]:
@@ -287,7 +257,7 @@ def _waited(flow: Flow, sent: Sent) -> Iterator[float]:
 def fin_with_the_last_data(flow: Flow, context: Context) -> Findings:
     """FIN leaves with the last data, or alone as soon as there is room (section 5.2)."""
     # Exercised by the end of echo and chargen after the tester's FIN.
-    if not flow.agreed or flow.opening.iut_calls or not leaves_at_once(flow, context):
+    if not flow.agreed or flow.opening.iut_calls or not flow.leaves_at_once(context.ics):
         return
     closing = next(
         (a for a in flow.arrivals
@@ -337,16 +307,13 @@ def _room(flow: Flow, fin: Sent, last: Sent | None, closing: Arrival) -> Segment
     return None
 
 
-@rule("RWBP-WF-009", agreed=True)
+@rule("RWBP-WF-009", agreed=True, once=True)
 def no_urgent_data(flow: Flow, context: Context) -> Findings:
     """URG is not sent, and has no meaning in what arrives (section 5.3)."""
     # Exercised by every segment that is sent, and by data with URG.
     for own in flow.leaving:
-        if own.tcp.flags & URG:
-            yield context.violated("a segment was sent", own, expected="no URG", actual="URG")
-            return
-    if flow.replies:
-        yield context.holds("no segment had URG", flow.replies[-1])
+        met = not own.tcp.flags & URG
+        yield judged(context, met, "a segment was sent", own, expected="no URG", actual="URG")
     odd = [i for i in flow.arriving if i.tcp.flags & URG and not i.tcp.flags & SYN]
     yield from taken(flow, context, odd, "URG")
 
@@ -427,7 +394,7 @@ def _closes(flow: Flow, context: Context) -> Findings:
     heard = max(news, default=0.0)
     since = max(closing.time, busy, heard)
     kept = sender.edge - sender.nxt < _last_segment(flow) or sender.outstanding
-    settled = leaves_at_once(flow, context) and flow.horizon - since > SETTLED_S
+    settled = flow.leaves_at_once(context.ics) and flow.horizon - since > SETTLED_S
     if settled and not kept:
         yield context.violated(
             "no FIN was sent", closing, expected="a FIN, the peer having closed",

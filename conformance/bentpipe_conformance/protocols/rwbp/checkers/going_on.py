@@ -9,13 +9,8 @@ from bentpipe_conformance.engine import context as engine
 from bentpipe_conformance.engine.checking import load_checkers
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    AT_ONCE_S,
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Call, Reply, Segment, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
@@ -66,7 +61,7 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     after = [item for item in flow.arriving if item.packet.number > number]
     ends = next((i for i in flow.resets if i.packet.number > number), None)
     long_after = ends is not None and ends.time - odd.time > AT_ONCE_S + flow.slack
-    waits = not leaves_at_once(flow, context)
+    waits = not flow.leaves_at_once(context.ics)
     # A user of its own may abort at any time, and its RST may have waited for the link.
     if ends is not None and not flow.service and (
         long_after or waits or not _directly(flow, odd, ends)
@@ -96,7 +91,7 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
         yield context.holds(f"the connection outlived {what}", said, odd)
         return
     late = [due for due in flow.receiver.late if due.arrival.packet.number > number]
-    if late and leaves_at_once(flow, context):
+    if late and flow.leaves_at_once(context.ics):
         yield context.violated(
             f"the connection fell silent after {what}", odd, late[0].arrival,
             expected="a connection that goes on", actual="no acknowledgment",
@@ -115,7 +110,7 @@ def unasked(flow: Flow, context: Context, odd: Segment) -> Segment | None:
 
     Not known where something may wait for the link: what leaves may answer an earlier segment.
     """
-    if not leaves_at_once(flow, context):
+    if not flow.leaves_at_once(context.ics):
         return None
     number = odd.packet.number
     after = (i for i in flow.leaving if i.packet.number > number)
@@ -145,7 +140,7 @@ def first_violation(findings: Iterator[Finding]) -> Findings:
 
 def taken(flow: Flow, context: Context, odd: list[Segment], what: str) -> Findings:
     """Whether segments with something to be ignored are taken as any others."""
-    if leaves_at_once(flow, context):
+    if flow.leaves_at_once(context.ics):
         yield from _as_any_other(flow, context, odd, what)
     for item in odd[:1]:
         yield from goes_on(flow, context, item, what)

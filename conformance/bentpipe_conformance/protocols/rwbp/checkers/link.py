@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-    rule,
-    until_violated,
-)
+from bentpipe_conformance.engine.context import until_violated
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.replay.events import Segment
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
@@ -22,7 +16,7 @@ def link_rate_is_kept(flow: Flow, context: Context) -> Findings:
     """Each packet leaves when the one before has had its time at the configured rate."""
     # Exercised by two packets of which the second follows as soon as the rate permits.
     rate = float(context.ics.get("link_rate_bps", 0))
-    if rate and flow is flow.link.flows[0] and not leaves_at_once(flow, context):
+    if rate and flow is flow.link.flows[0] and not flow.leaves_at_once(context.ics):
         yield from until_violated(_in_turn(flow, context, rate))
 
 

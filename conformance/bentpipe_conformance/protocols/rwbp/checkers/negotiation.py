@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bentpipe_conformance.engine.context import until_violated
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-    rule,
-    until_violated,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import (
     by_tcp,
     first_violation,
@@ -168,7 +162,7 @@ def call_goes_on_as_tcp(flow: Flow, context: Context) -> Findings:
     if theirs[0].tcp.flags & (SYN | ACK) != SYN | ACK:
         return
     yield from goes_on(flow, context, theirs[0], "a SYN-ACK without RWBP")
-    if leaves_at_once(flow, context):
+    if flow.leaves_at_once(context.ics):
         yield from by_tcp(flow, context, *CALLED)
 
 
@@ -212,22 +206,18 @@ def void_is_absent(flow: Flow, context: Context) -> Findings:
     if not others:
         return
     yield from _refused(flow, context, theirs[0])
-    if counting is None:
-        for own in flow.opening.own:
-            if own.tcp.flags & ACK and own.tcp.rwbp:
-                yield context.violated(
-                    "a void option was answered", own, theirs[0],
-                    expected="no RWBP option", actual=_said(own.tcp),
-                )  # fmt: skip
+    void = counting is None
+    for own in flow.opening.own if void or theirs[0].tcp.offers else ():
+        if own.tcp.flags & ACK and bool(own.tcp.rwbp) is void:
+            yield context.violated(
+                "a void option was answered" if void else "an option that counts was not answered",
+                own, theirs[0], expected="no RWBP option" if void else "an RWBP option",
+                actual=_said(own.tcp),
+            )  # fmt: skip
+    if void:
         if flow.opening.iut_calls:
             yield from by_tcp(flow, context, "SNR-WIN-001")
     elif theirs[0].tcp.offers:
-        for own in flow.opening.own:
-            if own.tcp.flags & ACK and not own.tcp.rwbp:
-                yield context.violated(
-                    "an option that counts was not answered", own, theirs[0],
-                    expected="an RWBP option", actual=_said(own.tcp),
-                )  # fmt: skip
         for option in others:
             yield from first_violation(_adopted(flow, context, theirs[0], option))
 
@@ -244,19 +234,19 @@ def _adopted(flow: Flow, context: Context, where: Segment, option: RwbpOption) -
             yield _misled(context, sent, where, f"octets up to {sent.end}, beyond {sent.edge}")
         elif size < sender.smss and whole and sent.payload == size:
             yield _misled(context, sent, where, f"segments of {size} octets")
-    for stall in sender.stalls if leaves_at_once(flow, context) else ():
+    for stall in sender.stalls if flow.leaves_at_once(context.ics) else ():
         last = next(
             (a for a in reversed(flow.acks) if a.counts and a.time <= stall.until), None
         )  # fmt: skip
         named = last.ack + last.tcp.window * option.unit if last is not None else 0
         if stall.since.packet.number >= number and stall.nxt + stall.octets > named:
             yield _misled(context, stall.since, where, "nothing more, although there was room")
-    for due in receiver.late if leaves_at_once(flow, context) else ():
+    for due in receiver.late if flow.leaves_at_once(context.ics) else ():
         counts = due.call is Call.COUNT and option.interval > receiver.interval
         if due.arrival.packet.number > number and counts:
             yield _misled(context, due.arrival, where, "no acknowledgment of N segments")
     counted = 0
-    for event in flow.events if leaves_at_once(flow, context) else ():
+    for event in flow.events if flow.leaves_at_once(context.ics) else ():
         if isinstance(event, Arrival) and event.orderly:
             counted += 1
         elif isinstance(event, Reply) and event.pure:
@@ -276,21 +266,16 @@ def _misled(context: Context, what: Segment, where: Segment, actual: str) -> Fin
     )  # fmt: skip
 
 
-@rule("RWBP-NG-007")
+@rule("RWBP-NG-007", once=True)
 def option_in_syns_only(flow: Flow, context: Context) -> Findings:
     """No RWBP option stands, or counts, in a segment without SYN (section 4.2)."""
     # Exercised by every segment without SYN that is sent, and by such an option that arrives.
-    last = None
     for own in flow.leaving:
-        if own.tcp.flags & SYN:
-            continue
-        last = own
-        if own.tcp.rwbp:
-            yield context.violated(
-                "an RWBP option was sent", own, expected="none but in SYN and SYN-ACK",
-                actual=_said(own.tcp),
+        if not own.tcp.flags & SYN:
+            yield judged(
+                context, not own.tcp.rwbp, "a segment without SYN was sent", own,
+                expected="no RWBP option", actual=_said(own.tcp),
             )  # fmt: skip
-            return
     arrived = [item for item in flow.arriving if item.tcp.rwbp and not item.tcp.flags & SYN]
     for odd in arrived[:4]:
         yield from goes_on(flow, context, odd, "an RWBP option in a segment without SYN")
@@ -299,8 +284,6 @@ def option_in_syns_only(flow: Flow, context: Context) -> Findings:
                 yield from first_violation(_adopted(flow, context, odd, option))
         else:
             yield from by_tcp(flow, context, "SNR-WIN-001", "SNR-CON-034", "SNR-RCV-018")
-    if last is not None:
-        yield context.holds("no segment without SYN had an RWBP option", last)
 
 
 @rule("RWBP-NG-008")
@@ -309,7 +292,7 @@ def plain_tcp(flow: Flow, context: Context) -> Findings:
     # Exercised by every connection without RWBP on which data passes.
     if flow.agreed or not flow.opening.own or not flow.opening.theirs:
         return
-    if not leaves_at_once(flow, context):
+    if not flow.leaves_at_once(context.ics):
         return  # what waits for the link is older than it seems
     yield from by_tcp(flow, context, *PLAIN)
 

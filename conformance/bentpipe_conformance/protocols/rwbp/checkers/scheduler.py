@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-    rule,
-    until_violated,
-)
-from bentpipe_conformance.protocols.rwbp.replay import Packet
+from bentpipe_conformance.engine.context import until_violated
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.replay.events import Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.turns import Turn, passed_over
@@ -27,16 +19,9 @@ ROUNDS = 10
 """Turns of each connection from which on the index is asked for: one turn more makes 0.99 of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _At:
-    """What a finding is about."""
-
-    packet: Packet
-
-
 def _turns(flow: Flow, context: Context) -> Sequence[Turn]:
     """The turns of a link on which packets wait; once for each link."""
-    if flow is not flow.link.flows[0] or leaves_at_once(flow, context):
+    if flow is not flow.link.flows[0] or flow.leaves_at_once(context.ics):
         return ()
     return context.prepared.turns(int(context.ics.get("ip_queue", 10)))
 
@@ -59,10 +44,10 @@ def _changes(turns: Sequence[Turn], context: Context) -> Findings:
         others = turn.rivals - {last.place}
         if turn.place != last.place:
             if last.place in turn.rivals:
-                yield context.holds("another connection had the next turn", _At(turn.packet))
+                yield context.holds("another connection had the next turn", turn)
         elif others:
             yield context.violated(
-                "a connection was served twice in a row", _At(turn.packet), _At(last.packet),
+                "a connection was served twice in a row", turn, last,
                 expected=f"a turn of one of {len(others)} others that could send",
                 actual="the same connection",
             )  # fmt: skip
@@ -78,7 +63,7 @@ def _shares(turns: Sequence[Turn], ring: int, context: Context) -> Findings:
             yield judged(
                 context, index >= LEAST_INDEX,
                 f"{ring} connections had {least} to {most} turns each: Jain's index {index:.4f}",
-                _At(stretch[-1].packet), expected=f"an index of at least {LEAST_INDEX}",
+                stretch[-1], expected=f"an index of at least {LEAST_INDEX}",
                 actual=f"{index:.4f}",
             )  # fmt: skip
 
@@ -96,26 +81,22 @@ def _stretches(turns: Sequence[Turn], places: frozenset[int]) -> Iterator[list[T
         yield stretch
 
 
-@rule("RWBP-SC-001")
+@rule("RWBP-SC-001", once=True)
 def ring_is_followed(flow: Flow, context: Context) -> Findings:
     """The next turn is that of the first connection behind the last one that can send."""
     # Exercised by two turns one after the other while three connections can send.
-    turns = _turns(flow, context)
-    yield from until_violated(_in_the_ring(turns, _ring(flow), context))
-
-
-def _in_the_ring(turns: Sequence[Turn], ring: int, context: Context) -> Findings:
+    turns, ring = _turns(flow, context), _ring(flow)
     for index in range(1, len(turns)):
         last, turn = turns[index - 1], turns[index]
         over = passed_over(turns, index, ring)
         if over and turn.place != last.place:
             yield context.violated(
-                "a connection that could send was passed over", _At(turn.packet), _At(last.packet),
+                "a connection that could send was passed over", turn, last,
                 expected=f"the connection opened {_ordinal(over, last, ring)}",
                 actual=f"that opened as number {turn.place + 1}",
             )  # fmt: skip
         elif len(turn.rivals | {turn.place}) > 2:
-            yield context.holds("the next one in the ring was served", _At(turn.packet))
+            yield context.holds("the next one in the ring was served", turn)
 
 
 def _ordinal(over: frozenset[int], last: Turn, ring: int) -> str:
@@ -123,32 +104,28 @@ def _ordinal(over: frozenset[int], last: Turn, ring: int) -> str:
     return f"as number {first + 1}"
 
 
-@rule("RWBP-SC-002")
+@rule("RWBP-SC-002", once=True)
 def one_packet_a_turn(flow: Flow, context: Context) -> Findings:
     """A turn is a retransmission if one waits, otherwise a new segment; never both."""
     # Exercised by a retransmission that waits for its turn.
-    yield from until_violated(_single(_turns(flow, context), context))
-
-
-def _single(turns: Sequence[Turn], context: Context) -> Findings:
-    for last, turn in pairwise(turns):
+    for last, turn in pairwise(_turns(flow, context)):
         sent, before = turn.sent, last.sent
         if sent is None:
             continue
         repaired = before is not None and before.why is not Why.NEW
         if sent.why is Why.NEW and turn.repair:
             yield context.violated(
-                "a new segment had a turn that a retransmission waited for", _At(turn.packet),
+                "a new segment had a turn that a retransmission waited for", turn,
                 expected="the retransmission", actual="a new segment",
             )  # fmt: skip
         elif turn.place == last.place and repaired and turn.rivals - {turn.place}:
             yield context.violated(
-                "a turn had a retransmission and another segment", _At(turn.packet),
-                _At(last.packet), expected="the turn of another connection that could send",
+                "a turn had a retransmission and another segment", turn,
+                last, expected="the turn of another connection that could send",
                 actual="one more segment",
             )  # fmt: skip
         elif repaired and turn.place != last.place and last.place in turn.rivals:
-            yield context.holds("a retransmission had a turn of its own", _At(last.packet))
+            yield context.holds("a retransmission had a turn of its own", last)
 
 
 @rule("RWBP-SC-003")
@@ -174,12 +151,12 @@ def _balanced(
             sizes.add(turn.octets)
         if most - least > bound:
             yield context.violated(
-                "of two connections one sent more octets than its share", _At(turn.packet),
+                "of two connections one sent more octets than its share", turn,
                 expected=f"a difference of at most {bound} octets", actual=f"{most - least} octets",
             )  # fmt: skip
             return
     if total > 2 * bound and len(sizes) > 1:
         yield context.holds(
             f"of {total} octets the shares of two connections differed by {most - least}",
-            _At(stretch[-1].packet),
+            stretch[-1],
         )  # fmt: skip

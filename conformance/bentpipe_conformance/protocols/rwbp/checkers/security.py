@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    Context,
-    Findings,
-    judged,
-    leaves_at_once,
-    rule,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import goes_on
 from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Call, Segment, Sent, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -85,7 +79,7 @@ def the_unsent_is_not_believed(flow: Flow, context: Context) -> Findings:
                 expected=f"what is next, {event.nxt}, or is sent again as before",
                 actual=event.span,
             )  # fmt: skip
-    if lie is None or not leaves_at_once(flow, context):
+    if lie is None or not flow.leaves_at_once(context.ics):
         return
     number = lie.packet.number
     forgotten = [m.outgoing for m in flow.sender.missed if m.until >= lie.time]

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    AT_ONCE_S,
-    TICK_S,
-    Context,
-    Findings,
-    judged,
-    rule,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
+from bentpipe_conformance.protocols.rwbp.credit import MODULUS
+from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
+from bentpipe_conformance.protocols.rwbp.replay.account import LIFE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Expiry
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import RST
 
 PERSISTENCE_S = 100.0
 """RWBP-TM-006."""
+
+SPARE = 256
+"""Packets that are more than a window and what waits beside it."""
 
 SILENCE_S = 5.0
 """A reset after a shorter silence is for another reason."""
@@ -100,6 +100,38 @@ def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
                 context, expiry, f"{expiry.outgoing.span} timed out after earlier timeouts"
             )
         before = True
+
+
+@rule("RWBP-TM-005", agreed=True)
+def held_up_copies_do_not_back_off(flow: Flow, context: Context) -> Findings:
+    """A timer that expires while copies wait starts anew with the same time, without back-off."""
+    # Exercised by a gateway without credit for many timeouts, and then with it but a silent peer.
+    for held, after in pairwise(flow.sender.expiries):
+        if not held.copies or after.why != "timeout":
+            continue
+        # What has waited for credit may have been measured so, and RTO be anything then.
+        reported = (item for ack in flow.acks if ack.time < after.until for item in ack.arrived)
+        measured = max((item.last_sent for item in reported), default=flow.packets[0].time)
+        known = _ample(flow, flow.packets[0].time, measured) and _ample(
+            flow, held.until, after.until
+        )
+        if known and not _ample(flow, measured, held.until):
+            most = 2 * after.most + AT_ONCE_S + context.timing_error
+            yield judged(
+                context, after.lasted <= most, "the copies of a timeout had waited for credit",
+                *after.copies[:1], after.started, expected=f"others within {most:.1f} s",
+                actual=f"none for {after.lasted:.1f} s",
+            )  # fmt: skip
+
+
+def _ample(flow: Flow, begin: float, end: float) -> bool:
+    """Whether the gateway granted more than anybody used, all the time, without a pause."""
+    told = [item for item in flow.link.told if item.packet.time <= end]
+    told = told[max(0, sum(item.packet.time <= begin for item in told) - 1) :]
+    times = sorted((begin, *(item.packet.time for item in told), end))
+    spare = ((item.frame.limit - item.frame.arrived) % MODULUS for item in told)
+    fresh = all(after - before < LIFE_S for before, after in pairwise(times))
+    return bool(told) and fresh and all(SPARE < packets < MODULUS // 2 for packets in spare)
 
 
 @rule("RWBP-TM-006")

@@ -6,19 +6,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import islice
 
+from bentpipe_conformance.engine.context import until_violated
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.rwbp.checkers import (
-    AT_ONCE_S,
-    TICK_S,
-    Context,
-    Findings,
-    judged,
-    rule,
-    until_violated,
-)
+from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.acknowledgment import is_update
 from bentpipe_conformance.protocols.rwbp.checkers.connection import PATIENCE_S
 from bentpipe_conformance.protocols.rwbp.codec import LARGEST_WINDOW
+from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import (
     Ack,
     Arrival,
@@ -39,11 +33,11 @@ CLOSED_S = 60.0
 LARGEST_FIELD = 0xFFFF
 
 
-@rule("RWBP-WN-001", at_once=True)
+@rule("RWBP-WN-001", at_once=True, once=True)
 def units(flow: Flow, context: Context) -> Findings:
     """Window fields count units, those of SYNs octets (section 6.1)."""
     # Exercised by data beyond what the fields name as octets, and by every own field.
-    yield from until_violated(_own_units(flow, context))
+    yield from _own_units(flow, context)
     octets = own = flow.opening.offer.window if flow.opening.offer is not None else 0
     passed = False
     for event in flow.events:
@@ -56,7 +50,6 @@ def units(flow: Flow, context: Context) -> Findings:
                 expected=f"nothing beyond {event.edge}, the edge in units of {flow.sender.unit}",
                 actual=f"less than {own}, the edge in units of its own",
             )  # fmt: skip
-            return
         elif isinstance(event, Sent) and event.why is Why.NEW and event.end > octets:
             passed = True
             yield context.holds(
@@ -69,7 +62,6 @@ def units(flow: Flow, context: Context) -> Findings:
                 expected=f"segments up to {stall.edge}, the edge in units of {flow.sender.unit}",
                 actual=f"no more than the {octets} that the fields name if they count octets",
             )  # fmt: skip
-            return
 
 
 def _own_units(flow: Flow, context: Context) -> Iterator[Finding]:
@@ -190,21 +182,17 @@ def _fins(flow: Flow, arrival: Arrival) -> bool:
     return flow.receiver.fin is not None and flow.receiver.fin < arrival.end
 
 
-@rule("RWBP-WN-005")
+@rule("RWBP-WN-005", once=True)
 def below_the_edge(flow: Flow, context: Context) -> Findings:
     """Nothing new is sent at or above the edge."""
     # Exercised by data that comes within a segment of the edge.
     for sent in flow.sent:
-        if sent.why is not Why.NEW:
-            continue
-        if sent.end > sent.edge:
-            yield context.violated(
-                f"{sent.span} was sent", sent, expected=f"nothing at or above {sent.edge}",
+        if sent.why is Why.NEW and sent.edge - sent.end < flow.sender.smss:
+            yield judged(
+                context, sent.end <= sent.edge, f"{sent.span} was sent", sent,
+                expected=f"nothing at or above {sent.edge}",
                 actual=f"{sent.end - sent.edge} octets beyond it",
             )  # fmt: skip
-            return
-        if sent.edge - sent.end < flow.sender.smss:
-            yield context.holds(f"data reached {sent.end}, the edge being {sent.edge}", sent)
 
 
 @rule("RWBP-WN-006")

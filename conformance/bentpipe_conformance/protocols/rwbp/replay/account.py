@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from bentpipe_conformance.protocols.rwbp.credit import MODULUS, CreditFrame, below, newer
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -89,9 +90,10 @@ class Account:
 
     def permits(self, now: float) -> bool:
         """Whether a packet may be passed (RWBP-LC-002, RWBP-LC-005)."""
-        return self.epoch is not None and now <= self.fresh_until and below(self.passed, self.limit)
+        return (
+            self.epoch is not None and now <= self.fresh_until() and below(self.passed, self.limit)
+        )
 
-    @property
     def fresh_until(self) -> float:
         """When the last frame grows stale."""
         return self.heard + LIFE_S + (self._slack if self._lenient else -self._slack)
@@ -110,157 +112,73 @@ class Account:
         return True
 
 
-class BelievesAnybody(Account):
-    """Invalid frames count."""
-
-    broken = "RWBP-LC-001"
-
-    def counts(self, frame: CreditFrame) -> bool:  # noqa: ARG002
-        """See :class:`Account`."""
-        return True
+def _wrong(broken: str, **rules: Any) -> type[Account]:
+    """An account that has other rules, and so does not follow a requirement."""
+    return type(Account.__name__, (Account,), {"broken": broken, **rules})
 
 
-class KnowsOnePort(Account):
-    """A frame counts only if its source port is 1021, too."""
-
-    broken = "RWBP-LC-001"
-
-    def counts(self, frame: CreditFrame) -> bool:
-        """See :class:`Account`."""
-        return super().counts(frame) and frame.sport == 1021
+def _begin_with_old_credit(account: Account, frame: CreditFrame, now: float) -> None:
+    first, passed, limit = account.epoch is None, account.passed, account.limit
+    Account.begin(account, frame, now)
+    if not first:
+        account.passed, account.limit = passed, limit
+        account.limit = account.raised(frame)
 
 
-class AwaitsNoFrame(Account):
-    """Packets pass before the first frame."""
-
-    broken = "RWBP-LC-002"
-
-    def permits(self, now: float) -> bool:
-        """See :class:`Account`."""
-        return self.epoch is None or super().permits(now)
-
-    @property
-    def fresh_until(self) -> float:
-        """See :class:`Account`."""
-        return math.inf if self.epoch is None else super().fresh_until
+def _hear_any_epoch(account: Account, told: Told) -> None:
+    Account.hear(account, told)
+    if account.counts(told.frame):
+        account.heard = told.packet.time
 
 
-class Overdraws(Account):
-    """Packets pass whatever LIMIT is."""
+OVERDRAWS = _wrong(
+    "RWBP-LC-002", permits=lambda it, now: it.epoch is not None and now <= it.fresh_until()
+)
+"""Packets pass whatever LIMIT is."""
 
-    broken = "RWBP-LC-002"
-
-    def permits(self, now: float) -> bool:
-        """See :class:`Account`."""
-        return self.epoch is not None and now <= self.fresh_until
-
-
-class Retreats(Account):
-    """LIMIT follows each frame, up and down."""
-
-    broken = "RWBP-LC-003"
-
-    def raised(self, frame: CreditFrame) -> int:
-        """See :class:`Account`."""
-        return frame.limit
-
-
-class NeverRises(Account):
-    """LIMIT stays what it was when the epoch began."""
-
-    broken = "RWBP-LC-003"
-
-    def raised(self, frame: CreditFrame) -> int:  # noqa: ARG002
-        """See :class:`Account`."""
-        return self.limit
-
-
-class TakesEveryEpoch(Account):
-    """A frame of an older epoch begins the counts anew, too."""
-
-    broken = "RWBP-LC-004"
-
-    def is_newer(self, epoch: int) -> bool:
-        """See :class:`Account`."""
-        return epoch != self.epoch
-
-
-class KnowsOneEpoch(Account):
-    """Frames of a newer epoch are discarded."""
-
-    broken = "RWBP-LC-004"
-
-    def is_newer(self, epoch: int) -> bool:  # noqa: ARG002
-        """See :class:`Account`."""
-        return False
-
-
-class KeepsLimit(Account):
-    """A newer epoch only ever raises LIMIT."""
-
-    broken = "RWBP-LC-004"
-
-    def begin(self, frame: CreditFrame, now: float) -> None:
-        """See :class:`Account`."""
-        first, passed, limit = self.epoch is None, self.passed, self.limit
-        super().begin(frame, now)
-        if not first:
-            self.passed, self.limit = passed, limit
-            self.limit = self.raised(frame)
-
-
-class NeverStale(Account):
-    """A frame counts for ever."""
-
-    broken = "RWBP-LC-005"
-
-    @property
-    def fresh_until(self) -> float:
-        """See :class:`Account`."""
-        return math.inf
-
-
-class GivesBackAtOnce(Account):
-    """What has not arrived is taken for lost by each frame."""
-
-    broken = "RWBP-LC-006"
-    patience = -math.inf
-
-
-class NeverGivesBack(Account):
-    """What has been passed counts for ever."""
-
-    broken = "RWBP-LC-006"
-    patience = math.inf
-
-
-class CountsDataOnly(Account):
-    """What has neither data nor FIN passes without being counted."""
-
-    broken = "RWBP-LC-007"
-
-    def covers(self, passed: Passed[Flow]) -> bool:
-        """See :class:`Account`."""
-        return passed.with_data
-
-
-class CountsRwbpOnly(Account):
-    """What belongs to a connection without RWBP passes without being counted."""
-
-    broken = "RWBP-LC-007"
-
-    def covers(self, passed: Passed[Flow]) -> bool:
-        """See :class:`Account`."""
-        return passed.flow is not None and passed.flow.agreed
-
+KNOWS_ONE_EPOCH = _wrong("RWBP-LC-004", is_newer=lambda *_: False)
+"""Frames of a newer epoch are discarded."""
 
 GENEROUS: Sequence[type[Account]] = (
-    BelievesAnybody, AwaitsNoFrame, Overdraws, TakesEveryEpoch, KnowsOneEpoch, KeepsLimit,
-    NeverStale, GivesBackAtOnce, CountsDataOnly, CountsRwbpOnly,
+    # Invalid frames count.
+    _wrong("RWBP-LC-001", counts=lambda *_: True),
+    # Packets pass before the first frame.
+    _wrong(
+        "RWBP-LC-002", permits=lambda it, now: it.epoch is None or Account.permits(it, now),
+        fresh_until=lambda it: math.inf if it.epoch is None else Account.fresh_until(it),
+    ),
+    OVERDRAWS,
+    # A frame of an older epoch begins the counts anew, too.
+    _wrong("RWBP-LC-004", is_newer=lambda it, epoch: epoch != it.epoch),
+    KNOWS_ONE_EPOCH,
+    # A newer epoch only ever raises LIMIT.
+    _wrong("RWBP-LC-004", begin=_begin_with_old_credit),
+    # A frame counts for ever.
+    _wrong("RWBP-LC-005", fresh_until=lambda _: math.inf),
+    # A frame of an older epoch shows that the gateway lives.
+    _wrong("RWBP-LC-005", hear=_hear_any_epoch),
+    # What has not arrived is taken for lost by each frame.
+    _wrong("RWBP-LC-006", patience=-math.inf),
+    # What has neither data nor FIN passes without being counted.
+    _wrong("RWBP-LC-007", covers=lambda _, passed: passed.with_data),
+    # What belongs to a connection without RWBP passes without being counted.
+    _wrong(
+        "RWBP-LC-007", covers=lambda _, passed: passed.flow is not None and passed.flow.agreed
+    ),
 )  # fmt: skip
 """Those by which more may pass than by the true one."""
 
 MEAN: Sequence[type[Account]] = (
-    KnowsOnePort, Retreats, NeverRises, KnowsOneEpoch, NeverGivesBack,
-)  # fmt: skip
+    # A frame counts only if its source port is 1021, too.
+    _wrong(
+        "RWBP-LC-001", counts=lambda it, frame: Account.counts(it, frame) and frame.sport == 1021
+    ),
+    # LIMIT follows each frame, up and down.
+    _wrong("RWBP-LC-003", raised=lambda _, frame: frame.limit),
+    # LIMIT stays what it was when the epoch began.
+    _wrong("RWBP-LC-003", raised=lambda it, _: it.limit),
+    KNOWS_ONE_EPOCH,
+    # What has been passed counts for ever.
+    _wrong("RWBP-LC-006", patience=math.inf),
+)
 """Those by which less may pass."""

@@ -35,6 +35,26 @@ class Segment:
         return self.packet.content
 
 
+class Span:
+    """Offsets [start, end) of which ``payload`` are octets of data; a FIN occupies one."""
+
+    __slots__ = ()
+
+    start: int
+    end: int
+    payload: int
+
+    @property
+    def fin(self) -> bool:
+        """Whether there is a FIN."""
+        return self.end - self.start > self.payload
+
+    @property
+    def span(self) -> str:
+        """The offsets, for a sentence."""
+        return f"[{self.start}, {self.end})"
+
+
 class Why(Enum):
     """Why a segment with data left, as far as the specification knows a reason."""
 
@@ -48,7 +68,7 @@ class Why(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Outgoing:
+class Outgoing(Span):
     """A segment that has been sent, as section 8 counts it.
 
     Attributes:
@@ -80,14 +100,9 @@ class Outgoing:
     arrived: Ack | None = None
     cause: Ack | None = None
 
-    @property
-    def span(self) -> str:
-        """Its offsets, for a sentence."""
-        return f"[{self.start}, {self.end})"
-
 
 @dataclass(slots=True, eq=False)
-class Sent(Segment):
+class Sent(Segment, Span):
     """A segment with data or FIN leaving the IUT.
 
     Attributes:
@@ -118,16 +133,6 @@ class Sent(Segment):
     since_cause: float
     available: float | None
     expiry: Expiry | None = None
-
-    @property
-    def fin(self) -> bool:
-        """Whether it carries FIN."""
-        return self.end - self.start > self.payload
-
-    @property
-    def span(self) -> str:
-        """Its offsets, for a sentence."""
-        return f"[{self.start}, {self.end})"
 
 
 @dataclass(slots=True, eq=False)
@@ -267,7 +272,7 @@ class Call(Enum):
 
 
 @dataclass(slots=True, eq=False)
-class Arrival(Segment):
+class Arrival(Segment, Span):
     """A segment reaching the IUT that is judged as a receiver: data, FIN, or odd.
 
     Attributes:
@@ -299,16 +304,6 @@ class Arrival(Segment):
     expected_after: int = 0
     runs_after: tuple[Range, ...] = ()
     answer: Reply | None = None
-
-    @property
-    def fin(self) -> bool:
-        """Whether it carries FIN."""
-        return self.end - self.start > self.payload
-
-    @property
-    def span(self) -> str:
-        """Its offsets, for a sentence."""
-        return f"[{self.start}, {self.end})"
 
 
 @dataclass(slots=True, eq=False)

@@ -16,6 +16,7 @@ from typing import cast
 
 from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
+from bentpipe_conformance.engine.statement import Ics, declared
 from bentpipe_conformance.protocols.rwbp.codec import SMALLEST_UNIT, Rwbp
 from bentpipe_conformance.protocols.rwbp.replay import Packet, Trace
 from bentpipe_conformance.protocols.rwbp.replay.events import (
@@ -106,6 +107,12 @@ class Flow:
         if self.opening.iut_calls:
             return ""  # its user may read and write as it likes
         return called.get(self.iut[1], "")
+
+    def leaves_at_once(self, ics: Ics) -> bool:
+        """Whether nothing but windows keeps a segment back: neither a link rate nor a gateway."""
+        if not (declared(ics, "link_rate") or declared(ics, "gateway")):
+            return True
+        return ics.get("link_address", "") not in ("", self.iut[0])
 
     def sent_between(self, first: Sent, end: float) -> Iterator[Sent]:
         """The segments with data from one on, up to a time."""

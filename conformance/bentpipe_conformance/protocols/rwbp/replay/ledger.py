@@ -10,8 +10,8 @@ from bentpipe_conformance.protocols.rwbp.replay.account import (
     GENEROUS,
     LIFE_S,
     MEAN,
+    OVERDRAWS,
     Account,
-    Overdraws,
 )
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.link import Link, Passed, Told
@@ -38,7 +38,7 @@ class Ledger:
 
     Attributes:
         overdrawn: packets that left without credit, with the rules that their sender may have
-            broken; none where no wrong account explains all of them.
+            broken; RWBP-LC-002 where no wrong account explains all of them.
         withheld: where nothing left although something waited, there was credit, and the link was
             free, with the rules that may have been broken.
         waited: where nothing left, rightly, and a wrong account would have let it.
@@ -149,7 +149,7 @@ class _Reader:
         """For how long an account permits a packet between two times without events."""
         if not account.permits(first):
             return 0.0
-        return min(last, account.fresh_until) - first
+        return min(last, account.fresh_until()) - first
 
     def _waiting(self, first: float, last: float) -> Iterator[tuple[float, float]]:
         """When between two times some connection surely could send."""
@@ -179,12 +179,14 @@ class _Reader:
         """Which wrong accounts agree with everything that has left, and with what has not."""
         ledger = self.ledger
         known = {type(item) for item in self._consistent}
-        likely = {rule: self._resisted[rule] for rule in GENEROUS if rule in known - {Overdraws}}
+        likely = {rule: self._resisted[rule] for rule in GENEROUS if rule in known - {OVERDRAWS}}
         generous = frozenset(
             rule.broken for rule, resisted in likely.items() if resisted == min(likely.values())
         )
         # Where nothing has ever left, no account of what has agrees better than another.
         mean = frozenset(rule.broken for rule in known & self._mean_now if self.link.passed)
+        generous = generous or frozenset({"RWBP-LC-002"})
+        mean = mean or frozenset({"RWBP-LC-008"})
         ledger.overdrawn = [replace(item, rules=generous) for item in ledger.overdrawn]
         ledger.withheld = [replace(item, rules=mean) for item in ledger.withheld]
         return ledger
