@@ -1,8 +1,8 @@
 """A certification killed at a random moment leaves nothing, and is resumed with the same verdicts.
 
 Either its first process is killed, by any signal that kills, or any process below it: a worker, a
-supervisor, a guest, but nothing in a guest: an implementation that is killed has crashed. ``BENTPIPE_KILLS=200`` kills so many in the simulation and
-in the bed (``make durability``).
+supervisor, a guest, but nothing in a guest: an implementation that is killed has crashed.
+``BENTPIPE_KILLS=100`` kills so many in the simulation and in the bed each (``make durability``).
 """
 
 from __future__ import annotations
