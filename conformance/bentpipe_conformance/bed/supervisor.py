@@ -7,9 +7,9 @@ Directories and files that the program needs are made here, so that there is no 
 nobody would remove them.
 
 User-Mode Linux runs every guest process as a traced child of its own; were it killed alone, those
-children would run on with the host's system calls. So it is made the first process of a process
-namespace where that is allowed (the host's kernel then kills all with it), and in any case this
-process adopts and kills what is left.
+children would run on with the host's system calls. So it gets a process namespace where that is
+allowed (the host's kernel kills all in it with its first process, which is ours), and in any case
+this process adopts and kills what is left.
 """
 
 from __future__ import annotations
@@ -142,6 +142,8 @@ def start(order: dict[str, Any], processor: int | None) -> int:
     try:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         os.setsid()
+        if os.getpid() == 1:
+            stand_first()
         if processor is not None:
             os.sched_setaffinity(0, {processor})
         os.chdir(order["cwd"])
@@ -155,6 +157,23 @@ def start(order: dict[str, Any], processor: int | None) -> int:
     except OSError as error:
         os.write(2, f"cannot start {order['argv'][0]}: {error}\n".encode())
     os._exit(127)
+
+
+def stand_first() -> None:
+    """Be the first process of a namespace, and return in its child, which is the program.
+
+    The first one survives whatever signal it sends itself: a User-Mode Linux that aborts would try
+    that for ever. All others end with it.
+    """
+    program = os.fork()
+    if not program:
+        return
+    while True:
+        with contextlib.suppress(InterruptedError):
+            ended, status = os.wait()
+            if ended == program:
+                code = os.waitstatus_to_exitcode(status)
+                os._exit(code if code >= 0 else 128 - code)
 
 
 def wait(child: int, timeout: float) -> str:

@@ -30,7 +30,10 @@ STYLE = {
 
 
 class LiveWatcher(Watcher):
-    """Shows a bar on a terminal, and elsewhere too a line for each case that did not pass."""
+    """Shows a bar on a terminal, and everywhere a line for each case that failed or is open.
+
+    What is not supported would drown these; the requirements at the end say it.
+    """
 
     def __init__(self, quiet: bool) -> None:
         self._console = output(stderr=True, quiet=quiet)
@@ -57,11 +60,11 @@ class LiveWatcher(Watcher):
             self._console.print(f"{already} of {cases} cases were finished before; continuing")
 
     def finished(self, record: CaseRecord, running: Sequence[str]) -> None:
-        """Count a case; print it unless it passed."""
+        """Count a case; print it if it is not as it should be."""
         self.link_seconds += record.link_seconds
         shown = ", ".join(name.rsplit("/", 1)[-1] for name in running[:3])
         self._bar.update(self._task, advance=1, running=shown)
-        if record.verdict is not Verdict.PASS:
+        if record.verdict not in (Verdict.PASS, Verdict.UNSUPPORTED):
             _print_verdict(
                 self._console, record.verdict, f"{record.id}  [dim]{escape(record.reason)}[/]"
             )

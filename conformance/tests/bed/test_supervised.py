@@ -52,6 +52,17 @@ def test_program_missing_the_console_says_so(tmp_path: Path) -> None:
     assert "cannot start /nowhere/program" in tail(log)
 
 
+def test_isolated_program_aborts_it_ends(tmp_path: Path) -> None:
+    """As User-Mode Linux does; the first process of a namespace would survive its own signals."""
+    program = Supervised(
+        [sys.executable, "-c", "import os\nwhile True: os.kill(os.getpid(), 6)"], env={}, cwd="/",
+        console=tmp_path / "console", timeout=20, isolate=True,
+    )  # fmt: skip
+    ending = program.wait()
+    program.close()
+    assert (ending.ending, ending.status) in (("exited", -6), ("exited", 128 + 6))
+
+
 def test_time_is_over_program_is_killed(tmp_path: Path) -> None:
     program = supervised(SLEEPER, tmp_path, timeout=0.2)
     assert program.wait().ending == "timeout"
