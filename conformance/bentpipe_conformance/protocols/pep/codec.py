@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ _UNREACHABLE, _TOO_BIG = 3, 4
 
 PING = b"bentpipe asks whether the path works: "
 """How the payload of a datagram begins that does so."""
+
+_QUESTION = re.compile(re.escape(PING) + rb"(up|down) ([0-9]{1,9}) ([0-9]{1,9}\.[0-9]{6})")
 
 LAST = b"bentpipe has ended the case"
 """The payload of the datagram behind which the tester only cleans up."""
@@ -101,10 +104,10 @@ def disturbed_until(packets: Iterable[Packet]) -> float:
     came: dict[tuple[bytes, int], float] = {}
     for packet in packets:
         found = header(packet)
-        if found is None or found[0] != UDP or not found[1][8:].startswith(PING):
+        words = None if found is None or found[0] != UDP else _QUESTION.fullmatch(found[1][8:])
+        if words is None:
             continue
-        way, *words = found[1][8 + len(PING) :].split()
-        which, when = int(words[0]), float(words[1])
+        way, which, when = words[1], int(words[2]), float(words[3])
         asked.setdefault(which, when)
         if packet.outgoing:
             came.setdefault((way, which), packet.time - when)
