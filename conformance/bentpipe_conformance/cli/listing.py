@@ -100,7 +100,7 @@ def _cell(value: Any) -> str:
 def show_command(identifier: str, as_json: bool) -> None:
     """Show a requirement, case, implementation, link profile or specification in full."""
     if identifier in specifications():
-        text = specification(identifier)
+        text = specification(identifier) + _left_open(identifier)
         if as_json:
             print_json({"id": identifier, "text": text})
         else:
@@ -121,6 +121,20 @@ def show_command(identifier: str, as_json: bool) -> None:
         print_json(detail)
     else:
         _print(detail)
+
+
+def _left_open(folder: str) -> str:
+    """What to say of rules of a specification that its suite does not judge yet."""
+    suite = next((item for item in load_suites().values() if item.folder == folder), None)
+    if suite is None:
+        return ""
+    wire = [item.id for item in suite.requirements().values() if item.testability == "wire"]
+    left = [name for name in wire if name not in load_checkers(suite)]
+    if not left:
+        return ""
+    title = "Rules that the suite does not judge yet"
+    judged = f"Of {len(wire)} rules about packets it judges {len(wire) - len(left)}. Not judged:"
+    return f"\n{title}\n{'-' * len(title)}\n\n{judged}\n\n" + "".join(f"* {n}\n" for n in left)
 
 
 def _suggestion(identifier: str, known: Iterable[str]) -> str:

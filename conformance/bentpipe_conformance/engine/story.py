@@ -38,10 +38,10 @@ class BaseStory:
     at: float = 0.0
     packets: list[Captured] = field(default_factory=list)
 
-    def tell(self, outgoing: bool, packet: bytes, after: float = 0.0) -> Self:
-        """An IPv4 packet passes ``after`` seconds."""
+    def tell(self, outgoing: bool, packet: bytes, after: float = 0.0, side: str = "") -> Self:
+        """An IPv4 packet passes ``after`` seconds, at a side if there are several."""
         self.at += after
-        self.packets.append(Captured(self.at, "iut", outgoing, packet))
+        self.packets.append(Captured(self.at, "iut", outgoing, packet, side))
         return self
 
     def trace(self) -> Trace[Any]:

@@ -41,7 +41,9 @@ def test_identifiers_tell_their_suite() -> None:
     assert suite_of("snr/rto/x") is SNR
     assert suite_of("STP-DT-001") is STP
     assert suite_of("RWBP-EC-001").name == "rwbp"
-    with pytest.raises(UnknownSuite, match="there is no suite 'ttcp'; there are rwbp, snr, stp"):
+    with pytest.raises(
+        UnknownSuite, match="there is no suite 'ttcp'; there are pep, rwbp, snr, stp"
+    ):
         suite_of("TTCP-EC-001")
     with pytest.raises(UnknownSuite):
         suite_named("")

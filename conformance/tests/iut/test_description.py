@@ -332,7 +332,7 @@ def test_description_without_them_is_of_tcp(tmp_path: Path) -> None:
     ("old", "new", "sentence"),
     [
         ('suite = "stp"', 'suite = "sctp"', "the file has an unknown 'suite': there is no suite "
-         "'sctp'; there are rwbp, snr, stp"),
+         "'sctp'; there are pep, rwbp, snr, stp"),
         ('suite = "stp"', 'suite = "snr"', "[encapsulation] has no meaning for suite 'snr'"),
         ('kind = "ip"', 'kind = "gre"', "[encapsulation] needs one of udp, ip for 'kind', not "
          "'gre'"),

@@ -60,13 +60,13 @@ class Box:
         seed: seed of initial sequence numbers and timestamp offsets.
 
     Attributes:
-        relays: the connections that are split.
+        relays: the connections that are split, each with its two ends.
         dropped: packets that were neither processed nor passed on.
     """
 
     def __init__(self, config: BoxConfig, parts: BoxParts, seed: int) -> None:
         self.config = config
-        self.relays: OrderedDict[Relay, None] = OrderedDict()
+        self.relays: OrderedDict[Relay, tuple[_Key, _Key]] = OrderedDict()
         self.dropped = 0
         self.parts = parts
         self._passing = parts.passing()
@@ -136,10 +136,10 @@ class Box:
         relay = self._by_ends.get(key)
         if relay is not None:
             if segment.payload or segment.flags & _SYN:
-                relay.classes[port] = packet[1] & _DSCP
+                relay.classes[port] = self.class_of(packet)
             self.receive_in(relay, port, segment, now)
         elif self.splits(port, key[1], segment, now):
-            self._call(port, segment, packet[1] & _DSCP, now)
+            self._call(port, segment, self.class_of(packet), now)
         elif not self._answers_for(key, segment, now):
             for carrier in carriers:
                 self.forward(port, carrier)
@@ -222,18 +222,18 @@ class Box:
             self.dropped += 1
             return
         ends = Addresses(syn.destination, syn.dport, syn.source, syn.sport)
-        keys = (port, ends), (1 - port, ends.swapped())
+        keys = (port, ends), (1 - port, self.calls_as(ends))
         if keys[1] in self._by_ends:
             self.dropped += 1  # the same connection from the other side
             return
 
         def make(at: int) -> Endpoint:
-            return self.make(at, keys[at != port][1])
+            return self.make(at, keys[at != port][1], self.draw_number(syn))
 
         relay = self.parts.relay(
             port, syn, make, self.config, early=self.answers_early(syn, now)
         )  # fmt: skip
-        self.relays[relay] = None
+        self.relays[relay] = keys
         for key in keys:
             self._by_ends[key] = relay
             self._ended.pop(key, None)
@@ -241,12 +241,24 @@ class Box:
         relay.begin(now)
         self.settle(relay, now)
 
-    def make(self, port: int, ends: Addresses) -> Endpoint:
+    def calls_as(self, ends: Addresses) -> Addresses:
+        """The ends of a call, given those that the caller has (PEP-TR-002, -003)."""
+        return ends.swapped()
+
+    def draw_number(self, syn: Segment) -> int:  # noqa: ARG002
+        """An initial sequence number for either side of a connection (PEP-SEC-008)."""
+        return self._random.getrandbits(32)
+
+    def class_of(self, packet: bytes) -> int:
+        """What is kept of a packet's type of service (PEP-TR-005, -006)."""
+        return packet[1] & _DSCP
+
+    def make(self, port: int, ends: Addresses, number: int) -> Endpoint:
         """An endpoint at a port of the box."""
         parts = self.parts
         endpoint = parts.connection(
             self.config.outer if port == OUTER else self.config.inner,
-            ends, self._random.getrandbits(32), parts,
+            ends, number, parts,
             timestamp_offset=self._random.getrandbits(32),
         )  # fmt: skip
         assert isinstance(endpoint, Endpoint)
@@ -263,7 +275,7 @@ class Box:
                 self.send(port, segment, relay.classes[1 - port])
         if relay.refused:
             self._refuse(relay)
-        if relay.far.failure is not None and relay.far.receiver is None:
+        if relay.was_refused:
             called = relay.syn.destination, relay.syn.dport
             _remember(self._refusals, called, now + self.config.believes_refusals)
         if relay.is_over:
@@ -278,15 +290,11 @@ class Box:
             self.send(relay.caller, refusal)
 
     def _forget(self, relay: Relay, now: float) -> None:
-        del self.relays[relay]
+        keys = self.relays.pop(relay)
         self._agenda.cancel(relay)
-        for key in [key for key in self._keys(relay) if self._by_ends.get(key) is relay]:
+        for key in keys:
             del self._by_ends[key]
             _remember(self._ended, key, now + self.config.remembers)
-
-    def _keys(self, relay: Relay) -> tuple[_Key, _Key]:
-        ends = relay.far.addresses
-        return (relay.caller, ends.swapped()), (1 - relay.caller, ends)
 
 
 def _remember(table: OrderedDict[Any, Any], key: Any, value: Any) -> None:

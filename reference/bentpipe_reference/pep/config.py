@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bentpipe_reference.tcp.config import EndpointConfig
-from bentpipe_reference.tcp.handshake import smallest_shift
 
 Opening = Literal["late", "early"]
 Ending = Literal["confirmed", "local"]
@@ -38,7 +37,7 @@ class BoxConfig:
     end: Ending = "confirmed"
     strangers: Strangers = "forward"
     paired: bool = True
-    most_relays: int = 2000
+    most_relays: int = 64
     remembers: float = 60.0
     believes_refusals: float = 60.0
 
@@ -46,11 +45,5 @@ class BoxConfig:
     def buffer(self) -> int:
         """Octets of one stream that are held at most, in all boxes together."""
         ways = (self.outer, self.inner), (self.inner, self.outer)
-        one = max(_room(source) + sink.send_buffer for source, sink in ways)
+        one = max(source.receive_buffer + sink.send_buffer for source, sink in ways)
         return one * (1 + self.paired)
-
-
-def _room(source: EndpointConfig) -> int:
-    """Octets that a window can offer, as it is rounded up to its scale."""
-    shift = smallest_shift(source.receive_buffer) if source.window_scale else 0
-    return source.receive_buffer + (1 << shift) - 1

@@ -25,6 +25,14 @@ class RelayReceiver(Receiver):
         """Whether the FIN is here and every octet before it."""
         return self.fin_seq is not None and self.fin_seq == self.buffer.rcv_nxt
 
+    def window_field(self) -> int:
+        """See :class:`Receiver`; rounded down to the scale, so that no octet finds no room.
+
+        What was offered before is taken nevertheless (RFC 7323 section 2.4).
+        """
+        self.update_edge()
+        return min(max(0, self.edge - self.rcv_nxt) >> self.window_shift, 0xFFFF)
+
     def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
         """See :class:`Receiver`."""
         super().on_text(seq, payload, fin, now)

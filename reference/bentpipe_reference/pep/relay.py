@@ -59,6 +59,13 @@ class Relay:
         return all(each.state is State.CLOSED for each in self.endpoints)
 
     @property
+    def was_refused(self) -> bool:
+        """Whether whom it calls has failed before it has sent an octet."""
+        receiver = self.far.receiver
+        silent = receiver is None or receiver.rcv_nxt == receiver.irs + 1
+        return self.far.failure is not None and silent
+
+    @property
     def is_half_open(self) -> bool:
         """Whether the caller has not completed its handshake, so that it may never do so."""
         return self.near is None or self.near.state is State.SYN_RECEIVED

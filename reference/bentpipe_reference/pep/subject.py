@@ -62,14 +62,24 @@ def _ends(undecided: Iterable[str] = (), **changes: Any) -> Setting:
 
 _SINGLE = {"satellite": "none", "buffer": PAIR.configured(paired=False).config.buffer}
 
+_SMALL = {"receive_buffer": 8192, "send_buffer": 8192}
+
 SETTINGS = {
     "single": _configured(_SINGLE, paired=False),
     "early": _configured({"opening": "early"}, opening="early"),
+    "early-single": _configured(_SINGLE | {"opening": "early"}, paired=False, opening="early"),
     "local": _configured({"end": "local"}, end="local"),
     "strangers-reset": _configured({"strangers": "reset"}, strangers="reset"),
-    "mss-536": _ends(mss=536),
-    "small-buffers": _ends(receive_buffer=8192, send_buffer=8192),
-    "plain-syn": _ends(window_scale=False, timestamps=False, sack=False),
+    # Nothing is too big for a link that carries 1000 octets.
+    "mss-536": _ends(("PEP-PC-005", "PEP-PC-007"), mss=536),
+    "small-buffers": _ends(("PEP-FB-011",), **_SMALL),
+    "plain-syn": _ends(
+        ("PEP-FB-011", "PEP-TR-008", "PEP-TR-009", "PEP-TR-010"),
+        window_scale=False,
+        timestamps=False,
+        sack=False,
+        **_SMALL,
+    ),
     "wrap": _ends(iss=(1 << 32) - 9000),
 }
 

@@ -1,0 +1,1 @@
+"""Boxes that split TCP connections: PEP/1."""

@@ -1,0 +1,115 @@
+"""What several cases do."""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+from bentpipe_reference.common.checksum import internet_checksum
+
+from bentpipe_conformance.engine.codec import build_ipv4
+from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.engine.peer import NotReached
+from bentpipe_conformance.protocols.pep.codec import question
+from bentpipe_conformance.protocols.pep.end import End, Offer
+from bentpipe_conformance.protocols.pep.peer import Peer, Through
+
+SHORT, LONG = 20_000, 150_000
+"""Octets of a stream: some segments, and more than a window without scale."""
+
+DEAF = Offer(buffer=5 * 1448)
+"""An end whose buffer is full after five segments."""
+
+
+def transfer(peer: Peer, sender: End, receiver: End, octets: int = SHORT) -> None:
+    """One end sends, the other gets it.
+
+    Raises:
+        NotReached: it did not.
+    """
+    wanted = len(receiver.got) + octets
+    sender.write(peer.octets(octets))
+    peer.until(lambda: len(receiver.got) >= wanted or sender.was_reset, "the octets", 120.0)
+    if sender.was_reset:
+        raise NotReached("the connection was reset")
+
+
+def both_ways(peer: Peer, through: Through, octets: int = SHORT) -> None:
+    """Each end sends, and gets what the other has sent."""
+    transfer(peer, through.client, through.server, octets)
+    transfer(peer, through.server, through.client, octets)
+
+
+def close(peer: Peer, first: End, second: End) -> None:
+    """Both ends close, one after the other, and both hear of it.
+
+    Raises:
+        NotReached: they did not.
+    """
+    first.close()
+    peer.until(lambda: second.ended, "the first FIN", 60.0)
+    second.close()
+    peer.until(lambda: first.ended and first.end_acked and second.end_acked, "the ends", 60.0)
+
+
+def quiet(peer: Peer, seconds: float = 8.0) -> None:
+    """Nothing is sent; what a box must do without being asked shows."""
+    peer.wait(seconds)
+
+
+def asking(peer: Peer, seconds: float, every: float = 0.5) -> None:
+    """Let time pass and ask whether the path works: a datagram now and then, each way."""
+    until = peer.now() + seconds
+    while peer.now() < until:
+        number, now = next(peer.questions), peer.now()
+        peer.send(CLIENT, peer.datagram(question(number, now, up=True)))
+        peer.send(SERVER, peer.datagram(question(number, now, up=False), back=True))
+        peer.wait(min(every, until - peer.now()))
+
+
+def fragments(packet: bytes, octets: int = 256) -> list[bytes]:
+    """An IPv4 packet in fragments; its identification is drawn from its octets."""
+    head, payload = bytearray(packet[:20]), packet[20:]
+    head[4:6] = (sum(payload) & 0xFFFF or 1).to_bytes(2, "big")
+    found = []
+    for offset in range(0, len(payload), octets):
+        part = payload[offset : offset + octets]
+        more = 0x2000 if offset + octets < len(payload) else 0
+        whole = bytearray(build_ipv4(bytes(head[12:16]), bytes(head[16:20]), head[9], part))
+        whole[4:6] = head[4:6]
+        whole[6:8] = (more | offset // 8).to_bytes(2, "big")
+        found.append(summed(whole))
+    return found
+
+
+def summed(packet: bytes | bytearray) -> bytes:
+    """An IPv4 packet with the right checksum of its header."""
+    octets = bytearray(packet)
+    start = (octets[0] & 15) * 4
+    octets[10:12] = bytes(2)
+    octets[10:12] = internet_checksum(bytes(octets[:start])).to_bytes(2, "big")
+    return bytes(octets)
+
+
+def of_class(packet: bytes, octet: int) -> bytes:
+    """An IPv4 packet with another type of service."""
+    octets = bytearray(packet)
+    octets[1] = octet
+    return summed(octets)
+
+
+def with_ip_options(packet: bytes) -> bytes:
+    """An IPv4 packet with three No Operation options and the end of the list."""
+    octets = bytearray(packet[:20]) + bytearray((1, 1, 1, 0)) + bytearray(packet[20:])
+    octets[0] = 0x46
+    octets[2:4] = len(octets).to_bytes(2, "big")
+    return summed(octets)
+
+
+def unreachable(quoted: bytes, source: str, target: str, code: int, mtu: int = 0) -> bytes:
+    """An ICMP message of type 3 about a packet (RFC 792, RFC 1191)."""
+    body = struct.pack("!HH", 0, mtu) + quoted[:28]
+    message = bytes((3, code)) + bytes(2) + body
+    check = internet_checksum(message).to_bytes(2, "big")
+    src, dst = socket.inet_aton(source), socket.inet_aton(target)
+    return build_ipv4(src, dst, 1, message[:2] + check + message[4:])

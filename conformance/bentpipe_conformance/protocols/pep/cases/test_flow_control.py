@@ -1,0 +1,106 @@
+"""Flow control and buffers (PEP-FB, section 7)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.pep.cases.steps import DEAF, quiet, transfer
+from bentpipe_conformance.protocols.pep.end import End, Offer
+from bentpipe_conformance.protocols.pep.peer import Peer, Through
+from bentpipe_conformance.protocols.tcp.codec import ACK
+
+FULL = 500_000
+"""Octets that no buffer of a usual box takes; a larger one is filled as far as it goes."""
+
+SLOW_S = 20.0
+
+
+def _fill(peer: Peer, *, back: bool = False) -> tuple[Through, End, End]:
+    """A connection with a receiver that does not read; its sender sends as much as it may."""
+    through = peer.connect(DEAF, DEAF)
+    ends = (through.server, through.client) if back else (through.client, through.server)
+    sender, receiver = ends
+    receiver.stop()
+    sender.write(peer.octets(FULL))
+    peer.wait(SLOW_S)
+    return through, sender, receiver
+
+
+@case("PEP-FB-001", "PEP-FB-002", "PEP-FB-003", "PEP-FB-004", "PEP-FB-006", "PEP-FB-010")
+def test_established_server_stops_and_goes_on(peer: Peer) -> None:
+    """The server does not read for 20 s."""
+    _, sender, receiver = _fill(peer)
+    receiver.go_on()
+    peer.run(lambda: len(receiver.got) >= FULL, 70.0)
+    sender.close()
+    quiet(peer)
+
+
+@case("PEP-FB-001", "PEP-FB-002", "PEP-FB-004")
+def test_established_client_stops_and_goes_on(peer: Peer) -> None:
+    """The client does not read for 20 s."""
+    _, sender, receiver = _fill(peer, back=True)
+    receiver.go_on()
+    peer.run(lambda: len(receiver.got) >= FULL, 70.0)
+    sender.close()
+    quiet(peer)
+
+
+@case("PEP-FB-005")
+def test_stopped_sender_probes(peer: Peer) -> None:
+    """The sender probes the window of the box that is closed."""
+    _, sender, _ = _fill(peer)
+    for _ in range(3):
+        sender.segment(ACK, sender.edge, bytes(sender.written[sender.edge : sender.edge + 1]))
+        peer.wait(2.0)
+    quiet(peer)
+
+
+@case("PEP-FB-006")
+def test_stopped_for_minutes(peer: Peer) -> None:
+    """The server does not read for ten minutes, and answers probes."""
+    through = peer.connect(server=DEAF)
+    through.server.stop()
+    octets = peer.octets(20_000)
+    through.client.write(octets)
+    peer.wait(600.0)
+    through.server.go_on()
+    peer.run(lambda: len(through.server.got) >= len(octets), 60.0)
+    quiet(peer)
+
+
+@case("PEP-FB-009")
+def test_established_server_reads_little(peer: Peer) -> None:
+    """The server's window opens by 600 octets at a time."""
+    _, sender, receiver = _fill(peer)
+    for _ in range(60):
+        receiver.read(600)
+        peer.wait(0.7)
+    receiver.go_on()
+    peer.run(lambda: len(receiver.got) >= FULL, 70.0)
+    sender.close()
+    quiet(peer)
+
+
+@case("PEP-TR-007", "PEP-TR-008")
+def test_established_sizes_and_scales_differ(peer: Peer) -> None:
+    """One end takes segments of 536 octets and has no scale, the other larger ones and has one."""
+    small, large = Offer(mss=536, scale=None), Offer(mss=1460, scale=7, buffer=200_000)
+    for client, server in ((small, large), (large, small)):
+        through = peer.connect(client, server)
+        transfer(peer, through.client, through.server, 100_000)
+        transfer(peer, through.server, through.client, 100_000)
+
+
+@case("PEP-TR-008")
+def test_established_small_window_unscaled(peer: Peer) -> None:
+    """An end without scale and with a small window reads nothing for a while."""
+    narrow, wide = Offer(scale=None, buffer=6000), Offer(scale=7, buffer=200_000)
+    for client, server, back in ((narrow, wide, True), (wide, narrow, False)):
+        through = peer.connect(client, server)
+        ends = (through.server, through.client) if back else (through.client, through.server)
+        ends[1].stop()
+        ends[0].write(peer.octets(30_000))
+        peer.wait(4.0)
+        ends[1].go_on()
+        peer.run(lambda ends=ends: len(ends[1].got) >= 30_000, 60.0)  # type: ignore[misc]
+    quiet(peer)

@@ -1,0 +1,165 @@
+"""Recovery on each side, and changes of the path (PEP-LR section 8, PEP-PC section 9)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.lane import SERVER
+from bentpipe_conformance.protocols.pep.cases.steps import (
+    LONG,
+    SHORT,
+    asking,
+    both_ways,
+    quiet,
+    transfer,
+    unreachable,
+)
+from bentpipe_conformance.protocols.pep.end import End
+from bentpipe_conformance.protocols.pep.peer import Peer
+from bentpipe_conformance.protocols.tcp.codec import Tcp, build
+
+HOP = "10.77.255.1"
+"""A router between the box and the server."""
+
+
+def _outage(peer: Peer, seconds: float) -> None:
+    """Nothing passes the satellite link while both ends send."""
+    through = peer.connect()
+    both_ways(peer, through, 2000)
+    asking(peer, 3.0)
+    for end in (through.client, through.server):
+        end.write(peer.octets(LONG))
+    asking(peer, 1.0)
+    peer.lane.alter_link(loss_probability=1.0)
+    asking(peer, seconds)
+    peer.lane.alter_link(loss_probability=0.0)
+    asking(peer, 2.0)
+    peer.run(
+        lambda: len(through.client.got) >= 2000 + LONG and len(through.server.got) >= 2000 + LONG,
+        140.0,
+    )
+    quiet(peer)
+
+
+@case("PEP-PC-001", "PEP-PC-002", "PEP-PC-004")
+def test_outage_of_5_seconds(peer: Peer) -> None:
+    """The path fails for 5 s."""
+    _outage(peer, 5.0)
+
+
+@case("PEP-PC-001", "PEP-PC-002")
+def test_outage_of_30_seconds(peer: Peer) -> None:
+    """The path fails for 30 s."""
+    _outage(peer, 30.0)
+
+
+@case("PEP-PC-001", "PEP-PC-002")
+def test_outage_of_95_seconds(peer: Peer) -> None:
+    """The path fails for 95 s."""
+    _outage(peer, 95.0)
+
+
+@case("PEP-PC-003")
+def test_delay_grows_by_a_second(peer: Peer) -> None:
+    """The path takes half a second longer each way."""
+    through = peer.connect()
+    both_ways(peer, through, 2000)
+    asking(peer, 2.0)
+    for end in (through.client, through.server):
+        end.write(peer.octets(LONG))
+    asking(peer, 1.0)
+    peer.lane.alter_link(delay_s=peer.rtt / 2 + 0.5)
+    asking(peer, 10.0)
+    peer.lane.alter_link(delay_s=peer.rtt / 2)
+    asking(peer, 4.0)
+    peer.run(
+        lambda: len(through.client.got) >= 2000 + LONG and len(through.server.got) >= 2000 + LONG,
+        60.0,
+    )
+    quiet(peer)
+
+
+@case("PEP-PC-004")
+def test_rate_falls(peer: Peer) -> None:
+    """The path carries 50 kb/s for 20 s."""
+    through = peer.connect()
+    both_ways(peer, through, 2000)
+    asking(peer, 2.0)
+    through.client.write(peer.octets(2 * LONG))
+    asking(peer, 1.0)
+    peer.lane.alter_link(rate_bit_s=50_000)
+    asking(peer, 20.0, 2.0)
+    peer.lane.alter_link(rate_bit_s=1_300_000)
+    asking(peer, 20.0)
+    quiet(peer)
+
+
+@case("PEP-PC-005", "PEP-PC-007")
+def test_packets_become_too_big(peer: Peer) -> None:
+    """A router before the server tells the box that packets of 1500 octets do not fit."""
+    through = peer.connect()
+    both_ways(peer, through, SHORT)
+    _narrow(peer, through.server, 1000)
+    through.client.write(peer.octets(LONG))
+    through.server.write(peer.octets(LONG))
+    peer.run(
+        lambda: len(through.server.got) >= SHORT + LONG and len(through.client.got) >= SHORT + LONG,
+        140.0,
+    )
+    quiet(peer)
+
+
+def _narrow(peer: Peer, end: End, mtu: int) -> None:
+    """Larger packets do not reach an end any more; a message tells so of each."""
+
+    def deliver(tcp: Tcp) -> bool:
+        packet = build(tcp)
+        if len(packet) <= mtu:
+            return True
+        message = unreachable(packet, HOP, tcp.src, 4, mtu)
+        peer.send(SERVER, message)
+        return False
+
+    end.reached_by = deliver
+
+
+@case("PEP-PC-008")
+def test_quiet_for_two_hours(peer: Peer) -> None:
+    """Nothing is sent for 2 hours and 3 minutes."""
+    through = peer.connect()
+    both_ways(peer, through, 2000)
+    peer.wait(2 * 3600 + 180.0)
+    both_ways(peer, through, 2000)
+    quiet(peer)
+
+
+@case("PEP-LR-002")
+def test_established_segment_lost_before_the_server(peer: Peer) -> None:
+    """Segments to the server are lost, while it sends to the client."""
+    through = peer.connect()
+    both_ways(peer, through, 2000)
+    lost: set[int] = set()
+
+    def deliver(tcp: Tcp) -> bool:
+        first = bool(tcp.payload) and tcp.seq not in lost and len(lost) < 30
+        wanted = first and len(lost) % 3 == 0
+        if first:
+            lost.add(tcp.seq)
+        return not wanted
+
+    through.server.reached_by = deliver
+    for end in (through.client, through.server):
+        end.write(peer.octets(60_000))
+    peer.run(lambda: len(through.server.got) >= 62_000 and len(through.client.got) >= 62_000, 100.0)
+    quiet(peer)
+
+
+@case("PEP-FI-004")
+def test_handshake_beside_bulk(peer: Peer) -> None:
+    """Another connection opens while one fills the link both ways."""
+    through = peer.connect()
+    for end in (through.client, through.server):
+        end.write(peer.octets(6 * LONG))
+    peer.wait(4.0)
+    beside = peer.connect()
+    transfer(peer, beside.client, beside.server, 1000)
+    quiet(peer, 3.0)

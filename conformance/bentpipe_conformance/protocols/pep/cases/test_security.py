@@ -1,0 +1,114 @@
+"""Security considerations (PEP-SEC, section 12)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.protocols.pep.cases.steps import both_ways, quiet, unreachable
+from bentpipe_conformance.protocols.pep.end import End
+from bentpipe_conformance.protocols.pep.peer import Peer, Through
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, RST, SYN, Tcp, build
+
+HOP = "10.77.255.1"
+FAR = (1 << 20, 1 << 28, 1 << 31)
+"""Distances of guesses that lie outside each window."""
+
+
+def _open(peer: Peer) -> Through:
+    through = peer.connect()
+    both_ways(peer, through, 3000)
+    peer.wait(1.0)
+    return through
+
+
+def _sides(through: Through) -> tuple[tuple[End, str], ...]:
+    return ((through.client, CLIENT), (through.server, SERVER))
+
+
+def _go_on(peer: Peer, through: Through) -> None:
+    """Both ends send, whether anything arrives or not."""
+    peer.wait(2.0)
+    for end, _ in _sides(through):
+        end.write(peer.octets(3000))
+    peer.run(lambda: len(through.client.got) >= 6000 and len(through.server.got) >= 6000, 25.0)
+    quiet(peer)
+
+
+@case("PEP-SEC-001")
+def test_established_guessed_reset(peer: Peer) -> None:
+    """RSTs arrive whose numbers lie within the window, or outside."""
+    through = _open(peer)
+    for end, side in _sides(through):
+        for distance in (1, 1000, *FAR):
+            made = end.next_segment(b"", RST)
+            peer.send(side, build(replace(made, seq=(made.seq + distance) % MODULUS)))
+            peer.wait(0.3)
+    _go_on(peer, through)
+
+
+@case("PEP-SEC-002")
+def test_established_guessed_syn(peer: Peer) -> None:
+    """SYNs arrive on an open connection."""
+    through = _open(peer)
+    for end, side in _sides(through):
+        for distance in (0, 1000, *FAR):
+            made = end.next_segment(b"", SYN)
+            peer.send(side, build(replace(made, seq=(made.seq + distance) % MODULUS, mss=1460)))
+            peer.wait(0.3)
+    _go_on(peer, through)
+
+
+@case("PEP-SEC-003")
+def test_established_guessed_data(peer: Peer) -> None:
+    """Octets arrive from outside the window, or acknowledge what was never sent."""
+    through = _open(peer)
+    for end, side in _sides(through):
+        for distance in FAR:
+            made = end.next_segment(peer.octets(300), ACK | PSH)
+            peer.send(side, build(replace(made, seq=(made.seq + distance) % MODULUS)))
+            peer.wait(0.3)
+            if distance < 1 << 30:  # what lies further ahead may be taken for old
+                peer.send(side, build(replace(made, ack=(made.ack + distance) % MODULUS)))
+                peer.wait(0.3)
+    _go_on(peer, through)
+
+
+@case("PEP-SEC-004")
+def test_established_guessed_message(peer: Peer) -> None:
+    """ICMP messages quote numbers that are not outstanding."""
+    through = _open(peer)
+    for end, side in _sides(through):
+        for code, mtu in ((1, 0), (2, 0), (3, 0), (4, 600)):
+            for distance in FAR:
+                seq = (end.seen[-1].seq + distance) % MODULUS
+                here, there = end.local, end.remote
+                quoted = Tcp(there[0], here[0], there[1], here[1], seq, 0, ACK, 100, b"x" * 1400)
+                peer.send(side, unreachable(build(quoted), HOP, there[0], code, mtu))
+                peer.wait(0.1)
+    for end, _ in _sides(through):
+        end.write(peer.octets(30_000))
+    _go_on(peer, through)
+
+
+@case("PEP-SEC-007")
+def test_established_malformed_packets(peer: Peer) -> None:
+    """Packets arrive that cannot be."""
+    through = _open(peer)
+    for end, side in _sides(through):
+        whole = build(end.next_segment(peer.octets(40), ACK))
+        offset, options = bytearray(whole), bytearray(whole)
+        offset[32] = 0xF0
+        short = bytearray(whole[:30])
+        short[2:4] = (30).to_bytes(2, "big")
+        options[40:42] = bytes((8, 1))
+        for flags in (0, 0x3F, SYN | RST, SYN | 1):
+            made = end.next_segment(b"", ACK)
+            peer.send(side, build(replace(made, flags=flags, seq=(made.seq + (1 << 29)) % MODULUS)))
+        endless = build(end.next_segment(b"", ACK), bytes((254, 1, 0, 0)))
+        peer.send(side, endless)
+        for packet in (offset, options, short, whole[:19], b"\x45", b"\x60" + whole[1:]):
+            peer.send(side, bytes(packet))
+        peer.wait(0.5)
+    _go_on(peer, through)

@@ -1,0 +1,263 @@
+"""Transparency (PEP-TR, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.codec import build_ipv4
+from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.protocols.pep.cases.steps import (
+    LONG,
+    both_ways,
+    fragments,
+    of_class,
+    quiet,
+    transfer,
+    with_ip_options,
+)
+from bentpipe_conformance.protocols.pep.end import End
+from bentpipe_conformance.protocols.pep.peer import Peer, Through
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, SYN, URG, Tcp, build
+
+EF, ECT = 0xB8, 2
+UNKNOWN = bytes((253, 6, 0xBE, 0xEF, 1, 2))
+"""An option for experiments (RFC 6994)."""
+MD5 = bytes((19, 18)) + bytes(range(16))
+AUTHENTICATION = bytes((29, 16, 1, 1)) + bytes(range(12))
+MULTIPATH = bytes((30, 12, 1, 1)) + bytes(range(8))
+STRANGE, SCTP, ESP = 253, 132, 50
+
+
+@case("PEP-TR-001", "PEP-TR-010")
+def test_established_segments_in_disorder(peer: Peer) -> None:
+    """Each end leaves out segments and sends them later."""
+    through = peer.connect()
+    for sender, receiver in ((through.client, through.server), (through.server, through.client)):
+        transfer(peer, sender, receiver, 1000)
+        octets = peer.octets(6000)
+        first = len(sender.written)
+        sender.skip(octets)
+        for part in (1, 3, 5, 4, 2, 0):
+            sender.segment(ACK, first + 1000 * part, octets[1000 * part :][:1000])
+            peer.wait(0.1)
+        peer.until(lambda got=receiver.got: len(got) >= 7000, "the octets", 30.0)  # type: ignore[misc]
+    quiet(peer)
+
+
+@case("PEP-TR-001")
+def test_established_long_streams(peer: Peer) -> None:
+    """Both ends send at the same time."""
+    through = peer.connect()
+    for end in (through.client, through.server):
+        end.write(peer.octets(LONG))
+    peer.run(lambda: len(through.client.got) >= LONG and len(through.server.got) >= LONG, 20.0)
+    for end in (through.client, through.server):
+        end.write(peer.octets(3000))
+    quiet(peer)
+
+
+def _sent_as(peer: Peer, end: End, octet: int, count: int = 3) -> None:
+    """An end sends some segments in packets with a type of service."""
+    side = SERVER if end.local[0] == peer.server else CLIENT
+    for _ in range(count):
+        octets = peer.octets(700)
+        packet = build(end.next_segment(octets, ACK | PSH))
+        end.skip(octets)
+        peer.send(side, of_class(packet, octet))
+        peer.wait(1.5)
+
+
+@case("PEP-TR-005")
+def test_established_packets_of_a_class(peer: Peer) -> None:
+    """An end sends in the class EF."""
+    through = peer.connect()
+    _sent_as(peer, through.client, EF)
+    _sent_as(peer, through.server, EF)
+    quiet(peer)
+
+
+@case("PEP-TR-006")
+def test_established_packets_with_ect(peer: Peer) -> None:
+    """An end sends packets with ECT though ECN was not negotiated."""
+    through = peer.connect()
+    _sent_as(peer, through.client, ECT)
+    _sent_as(peer, through.server, ECT)
+    both_ways(peer, through)
+
+
+def _call_with(peer: Peer, option: bytes) -> tuple[End, int]:
+    """A client whose SYN has an option."""
+    port, _ = peer.listen("nothing")
+    client = peer.draft(port)
+    made: list[Tcp] = []
+    client.segment(SYN, -1, changed=made.append)
+    peer.send(CLIENT, build(replace(made[0], tsval=None, tsecr=None), option))
+    return client, port
+
+
+@case("PEP-TR-012")
+def test_opening_unknown_option(peer: Peer) -> None:
+    """SYN and segments with octets have an option that nobody knows."""
+    client, port = _call_with(peer, UNKNOWN)
+    listener = peer.listener(port)
+    listener.answer = "accept"
+    through = peer.opened(client, listener)
+    octets = peer.octets(500)
+    made = through.client.next_segment(octets, ACK | PSH)
+    through.client.skip(octets)
+    peer.send(CLIENT, build(made, UNKNOWN))
+    peer.until(lambda: len(through.server.got) >= 500, "the octets at the server", 30.0)
+    both_ways(peer, through, 2000)
+
+
+@case("PEP-TR-013")
+def test_opening_signed_by_md5(peer: Peer) -> None:
+    """The ends sign their segments by MD5 (RFC 2385)."""
+    _signed(peer, MD5)
+
+
+@case("PEP-TR-013")
+def test_opening_signed_by_ao(peer: Peer) -> None:
+    """The ends sign their segments by TCP-AO (RFC 5925)."""
+    _signed(peer, AUTHENTICATION)
+
+
+def _signed(peer: Peer, option: bytes) -> None:
+    """A conversation of two ends of which each segment has an option."""
+    client = (peer.address, peer.new_port())
+    server = (peer.server, peer.new_port())
+    seqs = {CLIENT: peer.random.getrandbits(32), SERVER: peer.random.getrandbits(32)}
+
+    def say(side: str, flags: int, payload: bytes = b"") -> None:
+        own, other = (client, server) if side == CLIENT else (server, client)
+        far = SERVER if side == CLIENT else CLIENT
+        ack = seqs[far] if flags & ACK else 0
+        tcp = Tcp(own[0], other[0], own[1], other[1], seqs[side], ack, flags, 9000, payload)
+        seqs[side] = (seqs[side] + len(payload) + bool(flags & SYN)) % (1 << 32)
+        peer.send(side, build(tcp, option))
+        peer.wait(1.5)
+
+    peer.listen("nothing", port=server[1])
+    say(CLIENT, SYN)
+    say(SERVER, SYN | ACK)
+    say(CLIENT, ACK)
+    say(CLIENT, ACK | PSH, peer.octets(300))
+    say(SERVER, ACK | PSH, peer.octets(300))
+    say(CLIENT, ACK)
+    quiet(peer, 4.0)
+
+
+@case("PEP-TR-014")
+def test_opening_multipath(peer: Peer) -> None:
+    """The client's SYN has MP_CAPABLE."""
+    client, port = _call_with(peer, MULTIPATH)
+    listener = peer.listener(port)
+    listener.answer = "accept"
+    through = peer.opened(client, listener)
+    both_ways(peer, through, 2000)
+
+
+@case("PEP-TR-015")
+def test_not_tcp(peer: Peer) -> None:
+    """UDP, ICMP, ESP and protocols that nobody knows, each way."""
+    ends = [bytes(map(int, address.split("."))) for address in (peer.address, peer.server)]
+    echo = bytes.fromhex("0800f7ff00000000")
+    for _ in range(3):
+        for side, (src, dst) in ((CLIENT, ends), (SERVER, ends[::-1])):
+            peer.send(side, peer.datagram(peer.octets(100), back=side == SERVER))
+            peer.send(side, build_ipv4(src, dst, 1, echo))
+            for protocol in (STRANGE, SCTP, ESP):
+                peer.send(side, build_ipv4(src, dst, protocol, peer.octets(60)))
+        peer.wait(1.0)
+    quiet(peer)
+
+
+@case("PEP-TR-016")
+def test_established_segment_in_fragments(peer: Peer) -> None:
+    """An end sends a segment in fragments."""
+    through = peer.connect()
+    both_ways(peer, through, 2000)
+    for end, side in ((through.client, CLIENT), (through.server, SERVER)):
+        octets = peer.octets(1000)
+        packet = build(end.next_segment(octets, ACK | PSH))
+        end.skip(octets)
+        end.due = None
+        for fragment in fragments(packet):
+            peer.send(side, fragment)
+        peer.wait(6.0)
+    quiet(peer)
+
+
+@case("PEP-TR-017")
+def test_established_ip_options(peer: Peer) -> None:
+    """An end sends segments in packets with IP options."""
+    through = peer.connect()
+    for end, side in ((through.client, CLIENT), (through.server, SERVER)):
+        octets = peer.octets(600)
+        packet = build(end.next_segment(octets, ACK | PSH))
+        end.skip(octets)
+        end.due = None
+        peer.send(side, with_ip_options(packet))
+        peer.wait(6.0)
+    quiet(peer)
+
+
+@case("PEP-TR-018")
+def test_stranger_sends(peer: Peer) -> None:
+    """Segments of a connection that was open before the box was there."""
+    for side, ends in (
+        (CLIENT, (peer.address, peer.server)),
+        (SERVER, (peer.server, peer.address)),
+    ):
+        own, other = peer.new_port(), peer.new_port()
+        for number in range(2):
+            tcp = Tcp(
+                *ends, own, other, 1000 + 100 * number, 5000, ACK | PSH, 9000, peer.octets(100)
+            )
+            peer.send(side, build(tcp))
+            peer.wait(2.0)
+    quiet(peer)
+
+
+@case("PEP-TR-019")
+def test_established_small_segments(peer: Peer) -> None:
+    """An end sends single small segments, as a person who types."""
+    through = peer.connect()
+    for end in (through.client, through.server):
+        for _ in range(6):
+            end.write(peer.octets(20))
+            peer.wait(1.1)
+    quiet(peer)
+
+
+@case("PEP-TR-020")
+def test_established_urgent_octets(peer: Peer) -> None:
+    """An end sends segments with URG."""
+    through = peer.connect()
+    both_ways(peer, through, 2000)
+    for end, side in ((through.client, CLIENT), (through.server, SERVER)):
+        _urgent(peer, through, end, side)
+    quiet(peer)
+
+
+def _urgent(peer: Peer, through: Through, end: End, side: str) -> None:
+    for _ in range(2):
+        octets = peer.octets(300)
+        packet = bytearray(build(end.next_segment(octets, ACK | PSH | URG)))
+        end.skip(octets)
+        _point(packet, 150)
+        peer.send(side, bytes(packet))
+        peer.wait(1.5)
+    other = through.server if end is through.client else through.client
+    transfer(peer, end, other, 1000)
+
+
+def _point(packet: bytearray, offset: int) -> None:
+    """Set the urgent pointer of a packet without IP options, and its checksum anew."""
+    old = int.from_bytes(packet[36:38], "big")
+    total = (~old & 0xFFFF) + (~0 & 0xFFFF) + offset  # RFC 1624, from an urgent pointer of 0
+    packet[38:40] = offset.to_bytes(2, "big")
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    packet[36:38] = (~total & 0xFFFF).to_bytes(2, "big")

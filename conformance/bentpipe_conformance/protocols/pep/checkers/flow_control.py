@@ -1,0 +1,252 @@
+"""Checkers of flow control and buffers (PEP-FB, section 7; PEP-PC-004)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_conformance.engine.context import judged, until_violated
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.pep.checkers import (
+    At,
+    Context,
+    allowed,
+    of_relay,
+    of_stream,
+    watched,
+)
+from bentpipe_conformance.protocols.pep.replay.flow import Relay
+from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
+from bentpipe_conformance.protocols.tcp.codec import RST
+
+WITHIN_S = 1.0
+FIRST_PROBE_S = 4.0
+"""Seconds until the first probe: a timeout of 3 s (RFC 6298 section 5.7), and 1 s."""
+UNSCALED = 65_535
+SILLY = 500
+"""Octets: less than a segment of any usual path, so that whatever is judged is silly indeed."""
+REOPENS_S = 60.0
+"""Seconds in which a probe finds a window that has opened: the longest timeout of RFC 6298."""
+
+
+@of_stream("PEP-FB-001")
+def reader_stops_source(_: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """A reader that stops, stops its source."""
+    # Exercised by a receiver whose window closes.
+    closed = stream.first(it for it in stream.steps if _is_stopped(it))
+    if closed is None:
+        return
+    most = max(stream.steps, key=lambda it: it.taken - it.delivered)
+    yield _within(most, most.taken - most.delivered, "acknowledged", context)
+
+
+@of_stream("PEP-FB-002")
+def window_has_room(_: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """No window promises what there is no room for."""
+    # Exercised by a receiver whose window closes.
+    if stream.sink is None or not any(_is_stopped(it) for it in stream.steps):
+        return
+    most = max(stream.steps, key=lambda it: it.limit - it.delivered)
+    yield _within(most, most.limit - most.delivered, "permitted", context)
+
+
+@of_stream("PEP-PC-004")
+def slow_link_fills_the_buffer(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """A link that becomes slower fills no more than the buffer."""
+    # Exercised by octets that are relayed while the path does not work as usual.
+    if relay.scene.quiet_since < 0 or stream.last is None or not stream.last.relayed:
+        return
+    most = max(stream.steps, key=lambda it: it.taken - it.delivered)
+    yield _within(most, most.taken - most.delivered, "acknowledged", context)
+
+
+@of_stream("PEP-FB-003")
+def window_does_not_shrink(_: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """A window does not shrink."""
+    # Exercised by each acknowledgment of the box.
+    source = stream.source
+    unit = 1 << source.shift(source.box)
+    limit = 0
+
+    def found() -> Iterator[Finding]:
+        nonlocal limit
+        for step in stream.steps:
+            edge = step.segment.edge
+            if not step.inlet or not step.by_box or edge is None or step.segment.tcp.flags & RST:
+                continue
+            yield judged(
+                context, edge > limit - unit, f"octets up to {edge} are permitted, after {limit}",
+                step, expected="a right edge that does not move to the left",
+                actual=f"{limit - edge} less",
+            )  # fmt: skip
+            limit = max(limit, edge)
+
+    yield from until_violated(found())
+
+
+@of_stream("PEP-FB-004")
+def reader_goes_on(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """A reader that goes on, starts its source again."""
+    # Exercised by a receiver that reads again when its window was closed.
+    opened = _opened(stream)
+    if opened is None or stream.last is None or relay.was_reset:
+        return
+    last = stream.last
+    if (last.relayed >= last.arrived and last.limit > opened.limit) or (
+        last.relayed >= last.arrived and last.arrived < opened.limit
+    ):
+        yield context.holds("the stream goes on", opened)
+    elif watched(relay, opened.time, REOPENS_S) and last.outlet > last.relayed:
+        yield context.violated(
+            f"the receiver reads again, and the stream {stream.name} does not go on", opened,
+            expected=f"{last.arrived} octets and an open window",
+            actual=f"{last.relayed} octets, {last.limit - opened.limit} more permitted",
+        )  # fmt: skip
+    elif last.limit <= opened.limit and watched(relay, opened.time, REOPENS_S):
+        yield context.violated(
+            "the receiver reads again, and the sender's window stays closed", opened,
+            expected="a window that opens", actual=f"{last.limit} octets permitted, as before",
+        )  # fmt: skip
+
+
+@of_relay("PEP-FB-005")
+def closed_window_answers(relay: Relay, context: Context) -> Iterator[Finding]:
+    """A closed window of the box is answered for."""
+    # Exercised by a segment of an end beyond the window of the box that is closed.
+    for stream in relay.streams:
+        for step in stream.steps:
+            segment = step.segment
+            if not step.inlet or step.by_box or not segment.payload or segment.start < step.limit:
+                continue
+            answers = (
+                it
+                for it in stream.source.segments
+                if it.outgoing and it.packet.number > segment.packet.number and it.ack is not None
+            )
+            answer = next(answers, None)
+            if answer is not None and answer.time - segment.time <= WITHIN_S:
+                yield context.holds("a probe is answered", answer, segment)
+            elif answer is not None or relay.scene.until - segment.time > WITHIN_S:
+                yield context.violated(
+                    "a probe of the closed window is not answered", segment,
+                    expected="an acknowledgment", actual="none within 1 s",
+                )  # fmt: skip
+                return
+
+
+@of_stream("PEP-FB-006")
+def closed_window_is_probed(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """A closed window of an end is probed."""
+    # Exercised by a receiver whose window stays closed for a minute while octets wait.
+    closed = stream.first(it for it in stream.steps if _is_stopped(it) and not it.by_box)
+    if closed is None or stream.sink is None:
+        return
+    later = [it for it in stream.sink.segments if it.packet.number > closed.packet.number]
+    probe = next((it for it in later if it.outgoing and it.payload), None)
+    reset = next((it for it in later if it.outgoing and it.tcp.flags & RST), None)
+    end = next(
+        (it.time for it in later if not it.outgoing and (it.edge or 0) > closed.outlet), None
+    )
+    until = relay.scene.until if end is None else end
+    if reset is not None and not relay.has_cause(reset):
+        yield context.violated(
+            "the box gives up an end whose window is closed, and that answers", reset, closed,
+            expected="probes for ever", actual="a RST",
+        )  # fmt: skip
+    elif probe is not None and probe.time - closed.time <= allowed(relay, FIRST_PROBE_S):
+        yield context.holds("the closed window is probed", probe, closed)
+    elif min(until, probe.time if probe else until) - closed.time > allowed(relay, FIRST_PROBE_S):
+        yield context.violated(
+            "the window of an end is closed, and the box does not probe it", closed,
+            expected="a probe after the retransmission timeout", actual="none in time",
+        )  # fmt: skip
+
+
+@of_stream("PEP-FB-009")
+def no_silly_windows(_: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """No silly windows."""
+    # Exercised by a window of the box that opens when less than 500 octets were left of it.
+    before = None
+    least = min(_buffer(context) // 8, SILLY)
+    for step in stream.steps:
+        segment = step.segment
+        if before is not None and step.inlet and step.by_box and segment.edge is not None:
+            gain = segment.edge - before.limit
+            if before.limit - before.arrived < SILLY and gain > 0 and before.arrived:
+                yield judged(
+                    context, gain >= least, f"a closed window opens by {gain} octets", step,
+                    expected=f"at least {least}", actual=f"{gain} octets",
+                )  # fmt: skip
+        before = step
+
+
+@of_stream("PEP-FB-010")
+def outlet_is_used(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """An outlet that opens is used."""
+    # Exercised by a receiver whose window opens while octets wait.
+    opened = _opened(stream)
+    if opened is None or stream.sink is None or relay.was_reset:
+        return
+    sent = next(
+        (it for it in stream.sink.segments
+         if it.outgoing and it.payload and it.packet.number > opened.packet.number),
+        None,
+    )  # fmt: skip
+    if sent is not None and sent.time - opened.time <= allowed(relay, WITHIN_S):
+        yield context.holds("the outlet is used", sent, opened)
+    elif sent is not None or watched(relay, opened.time, WITHIN_S):
+        yield context.violated(
+            "the window of a receiver opens, and the box does not send", opened,
+            expected="octets within 1 s", actual="too late" if sent else "none",
+        )  # fmt: skip
+
+
+@of_relay("PEP-FB-011")
+def windows_suit_the_path(relay: Relay, context: Context) -> Iterator[Finding]:
+    """The window suits the path."""
+    # Exercised by each connection, where the declared buffer is larger than 65,535 octets.
+    if _buffer(context) <= UNSCALED or relay.is_whole:
+        return
+    answer, server = relay.client.answered, relay.server
+    if answer is not None and answer.content and relay.client.syn.window_scale is not None:
+        yield judged(
+            context, answer.content.window_scale is not None, "Window Scale is answered",
+            At(answer), expected="Window Scale in the SYN-ACK", actual="none",
+        )  # fmt: skip
+    if server is not None:
+        yield judged(
+            context, server.syn.window_scale is not None, "Window Scale is offered",
+            At(server.packets[0]), expected="Window Scale in the SYN", actual="none",
+        )  # fmt: skip
+
+
+# -- what several ask --------------------------------------------------------------------------
+
+
+def _buffer(context: Context) -> int:
+    return int(context.ics.get("buffer", 0))
+
+
+def _within(step: Step, octets: int, what: str, context: Context) -> Finding:
+    buffer = _buffer(context)
+    return judged(
+        context, octets <= buffer, f"{octets} octets are {what} beyond what the receiver has", step,
+        expected=f"at most the {buffer} of the declared buffer", actual=f"{octets}",
+    )  # fmt: skip
+
+
+def _is_stopped(step: Step) -> bool:
+    """Whether the receiver permits no more, and octets wait for it."""
+    return 0 < step.outlet <= step.relayed + 1 and step.delivered >= step.outlet and (
+        step.arrived > step.outlet
+    )  # fmt: skip
+
+
+def _opened(stream: Stream) -> Step | None:
+    """When the receiver permitted more, after it had stopped and nothing was under way."""
+    stopped: Step | None = None
+    for step in stream.steps:
+        if stopped is not None and step.outlet > stopped.outlet + 1000:
+            return step if step.time - stopped.time > 3.0 else None
+        if stopped is None and _is_stopped(step):
+            stopped = step
+    return None

@@ -1,0 +1,196 @@
+"""Checkers of headers, which belong to one side (PEP-TR-005 to -011, section 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bentpipe_reference.common.ranges import RangeSet
+
+from bentpipe_conformance.engine.context import judged, until_violated
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.pep.checkers import At, Context, of_relay, of_stream
+from bentpipe_conformance.protocols.pep.replay.flow import Relay
+from bentpipe_conformance.protocols.pep.replay.leg import DEFAULT_MSS, Leg
+from bentpipe_conformance.protocols.pep.replay.stream import Stream
+from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN, nearest
+
+ECN, CLASS = 3, 0xFC
+_ECE_CWR = 0xC0
+
+
+@of_stream("PEP-TR-005")
+def class_is_kept(_: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """The class of a packet is kept."""
+    # Exercised by octets that come in packets with a DSCP other than 0.
+    marked: list[tuple[int, int, int]] = []
+    for step in stream.steps:
+        segment = step.segment
+        if step.inlet and not step.by_box and segment.payload and segment.counts:
+            marked.append((segment.start, segment.end, segment.packet.data[1] & CLASS))
+        if step.inlet or not step.by_box or not segment.payload:
+            continue
+        classes = {
+            dscp for start, end, dscp in marked if start < segment.end and segment.start < end
+        }
+        if not classes - {0}:
+            continue
+        dscp = segment.packet.data[1] & CLASS
+        yield judged(
+            context, dscp in classes, f"octets of class {dscp >> 2} are sent on", step,
+            expected=f"DSCP {' or '.join(str(one >> 2) for one in sorted(classes))}",
+            actual=f"DSCP {dscp >> 2}",
+        )  # fmt: skip
+
+
+@of_relay("PEP-TR-006")
+def congestion_signals(relay: Relay, context: Context) -> Iterator[Finding]:
+    """Congestion signals belong to one connection."""
+    # Exercised by packets with ECT that arrive on the other side.
+    for leg, other in _pairs(relay):
+        marked = next((it for it in other.packets if not it.outgoing and it.data[1] & ECN), None)
+        if marked is None or _ecn(leg):
+            continue
+        for packet in leg.packets:
+            if packet.outgoing and packet.number > marked.number:
+                yield judged(
+                    context, not packet.data[1] & ECN,
+                    f"a packet of the side of the {leg.side}, without ECN, is sent", At(packet),
+                    At(marked), expected="no ECT", actual=f"ECN field {packet.data[1] & ECN}",
+                )  # fmt: skip
+
+
+@of_relay("PEP-TR-007")
+def segments_suit_their_side(relay: Relay, context: Context) -> Iterator[Finding]:
+    """Segments suit the side on which they leave."""
+    # Exercised by segments to an end that takes smaller ones than the other.
+    for leg, other in _pairs(relay):
+        if leg.own.first is None or other.own.first is None:
+            continue
+        most = leg.own.first.mss or DEFAULT_MSS
+        if most >= (other.own.first.mss or DEFAULT_MSS):
+            continue
+        for segment in leg.segments:
+            if segment.outgoing and segment.payload:
+                size = segment.tcp.size
+                yield judged(
+                    context, size <= most, f"{size} octets are sent to the {leg.side}", segment,
+                    expected=f"at most the {most} that its MSS option permits", actual=f"{size}",
+                )  # fmt: skip
+
+
+@of_stream("PEP-TR-008")
+def windows_are_scaled(_: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """Windows are scaled by the handshake of their side."""
+    # Exercised by octets to an end whose windows are scaled otherwise than those of the other.
+    sink = stream.sink
+    if sink is None or sink.shift(sink.own) == stream.source.shift(stream.source.own):
+        return
+    outlet = 0
+    for step in stream.steps:
+        segment = step.segment
+        if not step.inlet and step.by_box and segment.payload:
+            # One octet beyond a closed window probes it.
+            beyond = segment.end - outlet
+            yield judged(
+                context, beyond <= 1, f"{segment.end} octets are sent, {outlet} are permitted",
+                step, expected="none beyond the window as its own side scales it",
+                actual=f"{beyond} octets beyond",
+            )  # fmt: skip
+        outlet = step.outlet
+
+
+@of_relay("PEP-TR-009")
+def timestamps_of_their_side(relay: Relay, context: Context) -> Iterator[Finding]:
+    """Timestamps are those of their side."""
+    # Exercised by each timestamp that the box echoes.
+    for leg in relay.legs if relay.streams else ():
+        yield from until_violated(_echoes(leg, context))
+
+
+@of_relay("PEP-TR-010")
+def blocks_of_their_side(relay: Relay, context: Context) -> Iterator[Finding]:
+    """Selective acknowledgments tell of their side."""
+    # Exercised by SACK blocks of the box, after an end has left out a segment.
+    for leg in relay.legs if relay.streams else ():
+        yield from _blocks(leg, context)
+
+
+@of_relay("PEP-TR-011")
+def nothing_answered_unasked(relay: Relay, context: Context) -> Iterator[Finding]:
+    """No option is answered that was not offered."""
+    # Exercised by a SYN without Window Scale, Timestamps or SACK-Permitted that is answered.
+    answer, syn = relay.client.answered, relay.client.syn
+    if answer is None or answer.content is None or relay.is_whole:
+        return
+    names = {
+        "window_scale": "Window Scale",
+        "tsval": "Timestamps",
+        "sack_permitted": "SACK-Permitted",
+    }
+    for field, name in names.items():
+        if getattr(syn, field) not in (None, False):
+            continue
+        there = getattr(answer.content, field) not in (None, False)
+        yield judged(
+            context, not there,
+            f"the SYN has no {name}, and its answer {'has' if there else 'has none'}",
+            At(answer), expected=f"no {name}", actual=f"{name}",
+        )  # fmt: skip
+
+
+# -- what several ask --------------------------------------------------------------------------
+
+
+def _pairs(relay: Relay) -> list[tuple[Leg, Leg]]:
+    """Each side of a split connection, with the other one."""
+    if relay.server is None or not relay.streams:
+        return []
+    return [(relay.client, relay.server), (relay.server, relay.client)]
+
+
+def _ecn(leg: Leg) -> bool:
+    """Whether ECN was negotiated (RFC 3168 section 6.1.1)."""
+    first, answer = leg.caller.first, leg.callee.first
+    if first is None or answer is None:
+        return False
+    return first.flags & _ECE_CWR == _ECE_CWR and answer.flags & _ECE_CWR == 0x40
+
+
+def _echoes(leg: Leg, context: Context) -> Iterator[Finding]:
+    seen: set[int] = set()
+    for packet in leg.packets:
+        tcp = packet.content
+        if tcp is None or tcp.tsval is None:
+            continue
+        if not packet.outgoing:
+            seen.add(tcp.tsval)
+        elif leg.side == "client" and (leg.answered is None or packet.number < leg.answered.number):
+            continue  # of an earlier connection with the same ports
+        elif not tcp.flags & RST and not (tcp.flags & SYN and packet is leg.caller.syn):
+            if tcp.tsecr is None or (tcp.flags & SYN and tcp.tsecr == 0):
+                continue
+            yield judged(
+                context, tcp.tsecr in seen, f"the box echoes the timestamp {tcp.tsecr}", At(packet),
+                expected=f"one that the {leg.side} has sent", actual="none that it has sent",
+            )  # fmt: skip
+
+
+def _blocks(leg: Leg, context: Context) -> Iterator[Finding]:
+    """Each block of the box names what has arrived from the end."""
+    arrived = RangeSet()
+    first = leg.own.first
+    if first is None:
+        return
+    for segment in leg.segments:
+        if not segment.outgoing:
+            if segment.counts and segment.payload:
+                arrived.add(segment.start, segment.end)
+            continue
+        for left, right in segment.tcp.sack:
+            start = nearest((left - first.seq - 1) % MODULUS, segment.ack or 0)
+            end = nearest((right - first.seq - 1) % MODULUS, segment.ack or 0)
+            yield judged(
+                context, start < end and arrived.covers(start, end),
+                f"the box reports octets {start} to {end} of the {leg.side}", segment,
+                expected="octets that have arrived from that side", actual="others",
+            )  # fmt: skip

@@ -1,0 +1,310 @@
+"""Checkers of recovery on each side, and of changes of the path (PEP-LR, PEP-PC)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from bentpipe_conformance.engine.context import judged
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.protocols.pep.checkers import Context, of_relay, of_stream, watched
+from bentpipe_conformance.protocols.pep.codec import Report, reports
+from bentpipe_conformance.protocols.pep.replay.flow import Relay
+from bentpipe_conformance.protocols.pep.replay.leg import Segment
+from bentpipe_conformance.protocols.pep.replay.stream import Stream
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
+
+ACKNOWLEDGED_S = 0.5
+RECOVERS_S = 130.0
+"""Seconds after an outage: a timeout that has doubled during 100 s, and slow start."""
+QUIET_S = 2 * 3600 + 4 * 60.0
+ADAPTS_S = 130.0
+
+
+@of_stream("PEP-LR-002")
+def loss_stays_on_its_side(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """A loss stays on its side."""
+    # Exercised by a segment that the box has to send again on the other side.
+    other = next((each for each in relay.streams if each is not stream), None)
+    if stream.sink is None or other is None or not _repeats(stream):
+        return
+    for leg_stream in relay.streams:
+        delivered = 0
+        for step in leg_stream.steps:
+            segment = step.segment
+            again = not step.inlet and step.by_box and segment.payload and segment.end <= delivered
+            if again and segment.tcp.size > 1:
+                yield context.violated(
+                    f"octets up to {segment.end} are sent again, {delivered} are acknowledged",
+                    step, expected="only what is not acknowledged", actual="all again",
+                )  # fmt: skip
+                return
+            delivered = step.delivered
+    yield context.holds("what is acknowledged is not sent again", stream.steps[0])
+
+
+@of_stream("PEP-LR-006")
+def acknowledged_in_time(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """Acknowledgments are not saved at the sender's cost."""
+    # Exercised by each segment of octets in order for which the box has room.
+    taken = [it for it in stream.steps if it.inlet and it.by_box]
+    at = 0
+    for step in stream.steps:
+        segment = step.segment
+        if not step.inlet or step.by_box or not segment.payload or not segment.counts:
+            continue
+        if step.arrived < segment.end or segment.end > step.limit:
+            continue
+        while at < len(taken) and taken[at].taken < segment.end:
+            at += 1
+        answer = taken[at] if at < len(taken) else None
+        if answer is not None and answer.time - step.time <= ACKNOWLEDGED_S + context.timing_error:
+            yield context.holds("octets are acknowledged in time", answer, step)
+            continue
+        if _is_over(relay, step.packet.number):
+            return
+        if answer is not None or relay.scene.until - step.time > ACKNOWLEDGED_S:
+            yield context.violated(
+                f"octets up to {segment.end} are not acknowledged in time", step,
+                expected=f"an acknowledgment within {ACKNOWLEDGED_S} s",
+                actual="none" if answer is None else f"{answer.time - step.time:.2f} s",
+            )  # fmt: skip
+            return
+
+
+@of_relay("PEP-LR-007")
+def return_channel_spared(relay: Relay, context: Context) -> Iterator[Finding]:
+    """The return channel is spared."""
+    # Exercised by ten segments with octets from one end.
+    for leg in relay.legs if relay.streams else ():
+        full = [it for it in leg.segments if not it.outgoing and not _is_pure(it)]
+        said: tuple[object, ...] = ()
+        more = 0
+        heard = True
+        for segment in leg.segments:
+            if not segment.outgoing:
+                heard = True
+                continue
+            if _is_pure(segment):
+                now = segment.ack, segment.edge, segment.tcp.sack
+                more += now == said and not heard
+                said = now
+            heard = False
+        if len(full) >= 10:
+            yield judged(
+                context, more <= len(full) // 10, f"{more} acknowledgments say nothing, of "
+                f"{len(full)} segments", leg.segments[-1],
+                expected="at most one for each segment", actual=f"{more} more",
+            )  # fmt: skip
+
+
+@of_relay("PEP-PC-001")
+def outage_outlasted(relay: Relay, context: Context) -> Iterator[Finding]:
+    """An outage is outlasted."""
+    # Exercised by an open connection while nothing passes the path.
+    scene = relay.scene
+    if scene.quiet_since < 0 or relay.client.answered is None or not relay.streams:
+        return
+    if relay.client.began > scene.quiet_since:
+        return
+    ended = _ended_by_box(relay)
+    if ended is not None:
+        yield context.violated(
+            "the box ends a connection because of an outage", ended,
+            expected="a connection that goes on", actual=ended.tcp.flag_names,
+        )  # fmt: skip
+    elif scene.until > scene.quiet_since:
+        yield context.holds("the connection outlasts the outage", relay.client.segments[-1])
+
+
+@of_stream("PEP-PC-002")
+def goes_on_after_outage(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """After an outage streams go on."""
+    # Exercised by octets that the box has acknowledged before an outage is over.
+    yield from _goes_on(relay, stream, context, RECOVERS_S)
+
+
+@of_stream("PEP-PC-003")
+def delay_loses_nothing(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """A sudden delay loses nothing."""
+    # Exercised by octets under way while the path becomes slower.
+    yield from _goes_on(relay, stream, context, RECOVERS_S)
+
+
+def _goes_on(relay: Relay, stream: Stream, context: Context, within: float) -> Iterator[Finding]:
+    """What was acknowledged while the path was disturbed is delivered."""
+    quiet, last = relay.scene.quiet_since, stream.last
+    if quiet < 0 or last is None or relay.was_reset:
+        return
+    before = [it for it in stream.steps if it.time <= quiet]
+    if not before or not before[-1].taken or before[0].time > quiet:
+        return
+    taken = before[-1]
+    ended = _ended_by_box(relay)
+    if ended is not None and last.delivered < last.arrived:
+        yield context.violated(
+            f"the path is disturbed, and the box ends the stream {stream.name}", ended, taken,
+            expected=f"{last.arrived} octets", actual=f"{last.delivered} octets",
+        )  # fmt: skip
+    elif last.delivered >= last.arrived:
+        yield context.holds(f"the stream {stream.name} is delivered", last)
+    elif relay.scene.until - quiet > within and last.outlet > last.relayed:
+        yield context.violated(
+            f"the path works again, and the stream {stream.name} is not delivered", taken,
+            expected=f"{last.arrived} octets", actual=f"{last.delivered} octets",
+        )  # fmt: skip
+
+
+@of_relay("PEP-PC-005")
+def smaller_packets(relay: Relay, context: Context) -> Iterator[Finding]:
+    """A smaller packet is sent when that is asked for."""
+    # Exercised by an ICMP message that a segment of the box was too big.
+    for report, stream in _too_big(relay):
+        if stream.sink is None or stream.last is None:
+            continue
+        late = [
+            it for it in stream.sink.segments
+            if it.outgoing and it.time - report.time > relay.crossing_s + 1.0
+            and len(it.packet.data) > report.mtu
+        ]  # fmt: skip
+        if late:
+            yield context.violated(
+                f"packets of {len(late[0].packet.data)} octets are sent after the message", late[0],
+                report, expected=f"packets of at most {report.mtu} octets", actual="larger ones",
+            )  # fmt: skip
+        elif stream.last.delivered >= stream.last.arrived:
+            yield context.holds("smaller packets deliver the stream", report)
+        elif watched(relay, report.time, ADAPTS_S):
+            yield context.violated(
+                "the stream is not delivered after the message", report,
+                expected=f"{stream.last.arrived} octets", actual=f"{stream.last.delivered}",
+            )  # fmt: skip
+
+
+@of_relay("PEP-PC-007")
+def packet_sizes_of_one_side(relay: Relay, context: Context) -> Iterator[Finding]:
+    """One side's packet size is not the other's."""
+    # Exercised by an ICMP message that a segment of the box was too big.
+    for report, stream in _too_big(relay):
+        side = stream.source.side
+        passed = next(
+            (it for it in reports(relay.scene.others)
+             if it.packet.outgoing and it.packet.side == side and it.too_big
+             and it.packet.number > report.packet.number),
+            None,
+        )  # fmt: skip
+        back = next((each for each in relay.streams if each is not stream), None)
+        small = _largest(back, after=report) if back is not None else None
+        before = _largest(back, before=report) if back is not None else None
+        if passed is not None:
+            yield context.violated(
+                "a message about a packet of the box is passed on", passed, report,
+                expected="the box itself sends smaller packets", actual="the message",
+            )  # fmt: skip
+        elif small is not None and before is not None and small <= report.mtu < before:
+            yield context.violated(
+                f"packets to the {side} have become smaller, too", report,
+                expected=f"packets of {before} octets there", actual=f"{small}",
+            )  # fmt: skip
+        elif relay.scene.until - report.time > 3.0:
+            yield context.holds("the message is kept to its side", report)
+
+
+@of_relay("PEP-PC-008")
+def quiet_connections_stay(relay: Relay, context: Context) -> Iterator[Finding]:
+    """Quiet connections stay open."""
+    # Exercised by a connection in which nothing has happened for 2 hours.
+    times = [
+        it.time for it in relay.packets
+        if not it.outgoing and it.content is not None and not it.content.flags & RST
+    ]  # fmt: skip
+    gaps = [(later - earlier, earlier) for earlier, later in pairwise(times)]
+    longest, since = max(gaps, default=(0.0, 0.0))
+    idle = longest > 7200.0 - 1.0
+    ended = _ended_by_box(relay)
+    waiting = any(it.last is not None and it.last.taken > it.last.delivered for it in relay.streams)
+    if ended is not None and not waiting and relay.scene.quiet_since < 0:
+        last = max((time for time in times if time < ended.time), default=0.0)
+        if 30.0 < ended.time - last < QUIET_S:
+            yield context.violated(
+                f"a connection that was quiet for {ended.time - last:.0f} s is ended", ended,
+                expected=f"none that is quiet for less than {QUIET_S:.0f} s", actual="its end",
+            )  # fmt: skip
+        return
+    later = [it for it in relay.streams if it.last is not None and it.last.time > since + longest]
+    if idle and later and all(it.last and it.last.relayed >= it.last.arrived for it in later):
+        yield context.holds(
+            f"a connection that was quiet for {longest:.0f} s goes on", later[0].steps[-1]
+        )
+
+
+# -- what several ask --------------------------------------------------------------------------
+
+
+def _is_pure(segment: Segment) -> bool:
+    flags = segment.tcp.flags
+    return not segment.payload and flags & (SYN | FIN | RST | ACK) == ACK
+
+
+def _repeats(stream: Stream) -> bool:
+    """Whether the box has sent octets again that were not acknowledged."""
+    return any(
+        not step.inlet and step.by_box and step.segment.payload
+        and step.segment.end <= before.relayed and step.segment.end > before.delivered
+        for before, step in zip(stream.steps, stream.steps[1:], strict=False)
+    )  # fmt: skip
+
+
+def _is_over(relay: Relay, number: int) -> bool:
+    """Whether a reset was seen soon behind a packet."""
+    return any(
+        it.tcp.flags & RST for leg in relay.legs for it in leg.segments if it.packet.number > number
+    )
+
+
+def _ended_by_box(relay: Relay) -> Segment | None:
+    """A RST of the box that no end has caused, or a FIN that no end has sent."""
+    for leg in relay.legs:
+        for segment in leg.segments:
+            if not segment.outgoing or leg.answered is None:
+                continue
+            other = next((it for it in relay.legs if it is not leg), None)
+            before = segment.packet.number
+            sources = [it for it in (leg, other) if it is not None]
+            resets = any(
+                it.tcp.flags & RST and not it.outgoing and it.packet.number < before
+                for one in sources for it in one.segments
+            )  # fmt: skip
+            fins = other is not None and any(
+                it.fin is not None and not it.outgoing and it.packet.number < before
+                for it in other.segments
+            )  # fmt: skip
+            if (segment.tcp.flags & RST and not resets) or (segment.fin is not None and not fins):
+                return segment
+    return None
+
+
+def _too_big(relay: Relay) -> Iterator[tuple[Report, Stream]]:
+    """Messages about segments of the box, with the stream that these carry."""
+    for report in reports(relay.scene.others):
+        if report.packet.outgoing or not report.too_big:
+            continue
+        for stream in relay.streams:
+            sink = stream.sink
+            if sink is None or report.packet.side != sink.side:
+                continue
+            if any(it.outgoing and it.tcp.seq == report.seq and it.payload for it in sink.segments):
+                yield report, stream
+
+
+def _largest(
+    stream: Stream, *, before: Report | None = None, after: Report | None = None
+) -> int | None:
+    """Octets of the largest packet of a stream that the box has sent, None of less than ten."""
+    sizes = [
+        len(it.packet.data) for it in (stream.sink.segments if stream.sink else ())
+        if it.outgoing and it.payload
+        and (before is None or it.packet.number < before.packet.number)
+        and (after is None or it.time > after.time + 1.0)
+    ]  # fmt: skip
+    return max(sizes) if len(sizes) >= 10 else None

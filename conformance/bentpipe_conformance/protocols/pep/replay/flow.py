@@ -1,0 +1,198 @@
+"""The connections of a trace, paired across the box."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.engine.trace import Trace as EngineTrace
+from bentpipe_conformance.protocols.pep.codec import disturbed_until, is_last
+from bentpipe_conformance.protocols.pep.replay.fragments import Fragments, is_fragment
+from bentpipe_conformance.protocols.pep.replay.leg import Leg, Packet, Segment
+from bentpipe_conformance.protocols.pep.replay.stream import Stream
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
+
+Trace = EngineTrace[Tcp]
+
+_Ends = tuple[str, int, str, int]
+
+
+@dataclass(eq=False)
+class Relay:
+    """A connection of a client, and what the box has made of it at the server's side.
+
+    Attributes:
+        client: the leg at the client's side.
+        calls: legs at the server's side that stand for it, in order.
+        scene: the trace that it is part of.
+    """
+
+    client: Leg
+    scene: Scene
+    calls: list[Leg] = field(default_factory=list)
+
+    @property
+    def server(self) -> Leg | None:
+        """The call that was answered, or else the first."""
+        answered = (leg for leg in self.calls if leg.answered is not None)
+        return next(answered, self.calls[0] if self.calls else None)
+
+    @cached_property
+    def up(self) -> Stream:
+        """From client to server."""
+        return Stream("from the client", self.client, self.server)
+
+    @cached_property
+    def down(self) -> Stream | None:
+        """From server to client; None while no server was called."""
+        return None if self.server is None else Stream("from the server", self.server, self.client)
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """Those that there are, unless the connection was left whole."""
+        if self.is_whole:
+            return ()
+        return (self.up,) if self.down is None else (self.up, self.down)
+
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        """That of the client, and that of the server if there is one."""
+        return (self.client,) if self.server is None else (self.client, self.server)
+
+    @property
+    def packets(self) -> Sequence[Packet]:
+        """Of both sides, in order."""
+        legs = (self.client, *self.calls)
+        return sorted((packet for leg in legs for packet in leg.packets), key=lambda it: it.number)
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether the box has let it pass unsplit: the SYN has the same number at both sides."""
+        return self.server is not None and self.server.syn.seq == self.client.syn.seq
+
+    @cached_property
+    def crossing_s(self) -> float:
+        """Seconds to the server and back, as the opening shows; 0.0 where nothing does."""
+        server = self.server
+        if server is None or server.answered is None or self.client.answered is None:
+            return 0.0
+        there = server.began - self.client.began
+        back = self.client.answered.time - server.answered.time
+        return there + (back if back > 0 else there)
+
+    @cached_property
+    def was_reset(self) -> bool:
+        """Whether an end has reset it, or may have."""
+        return any(
+            it.tcp.flags & RST and not it.outgoing and (it.counts or it.doubtful)
+            for leg in (self.client, *self.calls) for it in leg.segments
+        )  # fmt: skip
+
+    def has_cause(self, reset: Segment) -> bool:
+        """Whether a reset of the box follows one of an end, or may do so."""
+        return any(
+            it.tcp.flags & RST and not it.outgoing and (it.counts or it.doubtful)
+            and it.packet.number < reset.packet.number
+            for leg in (self.client, *self.calls) for it in leg.segments
+        )  # fmt: skip
+
+    def resets(self, leg: Leg, *, by_box: bool) -> list[Segment]:
+        """Resets at one side that count."""
+        return [
+            item for item in leg.segments
+            if item.tcp.flags & RST and item.outgoing == by_box and item.counts
+        ]  # fmt: skip
+
+
+@dataclass(eq=False)
+class Scene:
+    """A whole trace.
+
+    Attributes:
+        relays: the connections that clients have opened.
+        orphans: legs at the server's side for which no client has called.
+        others: packets of no connection whose opening was seen, at the two sides, in order.
+        fragmented: those by which a segment in fragments was complete.
+        packets: all at the two sides.
+        until: when the last packet was seen, seconds.
+    """
+
+    relays: list[Relay] = field(default_factory=list)
+    orphans: list[Leg] = field(default_factory=list)
+    others: list[Packet] = field(default_factory=list)
+    fragmented: list[Packet] = field(default_factory=list)
+    packets: list[Packet] = field(default_factory=list)
+    until: float = 0.0
+
+    @cached_property
+    def quiet_since(self) -> float:
+        """Since when the path works as usual; -1.0 when that was always so."""
+        return disturbed_until(self.others)
+
+
+Flow = Relay | Scene
+
+
+def read_flows(trace: Trace) -> list[Flow]:
+    """The connections in the order of their SYNs, and at last the scene as a whole."""
+    scene = Scene()
+    open_legs: dict[tuple[str, _Ends], Leg] = {}
+    fragments = Fragments()
+    for captured in trace.at("iut"):
+        packet = captured
+        if packet.side not in (CLIENT, SERVER):
+            continue
+        if is_last(packet):
+            scene.until = packet.time
+            break
+        scene.packets.append(packet)
+        scene.until = max(scene.until, packet.time)
+        if is_fragment(packet) and (whole := fragments.take(packet)) is not None:
+            packet = whole
+            scene.fragmented += [] if packet.outgoing else [packet]
+        tcp = packet.content
+        if tcp is None or not tcp.checksum_ok or not tcp.offset_ok:
+            scene.others.append(packet)
+            continue
+        up = packet.outgoing == (packet.side == SERVER)
+        ends = (
+            (tcp.src, tcp.sport, tcp.dst, tcp.dport)
+            if up
+            else (tcp.dst, tcp.dport, tcp.src, tcp.sport)
+        )
+        key = packet.side, ends
+        leg = open_legs.get(key)
+        if up and tcp.flags & (SYN | ACK | RST) == SYN and (leg is None or _is_new(leg, tcp)):
+            leg = open_legs[key] = Leg(packet.side, ends)
+            _place(scene, leg)
+        if leg is None:
+            scene.others.append(packet)
+        else:
+            leg.add(packet)
+    return [*scene.relays, scene]
+
+
+def _is_new(leg: Leg, syn: Tcp) -> bool:
+    """Whether a SYN with the ports of a connection opens another one."""
+    if syn.seq == leg.syn.seq:
+        return False
+    resets = any(item.tcp.flags & RST and item.counts for item in leg.segments)
+    both = leg.own.fin is not None and leg.box.fin is not None
+    return leg.answered is None or resets or both
+
+
+def _place(scene: Scene, leg: Leg) -> None:
+    """Find out for which connection of a client a leg stands."""
+    if leg.side == CLIENT:
+        scene.relays.append(Relay(leg, scene))
+        return
+    called = [item for item in scene.relays if item.client.ends[2:] == leg.ends[2:]]
+    same = [item for item in called if item.client.ends == leg.ends]
+    # With the same ports the latest; with others the first that nobody was called for.
+    chosen = same[-1:] or [item for item in called if not item.calls] or called
+    if chosen:
+        chosen[0].calls.append(leg)
+    else:
+        scene.orphans.append(leg)

@@ -1,0 +1,207 @@
+"""One TCP connection at one side of a box, as its segments passed there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bentpipe_conformance.engine.trace import Packet as EnginePacket
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, Tcp, nearest
+
+Packet = EnginePacket[Tcp]
+
+LARGEST_SHIFT = 14
+DEFAULT_MSS = 536
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One segment, its numbers counted from the beginning of the streams.
+
+    Attributes:
+        packet: where it was captured; ``outgoing`` when the box has sent it.
+        start, end: of its octets in the stream of its sender.
+        fin: the offset of its FIN, None without one.
+        ack: how many octets it acknowledges, and the FIN as one more; None without ACK.
+        edge: how many it permits in all; None without ACK.
+        counts: whether the box has to look at it: False for what lies outside the window, or
+            acknowledges what was not sent. True for what the box sends.
+        doubtful: of a RST that does not count: it may be the number that the box expects next.
+    """
+
+    packet: Packet
+    start: int
+    end: int
+    fin: int | None
+    ack: int | None
+    edge: int | None
+    counts: bool = True
+    doubtful: bool = False
+
+    @property
+    def tcp(self) -> Tcp:
+        """The segment as dissected."""
+        assert self.packet.content is not None
+        return self.packet.content
+
+    @property
+    def time(self) -> float:
+        """When it was captured."""
+        return self.packet.time
+
+    @property
+    def outgoing(self) -> bool:
+        """Whether the box has sent it."""
+        return self.packet.outgoing
+
+    @property
+    def payload(self) -> bytes:
+        """Its octets."""
+        return self.tcp.payload
+
+
+@dataclass(slots=True)
+class Half:
+    """What one of the two ends of a leg has said.
+
+    Attributes:
+        syn: its SYN or SYN-ACK, None while there was none.
+        top: one past the highest octet that it has sent, a FIN counted.
+        ack: the highest acknowledgment number that it has sent, as an offset; a FIN counted.
+        edge: how many octets it has permitted in all.
+        fin: offset of its FIN.
+    """
+
+    syn: Packet | None = None
+    top: int = 0
+    ack: int = 0
+    edge: int = 0
+    fin: int | None = None
+
+    @property
+    def first(self) -> Tcp | None:
+        """Its SYN as dissected."""
+        return None if self.syn is None else self.syn.content
+
+
+@dataclass(slots=True)
+class Leg:
+    """A connection at one side.
+
+    Attributes:
+        side: of the box.
+        ends: address and port of the caller, and of the callee.
+        own: what the end at that side has said, that is, the tester.
+        box: what the box has said.
+        segments: all but SYNs, in order.
+        packets: all packets, in order.
+    """
+
+    side: str
+    ends: tuple[str, int, str, int]
+    own: Half = field(default_factory=Half)
+    box: Half = field(default_factory=Half)
+    segments: list[Segment] = field(default_factory=list)
+    packets: list[Packet] = field(default_factory=list)
+
+    @property
+    def caller(self) -> Half:
+        """Whoever sent the first SYN: the client, or the box."""
+        return self.own if self.side == "client" else self.box
+
+    @property
+    def callee(self) -> Half:
+        """The other one."""
+        return self.box if self.side == "client" else self.own
+
+    @property
+    def began(self) -> float:
+        """When the first SYN was seen."""
+        return self.packets[0].time
+
+    @property
+    def syn(self) -> Tcp:
+        """The first SYN."""
+        found = self.packets[0].content
+        assert found is not None
+        return found
+
+    @property
+    def answered(self) -> Packet | None:
+        """The SYN-ACK, None when there was none."""
+        return self.callee.syn
+
+    def shift(self, half: Half) -> int:
+        """The scale of the windows that a half sends."""
+        both = [each.first for each in (self.own, self.box)]
+        if any(tcp is None or tcp.window_scale is None for tcp in both) or half.first is None:
+            return 0
+        return min(half.first.window_scale or 0, LARGEST_SHIFT)
+
+    def agreed(self, attribute: str) -> bool:
+        """Whether both SYNs have an option, by the name of its field."""
+        both = [each.first for each in (self.own, self.box)]
+        return all(tcp is not None and getattr(tcp, attribute) not in (None, False) for tcp in both)
+
+    def add(self, packet: Packet) -> None:
+        """Take the next packet of the connection."""
+        tcp = packet.content
+        assert tcp is not None
+        self.packets.append(packet)
+        speaker, listener = (self.box, self.own) if packet.outgoing else (self.own, self.box)
+        if tcp.flags & SYN:
+            self._add_syn(packet, tcp, speaker, listener)
+            return
+        if speaker.first is None:
+            # An end that never sent a SYN can only refuse.
+            self.segments.append(Segment(packet, 0, 0, None, None, None, bool(tcp.flags & RST)))
+            return
+        self._add(packet, tcp, speaker, listener)
+
+    def _add_syn(self, packet: Packet, tcp: Tcp, speaker: Half, listener: Half) -> None:
+        """A SYN; one with another number than the first is none of this connection."""
+        if speaker.syn is None:
+            speaker.syn = packet
+            speaker.edge = tcp.window if tcp.flags & ACK else 0
+        counts = speaker.first is not None and tcp.seq == speaker.first.seq
+        ack = edge = None
+        if tcp.flags & ACK and listener.first is not None:
+            ack = nearest((tcp.ack - listener.first.seq - 1) % MODULUS, 0)
+            edge = ack + tcp.window
+        self.segments.append(Segment(packet, 0, tcp.size, None, ack, edge, counts))
+        if counts:
+            speaker.top = max(speaker.top, tcp.size)
+
+    def _add(self, packet: Packet, tcp: Tcp, speaker: Half, listener: Half) -> None:
+        first = speaker.first
+        assert first is not None
+        start = nearest((tcp.seq - first.seq - 1) % MODULUS, listener.ack)
+        end = start + tcp.size
+        fin = end if tcp.flags & FIN else None
+        ack = edge = None
+        if tcp.flags & ACK and listener.first is not None:
+            ack = nearest((tcp.ack - listener.first.seq - 1) % MODULUS, listener.top)
+            edge = ack + (tcp.window << self.shift(speaker))
+        counts, doubtful = True, False
+        if not packet.outgoing and tcp.flags & RST:
+            expected = {listener.ack, speaker.top}
+            counts, doubtful = expected == {start}, start in expected
+        elif not packet.outgoing:
+            counts = self._is_acceptable(start, ack, listener)
+        found = Segment(packet, start, end, fin, ack, edge, counts, doubtful)
+        self.segments.append(found)
+        if not counts or tcp.flags & RST:
+            return
+        speaker.top = max(speaker.top, end + (fin is not None))
+        if fin is not None and speaker.fin is None:
+            speaker.fin = fin
+        if ack is not None and edge is not None:
+            speaker.ack = max(speaker.ack, ack)
+            speaker.edge = max(speaker.edge, edge)
+
+    @staticmethod
+    def _is_acceptable(start: int, ack: int | None, listener: Half) -> bool:
+        """Whether a segment of the tester may be one of its connection.
+
+        The window is the widest that it can be; a probe lies one octet beyond it.
+        """
+        return ack is not None and 0 <= ack <= listener.top and -1 <= start <= listener.edge + 1
