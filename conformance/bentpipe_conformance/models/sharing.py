@@ -66,7 +66,9 @@ def sharing(java: str, jar: Path, folder: Path) -> tuple[str, ...]:
             folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(prefix=".archive-", dir=folder) as scratch:
                 _make(java, jar, Path(scratch) / "archive")
-                os.replace(Path(scratch) / "archive", archive)
+                with (Path(scratch) / "archive").open("rb") as whole:
+                    os.fsync(whole.fileno())  # Java crashes on half of one
+                    os.replace(whole.name, archive)
     except (OSError, subprocess.SubprocessError):
         return ()
     return (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
