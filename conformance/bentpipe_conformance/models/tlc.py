@@ -297,7 +297,7 @@ def _command(tool: Tool, job: Job) -> list[str]:
     # -lncheck final: liveness is not checked now and then as well, by the clock, so that the same
     # counterexample is found each time.
     return [
-        tool.java, *tuning, f"-Xmx{job.memory_mb}m", EXIT_WHEN_FULL,
+        tool.java, *tool.sharing, *tuning, f"-Xmx{job.memory_mb}m", EXIT_WHEN_FULL,
         f"-Djava.io.tmpdir={job.scratch}", f"-DTLA-Library={job.searched}",
         "-cp", str(tool.jar), "tlc2.TLC", "-tool",
         "-workers", str(job.workers), "-fp", "0", "-lncheck", "final", "-metadir", str(job.scratch),

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from bentpipe_conformance.models.sharing import sharing
+
 _JAVA = 11  # the oldest release that the pinned jar runs on
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _FETCH_TIMEOUT = 600.0
@@ -87,11 +89,13 @@ class Tool:
         java: the Java launcher.
         jar: the model checker.
         root: the folder of the models.
+        sharing: options of Java by which it starts the model checker sooner.
     """
 
     java: str
     jar: Path
     root: Path
+    sharing: tuple[str, ...] = ()
 
 
 def find_tool(root: Path, progress: Callable[[str], None] = lambda _line: None) -> Tool:
@@ -100,7 +104,8 @@ def find_tool(root: Path, progress: Callable[[str], None] = lambda _line: None) 
     Raises:
         ToolProblem: Java or the jar is missing, unsuitable, or cannot be fetched.
     """
-    return Tool(find_java(), find_jar(read_pin(root / "pom.xml"), progress), root)
+    java, jar = find_java(), find_jar(read_pin(root / "pom.xml"), progress)
+    return Tool(java, jar, root, sharing(java, jar, cache_directory()))
 
 
 def find_java() -> str:

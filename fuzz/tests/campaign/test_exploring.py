@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,18 @@ CHOSEN = (
 )
 
 
+CONVERSATIONS = 8
+
+
+@pytest.fixture
+def eight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The campaign ends after so many conversations, and not by the clock."""
+    usual = worker.work
+    monkeypatch.setattr(
+        worker, "work", lambda order, *more: usual(replace(order, examples=CONVERSATIONS), *more)
+    )
+
+
 def invoke(*words: str) -> Result:
     return CliRunner().invoke(bentpipe, list(words))
 
@@ -34,7 +47,7 @@ def certified(folder: Path, *words: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def faulty(monkeypatch: pytest.MonkeyPatch) -> str:
+def faulty(eight: None, monkeypatch: pytest.MonkeyPatch) -> str:
     """The campaign, and it alone, meets a mutant; its requirement."""
     mutant = load_mutants()["stp-skips-poll-numbers"]
 
@@ -47,9 +60,9 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> str:
 
 def test_what_is_found_fails_its_requirement_and_verifies(tmp_path: Path, faulty: str) -> None:
     bundle = tmp_path / "bundle"
-    document = certified(bundle, "--explore", "6")
+    document = certified(bundle, "--explore", "600")
     told = document["exploration"]
-    assert told["seed"] == 5 and told["conversations"] > 5 and told["found"]
+    assert told["seed"] == 5 and told["conversations"] == CONVERSATIONS and told["found"]
     assert document["verdict"] == "fail"
     row = next(row for row in document["requirements"] if row["id"] == faulty)
     assert row["verdict"] == "fail"
@@ -82,13 +95,13 @@ def test_what_the_reference_is_accused_of_as_well_is_doubtful(
     tmp_path: Path, faulty: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exploring._Exploration, "_accuses_the_reference", lambda *_: True)
-    told = certified(tmp_path / "bundle", "--explore", "6")["exploration"]
+    told = certified(tmp_path / "bundle", "--explore", "600")["exploration"]
     assert not told["found"]
     assert faulty in {row["requirement"] for row in told["doubtful"]}
 
 
 def test_certification_explores_only_when_asked(tmp_path: Path) -> None:
     assert "exploration" not in certified(tmp_path / "bundle")
-    document = certified(tmp_path / "other", "--explore", "6")
+    document = certified(tmp_path / "other", "--explore", "2")
     assert document["exploration"]["found"] == []
     assert document["exploration"]["conversations"] > 0

@@ -133,7 +133,7 @@ def _told(tool: Tool, path: Path, arguments: list[str], searched: str = "") -> s
     try:
         with tempfile.TemporaryDirectory(prefix="bentpipe-parse-") as scratch:
             command = [
-                tool.java, "-XX:TieredStopAtLevel=1", f"-DTLA-Library={searched}",
+                tool.java, *tool.sharing, "-XX:TieredStopAtLevel=1", f"-DTLA-Library={searched}",
                 f"-Djava.io.tmpdir={scratch}", "-cp", str(tool.jar), *arguments,
                 str(path.absolute()),
             ]  # fmt: skip
