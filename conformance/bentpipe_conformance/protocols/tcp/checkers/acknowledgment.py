@@ -14,7 +14,12 @@ from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
-from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
+from bentpipe_conformance.protocols.tcp.replay.order import (
+    count_before,
+    count_through,
+    earlier,
+    later,
+)
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     ECHO_PORT,
@@ -223,24 +228,34 @@ def _runs(acks: Iterable[Ack], member: Callable[[Ack], bool], least: int) -> Ite
 def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Findings:
     """Duplicates that report nothing new cause no flood (RFC 5681 section 3.2, RFC 9937)."""
     # Exercised by runs of at least six duplicates that report nothing new. What leaves is counted
-    # only where no pacing delays it, and new data only where it certainly waited: PSH (RFC 9293
-    # MUST-61) shows where the queue was empty, so that a later write is not taken for it.
+    # only where no pacing delays it, and new data only where it certainly waited.
     rtt = minimum_rtt(flow)
     at_once = acts_at_once(context.ics)
     for run in _runs(
         flow.acks, lambda ack: ack.duplicate and not ack.newly_sacked and not ack.blocks, 6
     ):
-        released = [
-            item for ack in run for item in ack.responses
-            if item.retransmission or _was_waiting(flow, item)
-        ]  # fmt: skip
-        yield _judge_storm(run, released, rtt, context, at_once=at_once)
+        yield _judge_storm(run, list(_released(flow, run)), rtt, context, at_once=at_once)
 
 
-def _was_waiting(flow: Flow, sent: Sent) -> bool:
-    """Whether the data before a segment shows that more waited behind it, not written since."""
-    newest = newest_before(flow, sent.packet.number)
-    return newest is not None and not newest.tcp.flags & PSH
+def _released(flow: Flow, run: list[Ack]) -> Iterator[Sent]:
+    """The retransmissions of a run of duplicates, and what new data certainly waited for them.
+
+    PSH shows where the queue was empty (RFC 9293 MUST-61). What leaves behind it may have been
+    written since, in pieces or much at once, until a pause shows that the sender was held again
+    with more in its queue.
+    """
+    duplicates = set(run)
+    last = max((item.packet.number for ack in run for item in ack.responses), default=0)
+    number = run[0].packet.number
+    newest = newest_before(flow, number)
+    waited = True
+    for item in flow.sent[count_before(flow.sent, number) : count_through(flow.sent, last)]:
+        held = newest is not None and item.time - newest.time > flow.reaction
+        waited = newest is not None and not newest.tcp.flags & PSH and (waited or held)
+        if item.cause in duplicates and (item.retransmission or waited):
+            yield item
+        if item.new:
+            newest = item
 
 
 def _judge_storm(

@@ -124,3 +124,21 @@ def test_data_written_little_by_little_behind_a_duplicate_storm(
     for octet in range(10_000, 10_060, 2):
         story.send_octets(octet, 2, after=0.0005, push=push)
     assert story.verdicts("SNR-ACK-007") == expected
+
+
+@pytest.mark.parametrize(
+    ("push", "quiet", "expected"),
+    [
+        pytest.param(True, 0.0, PASS, id="written since, at once"),
+        pytest.param(False, 0.0, FAIL, id="waiting before the first duplicate"),
+        pytest.param(True, 0.05, FAIL, id="waiting since an earlier duplicate"),
+    ],
+)
+def test_duplicate_lets_a_burst_out(push: bool, quiet: float, expected: set[Verdict]) -> None:
+    # Hybla, whose window no longer binds: its user, once the buffer has room, writes 36 segments.
+    story = Story().send(*range(10), push=push).ack(1, after=RTT)
+    story.ack(1, after=0.001).ack(1, after=0.001).send(10).ack(1, after=0.001 + quiet)
+    story.send(*range(11, 46))
+    for _ in range(3):
+        story.ack(1, after=0.001)
+    assert story.verdicts("SNR-ACK-007") == expected
