@@ -111,6 +111,17 @@ class RepeatsPerDuplicate(Sender):
         self.retransmit(self.snd_una, now)
 
 
+@mutant("snr-flood-of-new-data", breaks="SNR-ACK-007", hk99=True)
+class FloodsWithNewData(Sender):
+    """Sends six segments of new data on every duplicate during recovery."""
+
+    def on_duplicate_in_recovery(self, now: float) -> None:
+        for _ in range(6):
+            usable = min(self.snd_wnd - self.flight_size, self.smss)
+            if octets := self.sendable(self.snd_max, usable):
+                self.transmit(self.snd_max, self.snd_max + octets, now)
+
+
 @mutant("snr-unacceptable-segment-heeded", breaks="SNR-ACK-008")
 class HeedsUnacceptableSegments(Connection):
     """Takes the acknowledgment of a segment outside the receive window."""
