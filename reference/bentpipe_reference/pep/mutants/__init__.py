@@ -8,57 +8,11 @@ docstring. One that is the true reference with other settings is declared by
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, TypeVar, get_type_hints
+from bentpipe_reference.common.mutation import Declarations
 
-from bentpipe_reference.common.mutation import Mutant
-from bentpipe_reference.pep.parts import Setup
+_DECLARED = Declarations("pep1")
 
-PROFILE = "pep1"
-
-MUTANTS: list[Mutant] = []
+MUTANTS = _DECLARED.mutants
 """Every mutant, in the order of declaration; the modules fill it when they are imported."""
 
-Part = TypeVar("Part", bound=Callable[..., object])
-
-
-def mutant(
-    identifier: str, method: str = "", *, breaks: str, setting: str = "", **settings: Any
-) -> Callable[[Part], Part]:
-    """Declare a mutant: a method, a subclass of a part, or a function that reads packets.
-
-    Args:
-        identifier: permanent, such as ``pep-acknowledges-the-end-early``.
-        method: what a function replaces of the class that its ``self`` is annotated with.
-        breaks: the requirement whose checker must notice.
-        setting: the setting of the reference that is mutated; empty for its usual one.
-        settings: of the box, which the defect takes.
-    """
-
-    def declare(mutated: Part) -> Part:
-        title = (mutated.__doc__ or "").partition("\n")[0]
-        kind: object = mutated
-        if method:
-            owner = get_type_hints(mutated)["self"]
-            kind = type(f"{owner.__name__}Mutant", (owner,), {method: mutated})
-
-        def configure(setup: Setup) -> Setup:
-            setup = setup.configured(**settings)
-            if isinstance(kind, type):
-                return setup.with_part(kind)
-            change: dict[str, Any] = {"parse": mutated}
-            return replace(setup, parts=replace(setup.parts, **change))
-
-        MUTANTS.append(Mutant(identifier, breaks, title, configure, PROFILE, setting))
-        return mutated
-
-    return declare
-
-
-def mutant_setting(
-    identifier: str, title: str, configure: Callable[[Setup], Setup], *, breaks: str,
-    setting: str = "",
-) -> None:  # fmt: skip
-    """Declare a mutant that is the true reference with other settings; see :func:`mutant`."""
-    MUTANTS.append(Mutant(identifier, breaks, title, configure, PROFILE, setting))
+mutant, mutant_setting = _DECLARED.mutant, _DECLARED.of_setup
