@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterator
-from itertools import islice
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import (
@@ -15,7 +13,7 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     rule,
     spans,
 )
-from bentpipe_conformance.protocols.rwbp.replay.events import Call, Due, Reply
+from bentpipe_conformance.protocols.rwbp.replay.events import Call, Due, Reply, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.receiver import BLOCKS, DELAY_S
 
@@ -185,8 +183,7 @@ def data_acknowledges_as_well(flow: Flow, context: Context) -> Findings:
 
 
 def _data_after(flow: Flow, due: Due) -> Iterator[Reply]:
-    at = bisect_right(flow.replies, due.arrival.packet.number, key=lambda one: one.packet.number)
-    for reply in islice(flow.replies, at, None):
+    for reply in after(flow.replies, due.arrival.packet.number):
         if reply.time > due.limit:
             return
         if not reply.pure:

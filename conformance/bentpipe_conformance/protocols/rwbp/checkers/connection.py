@@ -7,7 +7,7 @@ from itertools import pairwise
 from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import goes_on, unasked
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
-from bentpipe_conformance.protocols.rwbp.replay.events import Segment, Why
+from bentpipe_conformance.protocols.rwbp.replay.events import Segment, Why, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import RST, SYN
 
@@ -25,16 +25,16 @@ def syns_are_repeated(flow: Flow, context: Context) -> Findings:
     own = flow.opening.own
     if not own:
         return
-    answers = [i for i in flow.arriving if i.packet.number > own[0].packet.number]
+    answers = list(after(flow.arriving, own[0].packet.number))
     heard = [i.time for i in answers]
     silent = [i for i in own if not answers or i.packet.number < answers[0].packet.number]
     due = FIRST_S
-    for before, after in pairwise(silent):
-        waited = after.time - before.time
+    for before, copy in pairwise(silent):
+        waited = copy.time - before.time
         early = waited < due - TICK_S - context.timing_error
         met = not early and waited <= due + AT_ONCE_S + context.timing_error
         yield judged(
-            context, met, "SYN or SYN-ACK was repeated", after, before,
+            context, met, "SYN or SYN-ACK was repeated", copy, before,
             expected=f"one copy after {due:.0f} s", actual=f"after {waited:.2f} s",
         )  # fmt: skip
         due = min(MOST_S, 2 * due)
@@ -116,10 +116,9 @@ def half_closed(flow: Flow, context: Context) -> Findings:
     waits = not flow.leaves_at_once(context.ics)
     own = None if waits else next((sent for sent in flow.sent if sent.fin), None)
     late = {due.arrival.packet.number for due in flow.receiver.late}
-    for arrival in flow.arrivals if own is not None else ():
+    for arrival in after(flow.arrivals, own.packet.number) if own is not None else ():
         assert own is not None
-        after = arrival.packet.number > own.packet.number
-        if not after or not arrival.payload or arrival.expected_after == arrival.expected:
+        if not arrival.payload or arrival.expected_after == arrival.expected:
             continue
         if arrival.packet.number in late:
             yield context.violated(
@@ -127,9 +126,7 @@ def half_closed(flow: Flow, context: Context) -> Findings:
                 expected="what any data calls for", actual="no acknowledgment",
             )  # fmt: skip
             return
-        answer = next(
-            (r for r in flow.replies if r.packet.number > arrival.packet.number), None
-        )  # fmt: skip
+        answer = next(after(flow.replies, arrival.packet.number), None)
         if answer is not None and (answer.calls is not None or not flow.slack):
             yield judged(
                 context, answer.ack >= arrival.end or bool(answer.blocks),
@@ -144,9 +141,8 @@ def _sends_on(flow: Flow, context: Context) -> Findings:
     if fin is None or flow.receiver.nxt <= fin:
         return
     closing = next(a for a in flow.arrivals if a.expected_after > fin)
-    number = closing.packet.number
-    after = (sent for sent in flow.sent if sent.packet.number > number and sent.payload)
-    went_on = next((sent for sent in after if sent.why is not Why.NOTHING), None)
+    later = (sent for sent in after(flow.sent, closing.packet.number) if sent.payload)
+    went_on = next((sent for sent in later if sent.why is not Why.NOTHING), None)
     stall = next((s for s in flow.sender.stalls if s.until > closing.time), None)
     missed = next((m for m in flow.sender.missed if m.until > closing.time), None)
     silent = next(
@@ -195,10 +191,10 @@ def _heeded(flow: Flow, context: Context, reset: Segment) -> Findings:
     if not flow.leaves_at_once(context.ics):
         return
     number = reset.packet.number
-    again = (i for i in flow.arriving if i.packet.number > number and i.tcp.flags & SYN)
+    again = (i for i in after(flow.arriving, number) if i.tcp.flags & SYN)
     until = next((i.packet.number for i in again), float("inf"))
     said = next(
-        (i for i in flow.leaving if number < i.packet.number < until
+        (i for i in after(flow.leaving, number) if i.packet.number < until
          and not i.tcp.flags & RST and i.time > reset.time + flow.slack), None
     )  # fmt: skip
     if said is not None:
@@ -228,13 +224,12 @@ def abort_is_one_reset(flow: Flow, context: Context) -> Findings:
     )  # fmt: skip
     if not flow.leaves_at_once(context.ics):
         return  # what answers something earlier may leave later
-    after = [i for i in flow.leaving if i.packet.number > reset.packet.number]
     since = reset.time - flow.slack
     arrived = [
         i.packet.number for i in flow.arriving
         if i.packet.number > reset.packet.number or (flow.slack and i.time >= since)
     ]  # fmt: skip
-    for item in after:
+    for item in after(flow.leaving, reset.packet.number):
         unasked_for = not arrived or item.packet.number < arrived[0]
         if unasked_for or not item.tcp.flags & RST:
             yield context.violated(

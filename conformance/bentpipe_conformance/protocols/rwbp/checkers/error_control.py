@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule, spans
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
-from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Outgoing, Sent, Why
+from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Sent, Why, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.sender import REACTION_S
 
@@ -34,13 +33,6 @@ def wrongly_sent_again(flow: Flow, ack: Ack) -> list[Sent]:
     ]  # fmt: skip
 
 
-def _sent_again(item: Outgoing, ack: Ack) -> Sent | None:
-    """The first transmission of a segment after an acknowledgment."""
-    sent = item.transmissions
-    at = bisect_right(sent, ack.packet.number, key=lambda one: one.packet.number)
-    return sent[at] if at < len(sent) else None
-
-
 @rule("RWBP-EC-002", at_once=True)
 def lost_by_order(flow: Flow, context: Context) -> Findings:
     """What was last sent before the right edge was first sent is lost (section 8.3, step 5)."""
@@ -57,7 +49,7 @@ def lost_by_order(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
     for ack in flow.acks:
         for item in ack.taken:
-            again = _sent_again(item, ack)
+            again = next(after(item.transmissions, ack.packet.number), None)
             late = missed.get(item)
             if again is not None and again.time - ack.time <= AT_ONCE_S + flow.slack:
                 yield context.holds(f"{item.span} was lost and sent again", again, ack)

@@ -11,7 +11,7 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
-from bentpipe_conformance.protocols.rwbp.replay.events import Call, Reply, Segment, Why
+from bentpipe_conformance.protocols.rwbp.replay.events import Call, Segment, Why, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow as TcpFlow
@@ -58,8 +58,8 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     number = odd.packet.number
     if number >= flow.ended:
         return
-    after = [item for item in flow.arriving if item.packet.number > number]
-    ends = next((i for i in flow.resets if i.packet.number > number), None)
+    arrived = list(after(flow.arriving, number))
+    ends = next(after(flow.resets, number), None)
     long_after = ends is not None and ends.time - odd.time > AT_ONCE_S + flow.slack
     waits = not flow.leaves_at_once(context.ics)
     # A user of its own may abort at any time, and its RST may have waited for the link.
@@ -68,12 +68,12 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     ):  # fmt: skip
         return
     if ends is not None and ends.packet.outgoing:
-        last = max((i.time for i in after if i.time <= ends.time), default=odd.time)
+        last = max((i.time for i in arrived if i.time <= ends.time), default=odd.time)
         if ends.time - last <= AT_ONCE_S:
             # It may answer what met no connection any more, for having been silent before.
-            before = max((i.time for i in after if i.time < last), default=odd.time)
+            before = max((i.time for i in arrived if i.time < last), default=odd.time)
             last = before if last - before >= SILENCE_S else last
-        if ends.packet.number < flow.ended or ends.packet.number == flow.ended:
+        if ends.packet.number <= flow.ended:
             if ends.time - last < SILENCE_S:
                 yield context.violated(
                     f"the connection was reset after {what}", ends, odd,
@@ -81,13 +81,11 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
                 )  # fmt: skip
             return
     until = min(flow.ended, ends.packet.number if ends is not None else flow.ended)
-    following = next((i for i in after if not i.tcp.flags & RST), None)
+    following = next((i for i in arrived if not i.tcp.flags & RST), None)
     if following is None:
         return
-    said = next(
-        (i for i in flow.leaving if following.packet.number < i.packet.number < until), None
-    )  # fmt: skip
-    if said is not None:
+    said = next(after(flow.leaving, following.packet.number), None)
+    if said is not None and said.packet.number < until:
         yield context.holds(f"the connection outlived {what}", said, odd)
         return
     late = [due for due in flow.receiver.late if due.arrival.packet.number > number]
@@ -113,22 +111,16 @@ def unasked(flow: Flow, context: Context, odd: Segment) -> Segment | None:
     if not flow.leaves_at_once(context.ics):
         return None
     number = odd.packet.number
-    after = (i for i in flow.leaving if i.packet.number > number)
-    first = next((i for i in after if i.time <= odd.time + AT_ONCE_S), None)
-    if first is None or first.tcp.length:
+    first = next(after(flow.leaving, number), None)
+    if first is None or first.time > odd.time + AT_ONCE_S or first.tcp.length:
         return None
     if any(number < i.packet.number < first.packet.number for i in flow.arriving):
         return None
-    reply = reply_of(flow, first)
+    reply = next((i for i in flow.replies if i.packet is first.packet), None)
     if reply is None:
         return first if first.tcp.flags & RST else None
     asked = reply.calls is not None or reply.probe or reply.edge > reply.edge_before
     return None if asked or reply.delay is not None else first
-
-
-def reply_of(flow: Flow, segment: Segment) -> Reply | None:
-    """The reply that a segment of the IUT is."""
-    return next((i for i in flow.replies if i.packet is segment.packet), None)
 
 
 def first_violation(findings: Iterator[Finding]) -> Findings:
@@ -162,7 +154,7 @@ def _as_any_other(flow: Flow, context: Context, odd: list[Segment], what: str) -
                 expected="what any other segment calls for", actual="nothing",
             )  # fmt: skip
             return
-        answer = next((i for i in flow.replies if i.packet.number > number), None)
+        answer = next(after(flow.replies, number), None)
         if answer is None or not arrival.payload or not arrival.acceptable:
             continue
         fin = flow.receiver.fin

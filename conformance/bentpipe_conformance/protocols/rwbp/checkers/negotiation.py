@@ -32,6 +32,7 @@ from bentpipe_conformance.protocols.rwbp.replay.events import (
     Segment,
     Sent,
     Why,
+    after,
 )
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, MODULUS, RST, SYN
@@ -168,20 +169,19 @@ def call_goes_on_as_tcp(flow: Flow, context: Context) -> Findings:
 
 def _refused(flow: Flow, context: Context, first: Segment) -> Iterator[Finding]:
     """Whether the opening after the peer's first SYN or SYN-ACK was refused or delayed."""
-    number = first.packet.number
-    after = [item for item in flow.leaving if item.packet.number > number]
+    answer = next(after(flow.leaving, first.packet.number), None)
     if not flow.service and not flow.opening.iut_calls:
         return  # perhaps nobody serves that port
-    if after and after[0].tcp.flags & RST:
+    if answer is not None and answer.tcp.flags & RST:
         yield context.violated(
-            "the connection was refused", after[0], first,
+            "the connection was refused", answer, first,
             expected="a connection, whatever the RWBP options say", actual="a RST",
         )  # fmt: skip
-    elif after:
-        late = after[0].time - first.time
+    elif answer is not None:
+        late = answer.time - first.time
         yield judged(
             context, late <= ANSWERED_S + flow.slack,
-            "a SYN with a void RWBP option, or with several, was answered", after[0], first,
+            "a SYN with a void RWBP option, or with several, was answered", answer, first,
             expected="an answer at once", actual=f"one after {late:.2f} s",
         )  # fmt: skip
     elif flow.packets[-1].time - first.time > SYN_S:
@@ -254,7 +254,7 @@ def _adopted(flow: Flow, context: Context, where: Segment, option: RwbpOption) -
             if event.packet.number > number and early and event.calls is None:
                 yield _misled(context, event, where, f"an acknowledgment after {counted} segments")
             counted = 0
-    used = next((item for item in flow.events if item.packet.number > number), None)
+    used = next(after(flow.events, number), None)
     if used is not None:
         yield context.holds("the option that does not count had no effect", used, where)
 
@@ -367,8 +367,8 @@ def no_data_in_syns(flow: Flow, context: Context) -> Findings:
     if not flow.agreed or not theirs[0].tcp.size:
         return
     number, wanted = theirs[0].packet.number, (theirs[0].tcp.seq + 1) % MODULUS
-    after = (i for i in flow.leaving if i.packet.number > number and i.tcp.flags & ACK)
-    answer = next(after, None)
+    later = (item for item in after(flow.leaving, number) if item.tcp.flags & ACK)
+    answer = next(later, None)
     if answer is not None:
         yield judged(
             context, answer.tcp.ack == wanted, "a SYN with data was answered", answer, theirs[0],

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import islice
 
 from bentpipe_conformance.engine.context import until_violated
 from bentpipe_conformance.engine.finding import Finding
@@ -21,6 +20,7 @@ from bentpipe_conformance.protocols.rwbp.replay.events import (
     Segment,
     Sent,
     Why,
+    after,
 )
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
@@ -170,8 +170,7 @@ def promises_are_kept(flow: Flow, context: Context) -> Findings:
 
 
 def _next_reply(flow: Flow, arrival: Arrival) -> Reply | None:
-    at = bisect_right(flow.replies, arrival.packet.number, key=lambda item: item.packet.number)
-    for reply in islice(flow.replies, at, None):
+    for reply in after(flow.replies, arrival.packet.number):
         tells = reply.pure or not reply.runs  # data reports no runs
         if tells and reply.time - arrival.time >= flow.slack:
             return reply
@@ -279,16 +278,11 @@ def _no_update(context: Context, due: Segment) -> Finding:
     )  # fmt: skip
 
 
-def closures(flow: Flow) -> Iterator[Probe]:
-    """The waits before probes."""
-    return iter(flow.sender.probes)
-
-
 @rule("RWBP-WN-008", at_once=True)
 def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
     """While data waits and the window is closed, probes leave after RTO, doubling."""
     # Exercised by a window without room for a segment, with nothing outstanding.
-    for probe in closures(flow):
+    for probe in flow.sender.probes:
         waited = probe.until - probe.started.time
         least = probe.least - TICK_S - context.timing_error
         most = probe.most + AT_ONCE_S + context.timing_error
@@ -309,7 +303,7 @@ def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
 def probes_occupy_no_number(flow: Flow, context: Context) -> Findings:
     """A probe is a pure acknowledgment at SND.NXT - 1."""
     # Exercised by probes of a closed window, or what is sent in place of them.
-    for probe in closures(flow):
+    for probe in flow.sender.probes:
         if probe.segment is not None:
             yield context.holds("a probe stood at SND.NXT - 1", probe.segment)
     for sent in flow.sent:
@@ -327,8 +321,9 @@ def probes_occupy_no_number(flow: Flow, context: Context) -> Findings:
 
 def _instead(flow: Flow) -> Iterator[tuple[Reply, Probe]]:
     """Acknowledgments that nothing called for, when a probe was due."""
-    missing = [probe for probe in closures(flow) if probe.segment is None]
-    for probe in missing:
+    for probe in flow.sender.probes:
+        if probe.segment is not None:
+            continue
         begun = probe.started.time
         for reply in flow.replies:
             due = begun + probe.least - TICK_S <= reply.time <= begun + probe.most + AT_ONCE_S
@@ -342,7 +337,7 @@ def _instead(flow: Flow) -> Iterator[tuple[Reply, Probe]]:
 def closed_for_long(flow: Flow, context: Context) -> Findings:
     """A connection stays open while probes are answered."""
     # Exercised by a window closed for more than a minute, probes being answered.
-    probes = [probe for probe in closures(flow) if probe.segment is not None]
+    probes = [probe for probe in flow.sender.probes if probe.segment is not None]
     if not probes:
         return
     own = next((item for item in flow.resets if item.packet.outgoing), None)

@@ -8,8 +8,12 @@ segments. One packet can be two of these. Names in capitals are variables of the
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
+from typing import TypeVar
 
 from bentpipe_reference.common.ranges import Range
 
@@ -112,11 +116,9 @@ class Sent(Segment, Span):
         outgoing: what it is a transmission of; None where it is cut as none that is outstanding.
         una, nxt, edge: SND.UNA, SND.NXT and SND.EDGE before it.
         before: start of the lowest segment that awaited retransmission and is below it.
-        lowest: the lowest outstanding segment, None where none is.
         cause: the acknowledgment that arrived last before it.
         since_cause: seconds since that, or infinity.
         available: octets that the user has surely written and that were not sent; None: unknown.
-        expiry: the timeout that it is a copy after.
     """
 
     start: int
@@ -128,11 +130,9 @@ class Sent(Segment, Span):
     nxt: int
     edge: int
     before: int | None
-    lowest: Outgoing | None
     cause: Ack | None
     since_cause: float
     available: float | None
-    expiry: Expiry | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -147,7 +147,6 @@ class Ack(Segment):
         edge_after: SND.EDGE after it.
         blocks, untrue: its SACK blocks as offsets, the true ones and the others.
         arrived: the segments that it reports for the first time.
-        h, h_after: H before and after it.
         rose: whether H rose.
         taken: the segments that are taken for lost because of it.
         false: those of ``arrived`` whose loss was false.
@@ -167,8 +166,6 @@ class Ack(Segment):
     blocks: tuple[Range, ...]
     untrue: tuple[Range, ...]
     arrived: tuple[Outgoing, ...] = ()
-    h: int = 0
-    h_after: int = 0
     rose: bool = False
     taken: tuple[Outgoing, ...] = ()
     false: tuple[Outgoing, ...] = ()
@@ -190,8 +187,6 @@ class Expiry:
         outgoing: the segment that was lowest then.
         copies: what it sent; empty where nothing was sent.
         until: when the silence was over: the first copy, or what else ended the wait.
-        ended: whether it was over because the timer was started anew or stopped, or the trace
-            ends, without a copy.
     """
 
     started: Segment
@@ -284,7 +279,6 @@ class Arrival(Segment, Span):
         named: the edge that the IUT has named last.
         runs: the runs before it.
         calls: what it calls for at once, None where it calls for nothing.
-        unacked: UNACKED after it.
         expected_after: RCV.NXT after it.
         runs_after: the runs after it.
         answer: the acknowledgment that answers its call.
@@ -300,7 +294,6 @@ class Arrival(Segment, Span):
     named: int
     runs: tuple[Range, ...]
     calls: Call | None = None
-    unacked: int = 0
     expected_after: int = 0
     runs_after: tuple[Range, ...] = ()
     answer: Reply | None = None
@@ -349,7 +342,6 @@ class Reply(Segment):
         arrival: the segment that did.
         delay: seconds since what started the acknowledgment timer, None where it did not run.
         probe: whether it has the form of a probe.
-        last: RCV.LAST.
     """
 
     ack: int
@@ -368,7 +360,6 @@ class Reply(Segment):
     arrival: Arrival | None
     delay: float | None
     probe: bool
-    last: int
 
 
 @dataclass(slots=True, eq=False)
@@ -389,3 +380,11 @@ class Due:
 
 
 Event = Sent | Ack | Arrival | Reply
+
+_Segment = TypeVar("_Segment", bound=Segment)
+
+
+def after(segments: Sequence[_Segment], number: int) -> Iterator[_Segment]:
+    """Those of segments in order whose packets come after the one with this number."""
+    at = bisect_right(segments, number, key=lambda item: item.packet.number)
+    return islice(segments, at, None)

@@ -146,7 +146,6 @@ class Receiver:
             self._call(arrival, Call.REFUSED, reminder=True)
         elif tcp.flags & ACK and tcp.length:
             self._take(arrival, tcp)
-        arrival.unacked = len(self._counted)
         arrival.expected_after, arrival.runs_after = self.nxt, self.runs
         self._states.append((packet.time, self.nxt, self.runs, self.last))
         interesting = tcp.length or arrival.calls is not None
@@ -216,7 +215,7 @@ class Receiver:
         reply = Reply(
             packet, ack, tcp.window, edge, blocks, tcp.size, start, pure, nxt, runs, listed,
             self.edge, self._called(packet.time), None, None,
-            packet.time - self._timer.time if self._timer is not None else None, probe, last,
+            packet.time - self._timer.time if self._timer is not None else None, probe,
         )  # fmt: skip
         self.edge, self.named = max(self.edge, edge), edge
         if pure or (not runs and start >= snd_nxt):

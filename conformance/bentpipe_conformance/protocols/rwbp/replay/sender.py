@@ -139,12 +139,11 @@ class Sender:
         """A segment with data or FIN left the IUT."""
         start = self.offset(tcp.seq)
         end, now = start + tcp.length, packet.time
-        lowest = self.lowest
         before = self.outstanding.before(start, now - self.slack)
         cause = self._last_ack
         sent = Sent(
             packet, start, end, tcp.size, Why.NOTHING, self.outstanding.at(start), self.una,
-            self.nxt, self.edge, before, lowest, cause,
+            self.nxt, self.edge, before, cause,
             now - cause.time if cause is not None else float("inf"), self.available(),
         )  # fmt: skip
         if cause is not None:
@@ -185,8 +184,7 @@ class Sender:
             sent.why = item.reason
             self.outstanding.sent_again(item)
             if sent.why is Why.TIMEOUT and self.expiries:
-                sent.expiry = self.expiries[-1]
-                sent.expiry.copies.append(sent)
+                self.expiries[-1].copies.append(sent)
             if item.suspect and item.repaired is None:
                 item.repaired = now
         elif self._expires(sent, now):
@@ -197,7 +195,7 @@ class Sender:
     def _expires(self, sent: Sent, now: float) -> bool:
         """Whether a retransmission shows that the timer has expired; note it."""
         timer = self._timer
-        if timer is None or sent.outgoing is not sent.lowest:
+        if timer is None or sent.outgoing is not self.lowest:
             return False
         ran = now - timer.started.time
         error = TICK_S + self.slack
@@ -207,7 +205,6 @@ class Sender:
         assert sent.outgoing is not None
         timer.until, timer.outgoing = now, sent.outgoing
         timer.copies.append(sent)
-        sent.expiry = timer
         self.expiries.append(timer)
         self._backoff += 1
         self._tx_timeout = self._tx - 1
@@ -235,8 +232,7 @@ class Sender:
         true = tuple((a, b) for a, b in edges if floor < a < b <= self.nxt)
         ack = Ack(
             packet, number, acceptable and not refused, refused, self.una, self.nxt, self.edge,
-            self.edge, true, tuple(block for block in edges if block not in true), h=self.h,
-            h_after=self.h, k=self.k,
+            self.edge, true, tuple(block for block in edges if block not in true), k=self.k,
         )  # fmt: skip
         if ack.counts:
             self._count(ack, now)
@@ -254,7 +250,7 @@ class Sender:
         self.look(ack)
 
     def _arrive(self, ack: Ack, arrived: tuple[Outgoing, ...], now: float) -> None:
-        ack.arrived, k = arrived, self.k
+        ack.arrived, k, h = arrived, self.k, self.h
         highest = arrived[-1]
         if highest.ft == highest.lt and highest.ft > self._tx_timeout:
             self.estimate.sample(now - highest.last_sent)
@@ -269,12 +265,12 @@ class Sender:
         self._backoff = 0
         self._give_up_waiting(now)
         self._start_timer(ack, "progress")
-        ack.h_after, ack.k = self.h, self.k
-        ack.rose = self.k == k and ack.h_after > ack.h
+        ack.k = self.k
+        ack.rose = self.k == k and self.h > h
         if ack.rose:
-            ack.taken = self.outstanding.sent_before(ack.h_after)
+            ack.taken = self.outstanding.sent_before(self.h)
         if self.k > 1:
-            ack.spared = self.outstanding.sent_between(ack.h_after, self._first[0])
+            ack.spared = self.outstanding.sent_between(self.h, self._first[0])
         for item in ack.taken:
             item.reason = Why.LOST
             self.outstanding.await_copies(item, 1, now)
