@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, Tcp
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
+from bentpipe_conformance.protocols.tcp.crafting import craft
 
 UNIT = 500
 """Octets of a segment of the tester's."""
@@ -15,6 +16,11 @@ UNIT = 500
 
 MOST = 40_000
 """Octets that show an ordinary transfer."""
+
+
+def send_crafted(connection: Connection, segment: Tcp, reserved: int) -> None:
+    """Send a SYN or SYN-ACK, with bits set behind its data offset."""
+    connection.peer.send(craft(segment, raw=connection.appended, reserved=reserved))
 
 
 def receive_some(connection: Connection) -> None:

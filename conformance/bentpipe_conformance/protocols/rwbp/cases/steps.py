@@ -12,6 +12,24 @@ PATIENCE_S = 70.0
 PAUSE_S = 0.3
 """Longer than the acknowledgment timer."""
 
+SENDS, RECEIVES = 9, 19
+"""Ports of the tester: to the first the implementation sends, from the second it receives."""
+
+
+def lose_first(connection: Connection) -> None:
+    """Wait for a round, the first segment of which is lost."""
+    connection.await_round()
+    connection.inbox.popleft()
+
+
+def make_room(connection: Connection, pause: float | None = None) -> None:
+    """Acknowledge what has arrived; wait until what then leaves has come, and for a ``pause``."""
+    for segment in list(connection.inbox):
+        if segment.has_data:
+            connection.hold(segment)
+    connection.inbox.clear()
+    connection.ack(pause=0.0 if pause is None else connection.rtt + pause)
+
 
 def lose_until(connection: Connection, times: int) -> None:
     """Lose everything until the first segment outstanding has left ``times`` times more.

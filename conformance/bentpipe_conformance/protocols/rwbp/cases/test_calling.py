@@ -8,17 +8,13 @@ from typing import Any
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import Row, each
-from bentpipe_conformance.protocols.rwbp.cases.exchange import receive_some, send_some
-from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
+from bentpipe_conformance.protocols.rwbp.cases.exchange import receive_some, send_crafted, send_some
+from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, RECEIVES, SENDS
+from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.connection import Connection
-from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options
-
-SENDS, RECEIVES = 9, 19
-"""Ports of the tester: to the first the implementation sends, from the second it receives."""
 
 CALLS = ("active_open",)
 
@@ -86,7 +82,6 @@ ROWS = (
 
 def _answer(connection: Connection, row: Answer) -> None:
     """Send the SYN-ACK of a row."""
-    peer = connection.peer
     if not (row.more or row.flags or row.reserved):
         connection.answer()
         return
@@ -95,12 +90,7 @@ def _answer(connection: Connection, row: Answer) -> None:
     assert theirs is not None
     ack = (theirs.seq + 1) % MODULUS
     syn_ack = replace(connection.syn, **{"window_scale": None, "tsval": None, "ack": ack, **fields})
-    if row.reserved:
-        options = usual_options(syn_ack)
-        reserved: dict[str, Any] = {"reserved": row.reserved}
-        peer.send(craft(syn_ack, options, connection.appended, **reserved))
-    else:
-        peer.send(build(syn_ack, connection.appended))
+    send_crafted(connection, syn_ack, row.reserved)
 
 
 def _drive(peer: Peer, row: Answer) -> None:

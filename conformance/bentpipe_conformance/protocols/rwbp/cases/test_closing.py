@@ -12,13 +12,10 @@ from bentpipe_conformance.protocols.rwbp.cases.exchange import (
     fins,
     receive_some,
 )
-from bentpipe_conformance.protocols.rwbp.cases.steps import PATIENCE_S, PAUSE_S
+from bentpipe_conformance.protocols.rwbp.cases.steps import PATIENCE_S, PAUSE_S, SENDS
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
-
-SENDS = 9
-"""Port of the tester to which the implementation sends."""
 
 
 @case("RWBP-CX-003", "RWBP-WF-010")

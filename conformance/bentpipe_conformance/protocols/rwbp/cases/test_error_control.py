@@ -9,6 +9,7 @@ from bentpipe_conformance.protocols.rwbp.cases.steps import (
     PAUSE_S,
     await_silence,
     lose_until,
+    make_room,
     receive_octets,
 )
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection, Segment
@@ -150,13 +151,11 @@ def test_blocks_in_any_order_and_overlapping(connection: Connection) -> None:
         ((2, 3), (5, 6), (8, 9)), ((2, 5), (3, 7)), ((2, 8), (4, 5)), ((2, 3), (3, 4), (2, 3)),
         ((2.5, 4.5), (6, 6.5)), ((6, 7), (0, 1), (2, 3)),
     ):  # fmt: skip
-        connection.await_round()
-        segments = [segment for segment in connection.inbox if segment.has_data]
+        segments = connection.take_round()
         base, size = connection.delivered, connection.segment
-        connection.inbox.clear()
         blocks = [(base + int(a * size), base + int(b * size)) for a, b in spans]
         for segment in segments:
-            if any(a <= segment.start and segment.end <= b for a, b in blocks):
+            if segment.has_data and any(a <= segment.start and segment.end <= b for a, b in blocks):
                 connection.hold(segment)
         connection.ack(ack=base, sack=blocks, pause=PAUSE_S)
         connection.receive_more(16)
@@ -198,8 +197,5 @@ def test_reneging_receiver(connection: Connection) -> None:
         connection.ack(sack=((base + 2 * size, base + (item + 1) * size),))
     connection.wait(0.3)
     connection.ack(sack=(), pause=8.0)
-    for segment in list(connection.inbox):
-        connection.hold(segment)
-    connection.inbox.clear()
-    connection.ack()
+    make_room(connection)
     connection.receive_more(8)

@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import Row, connected, each
 from bentpipe_conformance.protocols.rwbp.cases.exchange import UNIT, close, receive_some, send_some
-from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, await_silence
+from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, await_silence, lose_first
 from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
@@ -95,9 +95,7 @@ def _odd_acknowledgments(peer: Peer, row: Odd) -> None:
     """Acknowledgments come so, the second of them with blocks."""
     connection = peer.connect("chargen")
     for _ in range(6):
-        connection.await_round()
-        waiting = list(connection.inbox)
-        connection.inbox.clear()
+        waiting = connection.take_round()
         lost = waiting[1] if len(waiting) > 3 else None
         for segment in waiting:
             if segment is not lost:
@@ -179,8 +177,7 @@ def test_holes_while_data_leaves(connection: Connection) -> None:
 def test_blocks_on_data(connection: Connection) -> None:
     """Losses are reported in segments that carry data."""
     connection.receive(20)
-    connection.await_round()
-    connection.inbox.popleft()
+    lose_first(connection)
     for _ in range(3):
         connection.hold(connection.inbox.popleft())
     blocks = connection.sack_blocks()
@@ -193,8 +190,7 @@ def test_two_sack_options(connection: Connection) -> None:
     """Of two SACK options the first counts, and one of a wrong length before it does not."""
     connection.receive(20)
     for wrong in (b"", bytes((5, 6, 0, 0, 0, 1))):
-        connection.await_round()
-        connection.inbox.popleft()
+        lose_first(connection)
         for _ in range(3):
             connection.hold(connection.inbox.popleft())
         iss = connection.syn_ack.seq + 1 if connection.syn_ack is not None else 0
@@ -318,8 +314,7 @@ def test_malformed_acknowledgments(connection: Connection) -> None:
     """Acknowledgments are malformed or damaged, and acknowledge what has been lost."""
     connection.receive(16)
     for _, bad in BAD:
-        connection.await_round()
-        connection.inbox.popleft()
+        lose_first(connection)
         connection.peer.send(bad(connection, ack=connection.highest, sack=()))
         connection.wait(0.2)
         connection.collect(0.1)

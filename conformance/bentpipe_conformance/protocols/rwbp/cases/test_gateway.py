@@ -6,7 +6,7 @@ from typing import Any
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import UNUSED_PORT
-from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, make_room
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.credit import EPOCHS, MODULUS, build_frame
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
@@ -34,15 +34,6 @@ def opened(
     for connection in made:
         connection.await_round()
     return gateway, made
-
-
-def make_room(connection: Connection) -> None:
-    """Acknowledge what has arrived."""
-    for segment in list(connection.inbox):
-        if segment.has_data:
-            connection.hold(segment)
-    connection.inbox.clear()
-    connection.ack()
 
 
 def starve(peer: Peer, gateway: Gateway, connections: list[Connection]) -> None:
@@ -138,8 +129,7 @@ def test_late_frames_with_lower_limits(peer: Peer) -> None:
             gateway.limit = base + limit
             gateway.tell()
         gateway.stop(pause=PAUSE_S)
-        make_room(connections[0])
-        peer.wait(peer.rtt + PAUSE_S)
+        make_room(connections[0], PAUSE_S)
         gateway.limit = base
         gateway.grant(AMPLE, pause=peer.rtt + 1.0)
 
@@ -154,8 +144,7 @@ def test_newer_and_older_epochs(peer: Peer) -> None:
             gateway.tell(epoch=(gateway.epoch - older) % EPOCHS, limit=AMPLE, pause=PAUSE_S)
     gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
     gateway.restart(2, arrived=MODULUS - 1, pause=PAUSE_S)
-    make_room(connections[0])
-    peer.wait(peer.rtt + PAUSE_S)
+    make_room(connections[0], PAUSE_S)
     # Three steps that lead round the circle, and one beyond.
     for epochs in (EPOCHS // 2 - 1, EPOCHS // 2 - 1, 3):
         gateway.restart(1, epochs=epochs, pause=1.0)
@@ -172,8 +161,7 @@ def test_counts_that_wrap(peer: Peer) -> None:
             gateway.grant(2, pause=PAUSE_S)
         gateway.grant(AMPLE, pause=peer.rtt + 1.0)
         gateway.restart(0, arrived=first, pause=1.0)
-        make_room(connections[0])
-        peer.wait(peer.rtt + PAUSE_S)
+        make_room(connections[0], PAUSE_S)
 
 
 @case("RWBP-LC-005", "RWBP-LC-008", needs=NEEDS)
@@ -185,13 +173,10 @@ def test_frames_stop(peer: Peer) -> None:
     gateway.stop()
     # What arrives now finds credit, and what arrives in a second does not.
     peer.wait(0.6)
-    make_room(connection)
-    peer.wait(STALE_S + peer.rtt)
-    make_room(connection)
-    peer.wait(peer.rtt + 3.0)
+    make_room(connection, STALE_S)
+    make_room(connection, 3.0)
     gateway.tell(pause=0.6)
-    make_room(connection)
-    peer.wait(peer.rtt + STALE_S)
+    make_room(connection, STALE_S)
     gateway.grant(0, pause=peer.rtt + PAUSE_S)
 
 
@@ -236,8 +221,7 @@ def test_timeouts_without_credit(peer: Peer) -> None:
     starve(peer, gateway, connections)
     peer.wait(40.0)
     gateway.grant(AMPLE, pause=20.0)
-    make_room(connections[0])
-    peer.wait(peer.rtt + PAUSE_S)
+    make_room(connections[0], PAUSE_S)
 
 
 @case("RWBP-LC-006", needs=NEEDS)
@@ -245,8 +229,7 @@ def test_packets_lost_before_the_gateway(peer: Peer) -> None:
     """Of a window that has been passed three packets arrive: after a second the rest is free."""
     gateway, connections = opened(peer, window=LEAST)
     gateway.restart(LEAST + 2, pause=PAUSE_S)
-    make_room(connections[0])
-    peer.wait(peer.rtt + PAUSE_S)
+    make_room(connections[0], PAUSE_S)
     make_room(connections[0])
     peer.wait(0.5 * peer.rtt + 0.05)
     gateway.arrived = 3

@@ -8,14 +8,13 @@ from typing import Any
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import Row, each
-from bentpipe_conformance.protocols.rwbp.cases.exchange import receive_some, send_some
+from bentpipe_conformance.protocols.rwbp.cases.exchange import receive_some, send_crafted, send_some
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import CWR, ECE, SYN
 from bentpipe_conformance.protocols.tcp.connection import Connection
-from bentpipe_conformance.protocols.tcp.crafting import craft, usual_options
 
 AGREED = ("RWBP-NG-002", "RWBP-NG-003", "RWBP-NG-004", "RWBP-WN-001")
 PLAIN = ("RWBP-NG-003", "RWBP-NG-008")
@@ -124,9 +123,7 @@ def open_with(peer: Peer, service: str, row: Offer) -> Connection:
     connection = peer.draft(service, **row.offer)
     connection.syn = replace(connection.syn, flags=SYN | row.flags, payload=row.data)
     if row.reserved:
-        syn = connection.syn
-        fields = {"reserved": row.reserved}
-        peer.send(craft(syn, usual_options(syn), connection.appended, **fields))
+        send_crafted(connection, connection.syn, row.reserved)
     else:
         connection.send_syn()
     connection.syn = replace(connection.syn, flags=SYN, payload=b"")

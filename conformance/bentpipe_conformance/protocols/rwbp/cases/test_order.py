@@ -125,9 +125,7 @@ def test_third_false_loss_and_a_hole(peer: Peer) -> None:
 def test_acknowledgments_of_many_runs_lost(connection: Connection) -> None:
     """Of nine runs one acknowledgment tells four; others tell the rest, from below, one by one."""
     connection.receive(16)
-    connection.await_round()
-    segments = [segment for segment in connection.inbox if segment.has_data]
-    connection.inbox.clear()
+    segments = [segment for segment in connection.take_round() if segment.has_data]
     runs = [(segment.start, segment.end) for segment in segments[1::2]]
     for segment in segments[1::2]:
         connection.hold(segment)

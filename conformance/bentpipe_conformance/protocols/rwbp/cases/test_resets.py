@@ -9,13 +9,10 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import Row, connected, each
 from bentpipe_conformance.protocols.rwbp.cases.exchange import UNIT, receive_some, send_some
-from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
+from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, RECEIVES, SENDS
 from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST
-
-SENDS, RECEIVES = 9, 19
-"""Ports of the tester: to the first the implementation sends, from the second it receives."""
 
 
 @dataclass(frozen=True, slots=True)

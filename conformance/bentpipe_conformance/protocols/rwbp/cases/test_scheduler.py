@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.rwbp.cases.test_gateway import FEW, make_room, opened, starve
+from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, make_room
+from bentpipe_conformance.protocols.rwbp.cases.test_gateway import FEW, opened, starve
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
 from bentpipe_conformance.protocols.rwbp.peer import Peer

@@ -8,7 +8,12 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.rwbp.cases.exchange import UNIT, receive_some, send_some
-from bentpipe_conformance.protocols.rwbp.cases.steps import PATIENCE_S, PAUSE_S, await_silence
+from bentpipe_conformance.protocols.rwbp.cases.steps import (
+    PATIENCE_S,
+    PAUSE_S,
+    await_silence,
+    lose_first,
+)
 from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
@@ -55,8 +60,7 @@ def test_blocks_of_what_was_never_sent(connection: Connection) -> None:
     """Blocks beyond what has been sent, next to a loss; everything is repaired all the same."""
     connection.receive(20)
     for octets in (MARGIN, 100 * SEGMENT, 1 << 29):
-        connection.await_round()
-        connection.inbox.popleft()
+        lose_first(connection)
         high = connection.highest
         connection.ack(sack=((connection.delivered + SEGMENT, high + octets),))
         connection.ack(sack=((high + octets - 1, high + octets),))
@@ -68,8 +72,7 @@ def test_acknowledgments_of_what_was_never_sent(connection: Connection) -> None:
     """Numbers beyond what has been sent, next to a loss; everything is repaired all the same."""
     connection.receive(20)
     for octets in (MARGIN, 100 * SEGMENT, 1 << 29, (1 << 31) - MARGIN):
-        connection.await_round()
-        connection.inbox.popleft()
+        lose_first(connection)
         connection.ack(connection.highest + octets, sack=(), pause=connection.rtt)
         connection.receive_more(20)
 

@@ -93,10 +93,7 @@ def test_wait_for_a_timeout_yields_no_sample(connection: Connection) -> None:
 def test_timer_started_anew_by_each_progress(connection: Connection) -> None:
     """One after another the segments of a window are reported, 0.4 s apart, then none."""
     connection.receive(12)
-    connection.await_round()
-    segments = list(connection.inbox)[1:5]
-    connection.inbox.clear()
-    for segment in segments:
+    for segment in connection.take_round()[1:5]:
         connection.hold(segment)
         connection.ack(pause=0.4)
         connection.inbox.clear()
