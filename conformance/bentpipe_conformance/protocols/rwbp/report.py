@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
-from bentpipe_conformance.engine.suite import Reporter
 from bentpipe_conformance.protocols.rwbp.credit import read_frame
 from bentpipe_conformance.protocols.rwbp.replay import Packet, Trace
 from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Arrival, Reply, Sent, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow, read_flows
 from bentpipe_conformance.protocols.tcp import report as tcp_report
-from bentpipe_conformance.protocols.tcp.crafting import dissection
 from bentpipe_conformance.report.ladder import span, thousands
 
 _Row = tuple[str, tuple[str, ...]]
@@ -107,12 +107,9 @@ def make_scene(flow: Flow) -> Scene:
     return Scene(outgoing, tuple(data), tuple(acks), others)
 
 
-REPORTER = Reporter(
+REPORTER = replace(
+    tcp_report.REPORTER,
     describe=_describe,
     plain=_plain,
     scene=lambda trace, wanted: choose_scene(read_flows(trace), wanted, make_scene),
-    legend=tcp_report.LEGEND,
-    unit="octet offset",
-    counting="offsets count octets of data in one direction from 0",
-    layers=dissection,
 )

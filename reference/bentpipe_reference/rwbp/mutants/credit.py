@@ -228,30 +228,15 @@ def given_back_at_once(self: Credit, frame: CreditFrame, now: float) -> None:
     Credit.on_frame(self, frame, now)
 
 
-class _Selecting(IpQueue):
-    """An IP queue some of whose packets pass without being counted."""
-
-    def next_to_leave(self, now: float) -> Segment | None:
-        """See :class:`IpQueue`."""
-        credit = self._credit
-        if credit is None:
-            return super().next_to_leave(now)
-        passed, last = credit.passed, credit._last_pass
-        first = self._packets[0] if self._packets else None
-        packet = super().next_to_leave(now)
-        if packet is not None and first is not None and not self.counts(first):
-            credit.passed, credit._last_pass = passed, last
-        return packet
-
-    def counts(self, packet: Segment) -> bool:
-        """Whether a packet counts."""
-        raise NotImplementedError
-
-
-@mutant("rwbp-acknowledgments-need-no-credit", "counts", breaks="RWBP-LC-007")
-def free_acknowledgments(self: _Selecting, packet: Segment) -> bool:
+@mutant("rwbp-acknowledgments-need-no-credit", "next_to_leave", breaks="RWBP-LC-007")
+def free_acknowledgments(self: IpQueue, now: float) -> Segment | None:
     """A packet without data is not counted."""
-    return bool(packet.sequence_length)
+    credit = self._credit or Credit()
+    passed, last = credit.passed, credit._last_pass
+    packet = IpQueue.next_to_leave(self, now)
+    if packet is not None and not packet.sequence_length:
+        credit.passed, credit._last_pass = passed, last
+    return packet
 
 
 @mutant("rwbp-last-packet-first", "next_to_leave", breaks="RWBP-LC-008")

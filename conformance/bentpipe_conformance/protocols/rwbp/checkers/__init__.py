@@ -11,14 +11,12 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.context import judged, until_violated
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.replay.prepared import Prepared
+from bentpipe_conformance.protocols.rwbp.replay.sender import TICK_S
 
 Context = context.Context[Prepared]
 Findings = Iterator[Finding]
 
-__all__ = ["judged"]
-
-TICK_S = 0.011
-"""What a timer may seem to be early against the capture's clock: a tick of a 100 Hz kernel."""
+__all__ = ["TICK_S", "judged"]
 
 
 _Check = Callable[[Any, Context], Findings]

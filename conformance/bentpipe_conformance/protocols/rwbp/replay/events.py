@@ -8,7 +8,6 @@ segments. One packet can be two of these. Names in capitals are variables of the
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,6 +18,7 @@ from bentpipe_reference.common.ranges import Range
 
 from bentpipe_conformance.protocols.rwbp.codec import Rwbp
 from bentpipe_conformance.protocols.rwbp.replay import Packet
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
 
 
 @dataclass(slots=True, eq=False)
@@ -386,5 +386,4 @@ _Segment = TypeVar("_Segment", bound=Segment)
 
 def after(segments: Sequence[_Segment], number: int) -> Iterator[_Segment]:
     """Those of segments in order whose packets come after the one with this number."""
-    at = bisect_right(segments, number, key=lambda item: item.packet.number)
-    return islice(segments, at, None)
+    return islice(segments, count_through(segments, number), None)

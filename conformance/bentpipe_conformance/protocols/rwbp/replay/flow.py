@@ -7,11 +7,10 @@ has its opening and TCP's replay only.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import islice
+from itertools import takewhile
 from typing import cast
 
 from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S
@@ -27,6 +26,7 @@ from bentpipe_conformance.protocols.rwbp.replay.events import (
     Reset,
     Segment,
     Sent,
+    after,
 )
 from bentpipe_conformance.protocols.rwbp.replay.link import Link, read_links
 from bentpipe_conformance.protocols.rwbp.replay.opening import Opening
@@ -116,11 +116,8 @@ class Flow:
 
     def sent_between(self, first: Sent, end: float) -> Iterator[Sent]:
         """The segments with data from one on, up to a time."""
-        at = bisect_left(self.sent, first.packet.number, key=lambda item: item.packet.number)
-        for sent in islice(self.sent, at, None):
-            if sent.time > end:
-                return
-            yield sent
+        following = after(self.sent, first.packet.number - 1)
+        return takewhile(lambda sent: sent.time <= end, following)
 
     @property
     def horizon(self) -> float:
