@@ -10,7 +10,7 @@ import pytest
 from bentpipe_conformance.bed.kernel import find_virtual
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.evidence.pcapng import read_octets
-from bentpipe_conformance.protocols.tcp.story import Story
+from bentpipe_conformance.protocols.tcp.story import RTT, Story
 from bentpipe_conformance.selftest import strangers
 from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
 from bentpipe_conformance.selftest.linux import WIDER_FROM, draw_encounter, settings, statement
@@ -96,6 +96,30 @@ def test_host_that_is_accused_leaves_its_packets(tmp_path: Path) -> None:
     assert stored.name == "3-1-19.pcapng"
     frames = list(read_octets(stored.read_bytes(), stored.name))
     assert [frame.data for frame in frames] == [item.data for item in story.packets]
+
+
+@pytest.mark.parametrize(("together", "accused"), [(True, False), (False, True)])
+def test_rest_of_a_block_that_began_inside_a_packet_is_known_to_be_lost(
+    together: bool, accused: bool
+) -> None:
+    """Segments 4 to 13 are held; all leave again, as if nobody had reported them."""
+    drawn = draw_encounter(3)
+    sysctls = {**drawn.sysctls[0], "net.ipv4.tcp_sack": "1", "net.ipv4.tcp_recovery": "1"}
+    meeting = replace(drawn.meetings[0], caller=1, port=19)
+    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
+    story = Story()
+    for index in range(14):
+        story.send(index, after=0.0 if index == 4 and together else 0.002)
+    story.ack(3, after=RTT)
+    for end in range(5, 15):
+        story.ack(3, (4, end), after=0.002)
+    for index in range(3, 14):
+        story.send(index, after=0.003)
+    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
+    heard = strangers.hear(encounter, (own, []))
+    found = {item.sentence for item in heard.accusations if item.requirement == "SNR-SAK-001"}
+    assert ("[8000, 9000) was retransmitted although it was reported held" in found) == accused
+    assert bool(found) == accused
 
 
 @pytest.mark.bed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from bentpipe_reference.common.ranges import RangeSet
 
@@ -15,7 +16,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.order import count_before
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
-from bentpipe_conformance.protocols.tcp.replay.scoreboard import Repeat, Scoreboard
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S, Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 
@@ -62,13 +63,31 @@ def _of_a_larger_packet(flow: Flow, context: Context, again: Sent, lost: set[int
     """Whether a retransmission may be part of a larger packet of which something is missing.
 
     With the alternative ``whole_packets`` the report of a part of one may get lost, for good: of
-    what is held within so many segments of an edge of its block.
+    what is held within so many segments of an edge of its block. With ``rest_of_block`` a report
+    that begins inside a packet may be lost as a whole.
     """
     most = context.permitted("whole_packets", 0) * largest_segment(flow)
     around = ((a, b) for a, b in again.sacked if a <= again.start and again.end <= b)
-    if any(again.end - a <= most or b - again.start <= most for a, b in around):
+    if any(again.end - a <= most or b - again.start <= most for a, b in around) or (
+        context.permitted("rest_of_block", False) and _reported_from_inside(flow, again)
+    ):
         lost.add(again.start)
     return again.start in lost
+
+
+def _reported_from_inside(flow: Flow, again: Sent) -> bool:
+    """Whether the block that first reported a segment held began inside a larger packet.
+
+    The segments before and behind such an edge left together when they were new.
+    """
+    acks = flow.acks[: count_before(flow.acks, again.packet.number)]
+    blocks = (block for ack in acks for block in ack.blocks)
+    edge = next((a for a, b in blocks if a <= again.start and again.end <= b), again.start)
+    new = [sent for sent in flow.sent if sent.transmission == 1]
+    return edge < again.start and any(
+        before.end == edge == behind.start and behind.time - before.time <= AT_ONCE_S
+        for before, behind in pairwise(new)
+    )
 
 
 def _retransmitted(repeat: Repeat, when: str = "") -> str:
