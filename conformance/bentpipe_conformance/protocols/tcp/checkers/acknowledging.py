@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
+    refused_by_moved_edge,
     still_receiving,
     takes_held_fin,
 )
@@ -122,6 +123,8 @@ def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
     fitting = RangeSet()
     for arrival in still_receiving(flow, fins=True):
         reach = min(arrival.end, arrival.window_edge)
+        if refused_by_moved_edge(flow, arrival):
+            continue
         if not arrival.fills_gap or arrival.end > arrival.window_edge:
             if arrival.acceptable and arrival.start < reach:
                 fitting.add(arrival.start, reach)

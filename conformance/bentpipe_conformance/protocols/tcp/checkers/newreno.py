@@ -19,7 +19,11 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     disturbed_at,
     reaction,
 )
-from bentpipe_conformance.protocols.tcp.replay.order import count_through
+from bentpipe_conformance.protocols.tcp.replay.order import (
+    count_before,
+    count_through,
+    latest_first,
+)
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     PROMPT_S,
     ROUND_TRIP_SHARE,
@@ -181,6 +185,22 @@ def _was_put_off(flow: Flow, ack: Ack) -> bool:
     return let_out >= following.advance + largest_segment(flow)
 
 
+def _halved(flow: Flow, first: Sent) -> int:
+    """Octets outstanding when a recovery began but for what duplicates had let out.
+
+    RFC 5681 section 3.2 step 2 leaves that out of ssthresh; who waits longer than RFC 3042's two
+    duplicates, as RFC 8985 does, sends more of it.
+    """
+    flight = first.flight
+    for sent in latest_first(flow.sent, count_before(flow.sent, first.packet.number)):
+        if sent.una != first.una:
+            break
+        ack = sent.cause
+        if sent.new and ack is not None and (ack.duplicate or ack.newly_sacked) and not ack.advance:
+            flight -= sent.length
+    return flight
+
+
 @checker("SNR-REC-013")
 def full_acknowledgment_lets_data_out(flow: Flow, context: Context) -> Findings:
     """A full acknowledgment that leaves less than ssthresh lets data out (RFC 6582 3.2 step 3)."""
@@ -198,7 +218,7 @@ def full_acknowledgment_lets_data_out(flow: Flow, context: Context) -> Findings:
             continue
         flight = end.max - end.ack
         room = end.window_edge - end.max >= 2 * segment and end.packet.number < stopped_at(flow)
-        target = context.permitted("share") * episode.flight - 2 * segment
+        target = context.permitted("share") * _halved(flow, episode.first) - 2 * segment
         if not room or flight + segment > target:
             continue
         new = [sent for sent in end.responses if sent.new]

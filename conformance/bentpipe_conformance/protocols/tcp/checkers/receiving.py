@@ -18,8 +18,8 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     answer_at_once,
     answer_within,
-    first_reply,
     refusals,
+    refused_by_moved_edge,
     still_receiving,
 )
 from bentpipe_conformance.protocols.tcp.replay.direction import older
@@ -82,6 +82,8 @@ def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
             continue
         if with_fin and arrival.fin and arrival.held[-1][1] == arrival.end:
             continue
+        if refused_by_moved_edge(flow, arrival):
+            continue
         answer = answer_at_once(flow, arrival, acknowledging(arrival.end))
         reaches = max((b for a, b in arrival.held if a <= arrival.end), default=arrival.end)
         if answer.reply is None:
@@ -102,9 +104,8 @@ def delay_at_most_half_a_second(flow: Flow, context: Context) -> Findings:
     for arrival in still_receiving(flow):
         if not arrival.in_order or arrival.end > arrival.window_edge:
             continue
-        reply = first_reply(flow, arrival)
-        if reply is not None and reply.window_edge < arrival.end:
-            continue  # refused by an edge that moved back, which SNR-RCV-017 judges
+        if refused_by_moved_edge(flow, arrival):
+            continue
         answer = answer_within(flow, arrival, limit, acknowledging(arrival.end))
         yield from _timely(context, answer, "in-order data")
 

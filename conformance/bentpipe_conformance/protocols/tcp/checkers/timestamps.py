@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     Answer,
     acknowledging,
     answer_within,
-    first_reply,
+    refused_by_moved_edge,
     still_receiving,
 )
 from bentpipe_conformance.protocols.tcp.replay.direction import older
@@ -227,9 +227,8 @@ def overtaken_segment_is_accepted(flow: Flow, context: Context) -> Findings:
         if known is None or not (older(tsval, known) or tsval == before):
             continue
         if arrival.in_order and arrival.end <= arrival.window_edge:
-            reply = first_reply(flow, arrival)
-            if reply is not None and reply.window_edge < arrival.end:
-                continue  # refused by an edge that moved back, which SNR-RCV-017 judges
+            if refused_by_moved_edge(flow, arrival):
+                continue
             answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
             what = "whose timestamp is not older than TS.Recent"
             expected = f"an acknowledgment up to offset {arrival.end}"

@@ -49,6 +49,16 @@ def first_reply(
     return None
 
 
+def refused_by_moved_edge(flow: Flow, arrival: Arrival) -> bool:
+    """Whether the edge has moved back over a segment before it was looked at.
+
+    What lies beyond the window is refused (RFC 9293 section 3.10.7.4), which segments that arrive
+    together may meet, the first of them closing it; SNR-RCV-017 judges how the edge moved.
+    """
+    reply = first_reply(flow, arrival)
+    return reply is not None and reply.window_edge < min(arrival.end, arrival.window_edge)
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to a segment.

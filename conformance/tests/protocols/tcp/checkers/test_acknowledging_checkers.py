@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS
 
@@ -88,3 +90,15 @@ def test_block_that_an_old_segment_held_again_need_not_be_a_report() -> None:
     receipt.data(200, 300, tsval=2000, after=0.1).reply(100, (200, 300), tsecr=2000)
     receipt.data(200, 300, tsval=1000, after=0.1).reply(100, (200, 300), tsecr=2000)
     assert FAIL.isdisjoint(receipt.verdicts("SNR-RCV-024"))
+
+
+@pytest.mark.parametrize(("window", "expected"), [(0, NOTHING), (5000, FAIL)])
+def test_edge_that_moves_back_over_what_fills_a_gap(window: int, expected: set[Verdict]) -> None:
+    """What it refuses fills no gap, until it comes again: the edge is judged by SNR-RCV-017."""
+    receipt = Receipt(window=5000).data(100, 200).data(0, 100)
+    for _ in range(2):
+        receipt.reply(0, (100, 200), window=window)
+    receipt.reply(0, (100, 200), window=5000, after=2.0)
+    assert receipt.later().verdicts("SNR-RCV-022") == expected
+    taken = receipt.data(0, 100).reply(200, window=5000).later()
+    assert taken.verdicts("SNR-RCV-002") == (expected | PASS)

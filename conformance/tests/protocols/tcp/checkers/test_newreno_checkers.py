@@ -169,3 +169,16 @@ def test_recover_of_what_a_timeout_repairs_is_none_of_a_fast_retransmit(
     duplicates(story, 17, reports).send(17).send(17, after=3.0).ack(18, after=RTT).send(18)
     verdicts = duplicates(story, 18).send(18).verdicts("SNR-REC-003", "hk99")
     assert accused == (Verdict.FAIL in verdicts)
+
+
+@pytest.mark.parametrize(("left", "expected"), [(9, NOTHING), (6, FAIL)])
+def test_end_of_a_recovery_before_which_each_duplicate_let_a_segment_out(
+    left: int, expected: set[Verdict]
+) -> None:
+    """RFC 5681 section 3.2 step 2 halves 20 segments, not the 30 that are outstanding then."""
+    story = Story(sack=True).send(*range(20))
+    for report in range(10):
+        story.ack(0, (1, 2 + report), after=RTT if not report else 0.01).send(20 + report)
+    story.send(0, after=0.01).ack(0, (1, 20), after=RTT).send(*range(30, 30 + left))
+    assert story.ack(30, after=0.01).verdicts("SNR-REC-013") == expected
+    assert story.send(30 + left).verdicts("SNR-REC-013") == (expected and PASS)
