@@ -98,11 +98,13 @@ class Story(BaseStory):
         return self
 
     def send_octets(
-        self, start: int, octets: int, after: float = 0.0, *, push: bool = False, fin: bool = False
-    ) -> Story:
-        """The implementation sends any octets of its stream, and FIN behind them."""
+        self, start: int, octets: int, after: float = 0.0, *, push: bool = False, fin: bool = False,
+        sack: tuple[tuple[int, int], ...] = (),
+    ) -> Story:  # fmt: skip
+        """The implementation sends any octets of its stream, FIN behind them, with SACK blocks."""
         flags = ACK | (PSH if push else 0) | (FIN if fin else 0)
-        return self._put(True, flags=flags, seq=500 + start, after=after, payload=bytes(octets))
+        seq = 500 + start
+        return self._put(True, flags=flags, seq=seq, after=after, payload=bytes(octets), sack=sack)
 
     def reset(self, after: float = 0.0, *, outgoing: bool = True) -> Story:
         """The implementation (or else the tester) resets the connection."""

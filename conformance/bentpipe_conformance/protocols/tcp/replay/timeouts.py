@@ -15,6 +15,7 @@ from itertools import takewhile
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
 from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
 
@@ -26,6 +27,7 @@ class Expiry:
     Attributes:
         sent: the retransmission.
         certain: it can only be the retransmission timer's.
+        tail: it repeats the last segment sent, as far as more options than that had leave room.
         rank: how many expiries in a row for this data since the last progress, from 1.
         interval: seconds since the certain expiry before it in that row; None for the first.
         since_transmission: seconds since its data was last sent.
@@ -38,6 +40,7 @@ class Expiry:
 
     sent: Sent
     certain: bool
+    tail: bool
     rank: int
     interval: float | None
     since_transmission: float
@@ -53,11 +56,6 @@ class Expiry:
     def head(self) -> bool:
         """Whether it repeats the earliest outstanding data."""
         return self.sent.start == self.sent.una
-
-    @property
-    def tail(self) -> bool:
-        """Whether it repeats the last data sent."""
-        return self.sent.end >= self.sent.max
 
 
 def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
@@ -92,11 +90,13 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                 before = same[-1] if same and same[-1].certain else None
                 last_sent = _last_sent(event, transmitted, flow, progressed)
                 signs = bool(event.sacked or event.duplicates or last_sent < delivered)
+                tail = _repeats_the_last(flow, event)
+                probe = flow.handshake.sack and tail and not same
                 expiry = Expiry(
                     sent=event,
-                    certain=_certain(
-                        flow, event, trips, event.time - arrived, at_once, not same, signs
-                    ),
+                    certain=not probe
+                    and _certain(event, trips, event.time - arrived, at_once, signs),
+                    tail=tail,
                     rank=len(same) + 1,
                     interval=event.time - before.sent.time if before else None,
                     since_transmission=event.time - last_sent,
@@ -136,19 +136,33 @@ def _last_sent(
     return next((item.time for item in covering), otherwise)
 
 
+def _repeats_the_last(flow: Flow, again: Sent) -> bool:
+    """Whether a retransmission repeats the last segment sent, cut at most by further options.
+
+    What reports data held takes room from the data (RFC 9293 section 3.7.1): the repetition, in a
+    segment as long, ends sooner, and a queue cut anew may let it begin sooner.
+    """
+    if again.end >= again.max:
+        return True
+    earlier = latest_first(flow.sent, count_before(flow.sent, again.packet.number))
+    last = next((item for item in earlier if item.end >= again.max), None)
+    if last is None or not again.start <= last.start < again.end:
+        return False
+    taken = len(option_octets(again.packet)) - len(option_octets(last.packet))
+    return taken > 0 and again.payload + taken >= last.payload
+
+
 def _certain(
-    flow: Flow, sent: Sent, trips: RoundTrips, since_arrival: float, at_once: bool, first: bool,
-    signs: bool,
-) -> bool:  # fmt: skip
-    """Whether only the retransmission timer can have sent a timed retransmission.
+    sent: Sent, trips: RoundTrips, since_arrival: float, at_once: bool, signs: bool
+) -> bool:
+    """Whether only the retransmission timer can have sent what is no probe of the tail.
 
     ``signs`` says that something sent later is known to have been delivered.
     """
-    probe = flow.handshake.sack and sent.end >= sent.max and first
     # RACK's timer is no longer than its reordering window, at most a smoothed round trip.
     reordering = signs and (not trips.samples or since_arrival <= 1.5 * trips.largest)
     paced = not at_once and since_arrival <= trips.largest
-    return sent.start == sent.una and not (probe or reordering or paced)
+    return sent.start == sent.una and not (reordering or paced)
 
 
 def timed_syn_acks(flow: Flow) -> list[Segment]:

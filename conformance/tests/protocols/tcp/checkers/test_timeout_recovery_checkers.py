@@ -9,6 +9,7 @@ from bentpipe_conformance.protocols.tcp.story import (
     NOTHING,
     PASS,
     RTT,
+    SIZE,
     Story,
     duplicates,
     flight,
@@ -40,6 +41,36 @@ def test_timer_repeats_another_than_the_earliest() -> None:
     assert flight().send(3, after=2).verdicts("SNR-RTO-008") == FAIL
     assert flight().send(8, after=2).verdicts("SNR-RTO-008") == FAIL
     assert flight(sack=True).send(8, after=2).verdicts("SNR-RTO-008") == NOTHING
+
+
+BLOCK = ((200, 210),)
+"""A SACK block of the sender's own, which takes 12 octets from a segment."""
+
+
+@pytest.mark.parametrize(
+    ("start", "octets", "sack", "expected"),
+    [
+        (8 * SIZE, SIZE - 12, BLOCK, NOTHING),
+        (8 * SIZE - 36, SIZE - 12, BLOCK, NOTHING),
+        (8 * SIZE, SIZE - 12, (), FAIL),
+        (8 * SIZE, SIZE - 13, BLOCK, FAIL),
+        (7 * SIZE, SIZE - 12, BLOCK, FAIL),
+    ],
+)
+def test_probe_of_the_tail_is_cut_by_options(
+    start: int, octets: int, sack: tuple[tuple[int, int], ...], expected: set[Verdict]
+) -> None:
+    story = flight(sack=True).send_octets(start, octets, after=2, sack=sack)
+    assert story.verdicts("SNR-RTO-008") == expected
+
+
+@pytest.mark.parametrize(("sack", "expected"), [(BLOCK, NOTHING), ((), PASS)])
+def test_lone_segment_is_probed_in_part(
+    sack: tuple[tuple[int, int], ...], expected: set[Verdict]
+) -> None:
+    story = Story().send(0).ack(1, after=RTT).send(1)
+    story.send_octets(SIZE, SIZE - 12, after=2, sack=sack)
+    assert story.verdicts("SNR-RTO-008") == expected
 
 
 def test_window_after_a_timeout_and_an_acknowledgment_in_what_is_dropped() -> None:
