@@ -31,7 +31,11 @@ _NUMBER = re.compile(r"(\d+)")
 # Codes of `-tool` messages.
 _INVARIANT_AT_START, _INVARIANT, _ACTION, _TEMPORAL, _DEADLOCK = 2107, 2110, 2112, 2116, 2114
 _IMPLIED_INIT = 2108
-_VIOLATIONS = {_INVARIANT_AT_START, _INVARIANT, _ACTION, _TEMPORAL, _DEADLOCK, _IMPLIED_INIT}
+# A temporal property that is FALSE whatever happens: constants alone decide it.
+_FALSE = 2230
+_VIOLATIONS = {
+    _INVARIANT_AT_START, _INVARIANT, _ACTION, _TEMPORAL, _DEADLOCK, _IMPLIED_INIT, _FALSE,
+}  # fmt: skip
 _COUNT, _DEPTH, _PROGRESS, _TRACE, _STUTTERS, _BACK, _OUT_OF_MEMORY = (
     2199, 2194, 2200, 2217, 2218, 2122, 1001,
 )  # fmt: skip
@@ -429,7 +433,8 @@ def _told(text: str) -> str:
 
 
 def _violated_name(sentence: str) -> str:
-    found = re.match(r"(?:Invariant|Action property|Property) (\w+) (?:is|of)", sentence)
+    kinds = r"(?:Invariant|Action property|Property|The property of) (\w+) (?:is|of)"
+    found = re.match(kinds, sentence)
     return found[1] if found and found[1] != "line" else ""
 
 

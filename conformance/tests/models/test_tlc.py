@@ -96,6 +96,11 @@ def test_violation_at_the_start_read(job: tlc.Job) -> None:
     assert outcome.name == "Inv" and outcome.trace[0].variables == {"x": "1", "y": "2"}
 
 
+def test_property_that_constants_make_false_is_violated_without_a_trace(job: tlc.Job) -> None:
+    outcome = run(job, message(2230, 1, "The property of Arrives is equal to FALSE"), 13)
+    assert outcome.name == "Arrives" and outcome.violated and not outcome.trace
+
+
 def test_loops_of_temporal_counterexamples_read(job: tlc.Job) -> None:
     found = message(2116, 1, "Temporal properties were violated.") + START + STEP
     assert run(job, found + message(2218, 4, "3: Stuttering"), 13).loop == 1
