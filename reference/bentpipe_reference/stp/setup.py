@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
-from bentpipe_reference.common.parts import with_part
+from bentpipe_reference.common import parts as common
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(common.Setup):
     """What the self-test and the campaigns change, step by step.
 
     Attributes:
@@ -29,11 +29,7 @@ class Setup:
         """A host at a dotted IPv4 address."""
         return self.host(address, self.config, seed, parts=self.parts)
 
-    def configured(self, **settings: Any) -> Setup:
-        """The same with other settings."""
-        return replace(self, config=replace(self.config, **settings))
-
-    def with_part(self, part: type[Any]) -> Setup:
+    def with_part(self, part: type[Any]) -> Self:
         """The same with a subclass in the place of the part, or host, that it derives from.
 
         Raises:
@@ -41,4 +37,4 @@ class Setup:
         """
         if issubclass(part, StpHost):
             return replace(self, host=part)
-        return replace(self, parts=with_part(self.parts, part))
+        return replace(self, parts=common.with_part(self.parts, part))

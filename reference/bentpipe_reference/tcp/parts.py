@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
 
-from bentpipe_reference.common.parts import with_part
+from bentpipe_reference.common import parts as common
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.output import ConnectionParts
@@ -58,20 +57,8 @@ TRUE_PARTS = Parts()
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class Setup(common.Setup):
     """The user's settings and the parts; the self-test and the experiments change it stepwise."""
 
     config: EndpointConfig
     parts: Parts = TRUE_PARTS
-
-    def configured(self, **settings: Any) -> Self:
-        """The same with other settings."""
-        return replace(self, config=replace(self.config, **settings))
-
-    def with_part(self, part: type[Any]) -> Self:
-        """The same with a subclass in place of the part that it derives from.
-
-        Raises:
-            TypeError: it derives from no part.
-        """
-        return replace(self, parts=with_part(self.parts, part))

@@ -40,6 +40,19 @@ def both_ways(peer: Peer, through: Through, octets: int = SHORT) -> None:
     transfer(peer, through.server, through.client, octets)
 
 
+def established(peer: Peer, octets: int = 2000) -> Through:
+    """A connection that has carried octets each way."""
+    through = peer.connect()
+    both_ways(peer, through, octets)
+    return through
+
+
+def run_until_got(peer: Peer, through: Through, octets: int, seconds: float) -> None:
+    """Let time pass until each end has got so many octets in all, or for so long."""
+    ends = through.client, through.server
+    peer.run(lambda: all(len(end.got) >= octets for end in ends), seconds)
+
+
 def close(peer: Peer, first: End, second: End) -> None:
     """Both ends close, one after the other, and both hear of it.
 

@@ -9,12 +9,14 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     SHORT,
     asking,
     both_ways,
+    established,
     quiet,
+    run_until_got,
     transfer,
     unreachable,
 )
 from bentpipe_conformance.protocols.pep.end import End
-from bentpipe_conformance.protocols.pep.peer import Peer
+from bentpipe_conformance.protocols.pep.peer import Peer, Through
 from bentpipe_conformance.protocols.tcp.codec import Tcp, build
 
 HOP = "10.77.255.1"
@@ -23,20 +25,27 @@ HOP = "10.77.255.1"
 
 def _outage(peer: Peer, seconds: float) -> None:
     """Nothing passes the satellite link while both ends send."""
-    through = peer.connect()
-    both_ways(peer, through, 2000)
-    asking(peer, 3.0)
-    for end in (through.client, through.server):
-        end.write(peer.octets(LONG))
-    asking(peer, 1.0)
+    through = _sending(peer, 3.0)
     peer.lane.alter_link(loss_probability=1.0)
     asking(peer, seconds)
     peer.lane.alter_link(loss_probability=0.0)
     asking(peer, 2.0)
-    peer.run(
-        lambda: len(through.client.got) >= 2000 + LONG and len(through.server.got) >= 2000 + LONG,
-        140.0,
-    )
+    _all_got(peer, through, 140.0)
+
+
+def _sending(peer: Peer, asked_for: float) -> Through:
+    """A path that has been asked for some seconds, and a connection whose ends both send."""
+    through = established(peer)
+    asking(peer, asked_for)
+    for end in (through.client, through.server):
+        end.write(peer.octets(LONG))
+    asking(peer, 1.0)
+    return through
+
+
+def _all_got(peer: Peer, through: Through, seconds: float) -> None:
+    """What both ends have sent arrives, or so many seconds pass."""
+    run_until_got(peer, through, 2000 + LONG, seconds)
     quiet(peer)
 
 
@@ -61,28 +70,18 @@ def test_outage_of_95_seconds(peer: Peer) -> None:
 @case("PEP-PC-003")
 def test_delay_grows_by_a_second(peer: Peer) -> None:
     """The path takes half a second longer each way."""
-    through = peer.connect()
-    both_ways(peer, through, 2000)
-    asking(peer, 2.0)
-    for end in (through.client, through.server):
-        end.write(peer.octets(LONG))
-    asking(peer, 1.0)
+    through = _sending(peer, 2.0)
     peer.lane.alter_link(delay_s=peer.rtt / 2 + 0.5)
     asking(peer, 10.0)
     peer.lane.alter_link(delay_s=peer.rtt / 2)
     asking(peer, 4.0)
-    peer.run(
-        lambda: len(through.client.got) >= 2000 + LONG and len(through.server.got) >= 2000 + LONG,
-        60.0,
-    )
-    quiet(peer)
+    _all_got(peer, through, 60.0)
 
 
 @case("PEP-PC-004")
 def test_rate_falls(peer: Peer) -> None:
     """The path carries 50 kb/s for 20 s."""
-    through = peer.connect()
-    both_ways(peer, through, 2000)
+    through = established(peer)
     asking(peer, 2.0)
     through.client.write(peer.octets(2 * LONG))
     asking(peer, 1.0)
@@ -96,15 +95,11 @@ def test_rate_falls(peer: Peer) -> None:
 @case("PEP-PC-005", "PEP-PC-007")
 def test_packets_become_too_big(peer: Peer) -> None:
     """A router before the server tells the box that packets of 1500 octets do not fit."""
-    through = peer.connect()
-    both_ways(peer, through, SHORT)
+    through = established(peer, SHORT)
     _narrow(peer, through.server, 1000)
     through.client.write(peer.octets(LONG))
     through.server.write(peer.octets(LONG))
-    peer.run(
-        lambda: len(through.server.got) >= SHORT + LONG and len(through.client.got) >= SHORT + LONG,
-        140.0,
-    )
+    run_until_got(peer, through, SHORT + LONG, 140.0)
     quiet(peer)
 
 
@@ -125,8 +120,7 @@ def _narrow(peer: Peer, end: End, mtu: int) -> None:
 @case("PEP-PC-008")
 def test_quiet_for_two_hours(peer: Peer) -> None:
     """Nothing is sent for 2 hours and 3 minutes."""
-    through = peer.connect()
-    both_ways(peer, through, 2000)
+    through = established(peer)
     peer.wait(2 * 3600 + 180.0)
     both_ways(peer, through, 2000)
     quiet(peer)
@@ -135,8 +129,7 @@ def test_quiet_for_two_hours(peer: Peer) -> None:
 @case("PEP-LR-002")
 def test_established_segment_lost_before_the_server(peer: Peer) -> None:
     """Segments to the server are lost, while it sends to the client."""
-    through = peer.connect()
-    both_ways(peer, through, 2000)
+    through = established(peer)
     lost: set[int] = set()
 
     def deliver(tcp: Tcp) -> bool:
@@ -149,7 +142,7 @@ def test_established_segment_lost_before_the_server(peer: Peer) -> None:
     through.server.reached_by = deliver
     for end in (through.client, through.server):
         end.write(peer.octets(60_000))
-    peer.run(lambda: len(through.server.got) >= 62_000 and len(through.client.got) >= 62_000, 100.0)
+    run_until_got(peer, through, 62_000, 100.0)
     quiet(peer)
 
 

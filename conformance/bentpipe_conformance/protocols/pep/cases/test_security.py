@@ -6,7 +6,12 @@ from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
-from bentpipe_conformance.protocols.pep.cases.steps import both_ways, quiet, unreachable
+from bentpipe_conformance.protocols.pep.cases.steps import (
+    established,
+    quiet,
+    run_until_got,
+    unreachable,
+)
 from bentpipe_conformance.protocols.pep.end import End
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, RST, SYN, Tcp, build
@@ -17,8 +22,7 @@ FAR = (1 << 20, 1 << 28, 1 << 31)
 
 
 def _open(peer: Peer) -> Through:
-    through = peer.connect()
-    both_ways(peer, through, 3000)
+    through = established(peer, 3000)
     peer.wait(1.0)
     return through
 
@@ -27,12 +31,18 @@ def _sides(through: Through) -> tuple[tuple[End, str], ...]:
     return ((through.client, CLIENT), (through.server, SERVER))
 
 
+def _guess(peer: Peer, side: str, made: Tcp, distance: int) -> None:
+    """A segment arrives whose number lies at a distance from the right one."""
+    peer.send(side, build(replace(made, seq=(made.seq + distance) % MODULUS)))
+    peer.wait(0.3)
+
+
 def _go_on(peer: Peer, through: Through) -> None:
     """Both ends send, whether anything arrives or not."""
     peer.wait(2.0)
     for end, _ in _sides(through):
         end.write(peer.octets(3000))
-    peer.run(lambda: len(through.client.got) >= 6000 and len(through.server.got) >= 6000, 25.0)
+    run_until_got(peer, through, 6000, 25.0)
     quiet(peer)
 
 
@@ -42,9 +52,7 @@ def test_established_guessed_reset(peer: Peer) -> None:
     through = _open(peer)
     for end, side in _sides(through):
         for distance in (1, 1000, *FAR):
-            made = end.next_segment(b"", RST)
-            peer.send(side, build(replace(made, seq=(made.seq + distance) % MODULUS)))
-            peer.wait(0.3)
+            _guess(peer, side, end.next_segment(b"", RST), distance)
     _go_on(peer, through)
 
 
@@ -54,9 +62,7 @@ def test_established_guessed_syn(peer: Peer) -> None:
     through = _open(peer)
     for end, side in _sides(through):
         for distance in (0, 1000, *FAR):
-            made = end.next_segment(b"", SYN)
-            peer.send(side, build(replace(made, seq=(made.seq + distance) % MODULUS, mss=1460)))
-            peer.wait(0.3)
+            _guess(peer, side, replace(end.next_segment(b"", SYN), mss=1460), distance)
     _go_on(peer, through)
 
 
@@ -67,8 +73,7 @@ def test_established_guessed_data(peer: Peer) -> None:
     for end, side in _sides(through):
         for distance in FAR:
             made = end.next_segment(peer.octets(300), ACK | PSH)
-            peer.send(side, build(replace(made, seq=(made.seq + distance) % MODULUS)))
-            peer.wait(0.3)
+            _guess(peer, side, made, distance)
             if distance < 1 << 30:  # what lies further ahead may be taken for old
                 peer.send(side, build(replace(made, ack=(made.ack + distance) % MODULUS)))
                 peer.wait(0.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
@@ -10,9 +11,11 @@ from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import (
     LONG,
     both_ways,
+    established,
     fragments,
     of_class,
     quiet,
+    run_until_got,
     transfer,
     with_ip_options,
 )
@@ -51,7 +54,7 @@ def test_established_long_streams(peer: Peer) -> None:
     through = peer.connect()
     for end in (through.client, through.server):
         end.write(peer.octets(LONG))
-    peer.run(lambda: len(through.client.got) >= LONG and len(through.server.got) >= LONG, 20.0)
+    run_until_got(peer, through, LONG, 20.0)
     for end in (through.client, through.server):
         end.write(peer.octets(3000))
     quiet(peer)
@@ -86,23 +89,22 @@ def test_established_packets_with_ect(peer: Peer) -> None:
     both_ways(peer, through)
 
 
-def _call_with(peer: Peer, option: bytes) -> tuple[End, int]:
-    """A client whose SYN has an option."""
+def _opened_with(peer: Peer, option: bytes) -> Through:
+    """A connection whose client has an option in its SYN."""
     port, _ = peer.listen("nothing")
     client = peer.draft(port)
     made: list[Tcp] = []
     client.segment(SYN, -1, changed=made.append)
     peer.send(CLIENT, build(replace(made[0], tsval=None, tsecr=None), option))
-    return client, port
+    listener = peer.listener(port)
+    listener.answer = "accept"
+    return peer.opened(client, listener)
 
 
 @case("PEP-TR-012")
 def test_opening_unknown_option(peer: Peer) -> None:
     """SYN and segments with octets have an option that nobody knows."""
-    client, port = _call_with(peer, UNKNOWN)
-    listener = peer.listener(port)
-    listener.answer = "accept"
-    through = peer.opened(client, listener)
+    through = _opened_with(peer, UNKNOWN)
     octets = peer.octets(500)
     made = through.client.next_segment(octets, ACK | PSH)
     through.client.skip(octets)
@@ -151,11 +153,7 @@ def _signed(peer: Peer, option: bytes) -> None:
 @case("PEP-TR-014")
 def test_opening_multipath(peer: Peer) -> None:
     """The client's SYN has MP_CAPABLE."""
-    client, port = _call_with(peer, MULTIPATH)
-    listener = peer.listener(port)
-    listener.answer = "accept"
-    through = peer.opened(client, listener)
-    both_ways(peer, through, 2000)
+    both_ways(peer, _opened_with(peer, MULTIPATH), 2000)
 
 
 @case("PEP-TR-015")
@@ -176,30 +174,30 @@ def test_not_tcp(peer: Peer) -> None:
 @case("PEP-TR-016")
 def test_established_segment_in_fragments(peer: Peer) -> None:
     """An end sends a segment in fragments."""
-    through = peer.connect()
-    both_ways(peer, through, 2000)
-    for end, side in ((through.client, CLIENT), (through.server, SERVER)):
-        octets = peer.octets(1000)
-        packet = build(end.next_segment(octets, ACK | PSH))
-        end.skip(octets)
-        end.due = None
-        for fragment in fragments(packet):
-            peer.send(side, fragment)
-        peer.wait(6.0)
+    through = established(peer)
+    _sent_in(peer, through, 1000, fragments)
     quiet(peer)
+
+
+def _sent_in(
+    peer: Peer, through: Through, octets: int, changed: Callable[[bytes], list[bytes]]
+) -> None:
+    """Each end sends a segment once, in the packets that are made of it."""
+    for end, side in ((through.client, CLIENT), (through.server, SERVER)):
+        payload = peer.octets(octets)
+        packet = build(end.next_segment(payload, ACK | PSH))
+        end.skip(payload)
+        end.due = None
+        for part in changed(packet):
+            peer.send(side, part)
+        peer.wait(6.0)
 
 
 @case("PEP-TR-017")
 def test_established_ip_options(peer: Peer) -> None:
     """An end sends segments in packets with IP options."""
     through = peer.connect()
-    for end, side in ((through.client, CLIENT), (through.server, SERVER)):
-        octets = peer.octets(600)
-        packet = build(end.next_segment(octets, ACK | PSH))
-        end.skip(octets)
-        end.due = None
-        peer.send(side, with_ip_options(packet))
-        peer.wait(6.0)
+    _sent_in(peer, through, 600, lambda packet: [with_ip_options(packet)])
     quiet(peer)
 
 
@@ -234,8 +232,7 @@ def test_established_small_segments(peer: Peer) -> None:
 @case("PEP-TR-020")
 def test_established_urgent_octets(peer: Peer) -> None:
     """An end sends segments with URG."""
-    through = peer.connect()
-    both_ways(peer, through, 2000)
+    through = established(peer)
     for end, side in ((through.client, CLIENT), (through.server, SERVER)):
         _urgent(peer, through, end, side)
     quiet(peer)

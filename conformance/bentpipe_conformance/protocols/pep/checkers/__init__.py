@@ -6,67 +6,63 @@ whole trace. :func:`of_relay`, :func:`of_stream` and :func:`of_scene` register t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from bentpipe_conformance.engine import context as engine
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.context import HasPacket
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.replay.flow import Flow, Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Packet
-from bentpipe_conformance.protocols.pep.replay.stream import Stream
 
 Context = engine.Context[Any]
 
 QUEUES_S = 2.0
 """What queues before the satellite link may add to a time: they cannot be seen from the ends."""
 
-_OfRelay = Callable[[Relay, Context], Iterable[Finding]]
-_OfStream = Callable[[Relay, Stream, Context], Iterable[Finding]]
-_OfScene = Callable[[Scene, Context], Iterable[Finding]]
+_Check = TypeVar("_Check", bound=Callable[..., Iterable[Finding]])
 
 
-def of_relay(requirement: str) -> Callable[[_OfRelay], _OfRelay]:
-    """Register a checker that is asked about each connection that is split, or is to be."""
+def of_relay(requirement: str) -> Callable[[_Check], _Check]:
+    """Register a checker that is asked about each connection that is split, or is to be.
 
-    def register(check: _OfRelay) -> _OfRelay:
+    Its arguments are the relay and the context.
+    """
+    return _register(requirement, lambda flow: [(flow,)] if isinstance(flow, Relay) else [])
+
+
+def of_stream(requirement: str) -> Callable[[_Check], _Check]:
+    """Register a checker that is asked about each stream through the box.
+
+    Its arguments are the relay, the stream and the context.
+    """
+    return _register(
+        requirement,
+        lambda flow: [(flow, stream) for stream in flow.streams] if isinstance(flow, Relay) else [],
+    )
+
+
+def of_scene(requirement: str) -> Callable[[_Check], _Check]:
+    """Register a checker that is asked about each trace as a whole.
+
+    Its arguments are the scene and the context.
+    """
+    return _register(requirement, lambda flow: [(flow,)] if isinstance(flow, Scene) else [])
+
+
+def _register(
+    requirement: str, subjects: Callable[[Flow], Sequence[tuple[Any, ...]]]
+) -> Callable[[_Check], _Check]:
+    """Register a checker that is asked about each subject that a flow holds."""
+
+    def register(check: _Check) -> _Check:
         @wraps(check)
         def ask(flow: Flow, context: Context) -> Iterator[Finding]:
-            if isinstance(flow, Relay):
-                yield from check(flow, context)
-
-        checker(requirement)(ask)
-        return check
-
-    return register
-
-
-def of_stream(requirement: str) -> Callable[[_OfStream], _OfStream]:
-    """Register a checker that is asked about each stream through the box."""
-
-    def register(check: _OfStream) -> _OfStream:
-        @wraps(check)
-        def ask(flow: Flow, context: Context) -> Iterator[Finding]:
-            if isinstance(flow, Relay):
-                for stream in flow.streams:
-                    yield from check(flow, stream, context)
-
-        checker(requirement)(ask)
-        return check
-
-    return register
-
-
-def of_scene(requirement: str) -> Callable[[_OfScene], _OfScene]:
-    """Register a checker that is asked about each trace as a whole."""
-
-    def register(check: _OfScene) -> _OfScene:
-        @wraps(check)
-        def ask(flow: Flow, context: Context) -> Iterator[Finding]:
-            if isinstance(flow, Scene):
-                yield from check(flow, context)
+            for subject in subjects(flow):
+                yield from check(*subject, context)
 
         checker(requirement)(ask)
         return check
@@ -93,3 +89,35 @@ def watched(relay: Relay, since: float, seconds: float) -> bool:
     """
     scene = relay.scene
     return scene.until - since > allowed(relay, seconds) and since > scene.quiet_since
+
+
+class Timed(HasPacket, Protocol):
+    """A segment, a message or a step, with the packet that shows it."""
+
+    @property
+    def time(self) -> float:
+        """When it was captured."""
+
+
+def soon(
+    cause: Timed, answer: Timed | None, what: str, seconds: float, relay: Relay, context: Context,
+    *, good: str, bad: str,
+) -> Iterator[Finding]:  # fmt: skip
+    """Whether the box answers something in time: ``what``, within so many seconds and the way."""
+    if answer is not None and answer.time - cause.time <= allowed(relay, seconds):
+        yield context.holds(good, answer, cause)
+    elif answer is not None or watched(relay, cause.time, seconds):
+        yield context.violated(
+            bad, cause, expected=f"{what} within {seconds:.0f} s",
+            actual="none" if answer is None else f"{what} too late",
+        )  # fmt: skip
+
+
+def all_octets(
+    octets: int, wanted: int, at: HasPacket, context: Context, *, missed: bool, good: str, bad: str
+) -> Iterator[Finding]:
+    """Whether so many octets have passed; where they have not, they may not be ``missed`` yet."""
+    if octets >= wanted:
+        yield context.holds(good, at)
+    elif missed:
+        yield context.violated(bad, at, expected=f"{wanted} octets", actual=f"{octets} octets")

@@ -12,6 +12,7 @@ from bentpipe_conformance.protocols.pep.checkers import (
     allowed,
     of_relay,
     of_stream,
+    soon,
     watched,
 )
 from bentpipe_conformance.protocols.pep.replay.flow import Relay
@@ -191,13 +192,10 @@ def outlet_is_used(relay: Relay, stream: Stream, context: Context) -> Iterator[F
          if it.outgoing and it.payload and it.packet.number > opened.packet.number),
         None,
     )  # fmt: skip
-    if sent is not None and sent.time - opened.time <= allowed(relay, WITHIN_S):
-        yield context.holds("the outlet is used", sent, opened)
-    elif sent is not None or watched(relay, opened.time, WITHIN_S):
-        yield context.violated(
-            "the window of a receiver opens, and the box does not send", opened,
-            expected="octets within 1 s", actual="too late" if sent else "none",
-        )  # fmt: skip
+    yield from soon(
+        opened, sent, "octets", WITHIN_S, relay, context, good="the outlet is used",
+        bad="the window of a receiver opens, and the box does not send",
+    )  # fmt: skip
 
 
 @of_relay("PEP-FB-011")

@@ -7,7 +7,13 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.pep.checkers import Context, of_relay, of_stream, watched
+from bentpipe_conformance.protocols.pep.checkers import (
+    Context,
+    all_octets,
+    of_relay,
+    of_stream,
+    watched,
+)
 from bentpipe_conformance.protocols.pep.codec import Report, reports
 from bentpipe_conformance.protocols.pep.replay.flow import Relay
 from bentpipe_conformance.protocols.pep.replay.leg import Segment
@@ -25,7 +31,7 @@ ADAPTS_S = 130.0
 def loss_stays_on_its_side(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
     """A loss stays on its side."""
     # Exercised by a segment that the box has to send again on the other side.
-    other = next((each for each in relay.streams if each is not stream), None)
+    other = relay.opposite(stream)
     if stream.sink is None or other is None or not _repeats(stream):
         return
     for leg_stream in relay.streams:
@@ -172,13 +178,13 @@ def smaller_packets(relay: Relay, context: Context) -> Iterator[Finding]:
                 f"packets of {len(late[0].packet.data)} octets are sent after the message", late[0],
                 report, expected=f"packets of at most {report.mtu} octets", actual="larger ones",
             )  # fmt: skip
-        elif stream.last.delivered >= stream.last.arrived:
-            yield context.holds("smaller packets deliver the stream", report)
-        elif watched(relay, report.time, ADAPTS_S):
-            yield context.violated(
-                "the stream is not delivered after the message", report,
-                expected=f"{stream.last.arrived} octets", actual=f"{stream.last.delivered}",
-            )  # fmt: skip
+            continue
+        yield from all_octets(
+            stream.last.delivered, stream.last.arrived, report, context,
+            missed=watched(relay, report.time, ADAPTS_S),
+            good="smaller packets deliver the stream",
+            bad="the stream is not delivered after the message",
+        )  # fmt: skip
 
 
 @of_relay("PEP-PC-007")
@@ -193,7 +199,7 @@ def packet_sizes_of_one_side(relay: Relay, context: Context) -> Iterator[Finding
              and it.packet.number > report.packet.number),
             None,
         )  # fmt: skip
-        back = next((each for each in relay.streams if each is not stream), None)
+        back = relay.opposite(stream)
         small = _largest(back, after=report) if back is not None else None
         before = _largest(back, before=report) if back is not None else None
         if passed is not None:

@@ -13,6 +13,7 @@ from bentpipe_conformance.protocols.pep.checkers import (
     of_relay,
     of_scene,
     of_stream,
+    soon,
     watched,
 )
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
@@ -97,7 +98,7 @@ def end_called_back(relay: Relay, context: Context) -> Iterator[Finding]:
         )
         if before is None or not before.end_taken or before.end is None:
             continue
-        other = next((each for each in relay.streams if each is not stream), None)
+        other = relay.opposite(stream)
         closed = other is not None and other.last is not None and other.last.end_delivered
         if before.delivered >= before.end or closed:
             continue
@@ -108,32 +109,27 @@ def end_called_back(relay: Relay, context: Context) -> Iterator[Finding]:
 def reset_carried_over(relay: Relay, context: Context) -> Iterator[Finding]:
     """A reset is carried over."""
     # Exercised by a RST of one end while the other has an open connection.
-    for stream in relay.streams:
-        for reset in relay.resets(stream.source, by_box=False)[:1]:
-            if stream.sink is not None and _is_open(stream.sink, reset):
-                yield from _must_reset(relay, stream.sink, reset, context)
+    for _, sink, reset in _reset_while_open(relay):
+        yield from _must_reset(relay, sink, reset, context)
 
 
 @of_relay("PEP-RE-007")
 def reset_is_no_end(relay: Relay, context: Context) -> Iterator[Finding]:
     """A reset does not become an end."""
     # Exercised by a RST of one end that has not ended its stream.
-    for stream in relay.streams:
-        for reset in relay.resets(stream.source, by_box=False)[:1]:
-            if stream.sink is None or not _is_open(stream.sink, reset):
-                continue
-            steps = [it for it in stream.steps if it.packet.number > reset.packet.number]
-            before = [it for it in stream.steps if it.packet.number <= reset.packet.number]
-            if before and before[-1].end is not None:
-                continue
-            fin = next((it for it in steps if _is_fin_of_box(it)), None)
-            if fin is not None:
-                yield context.violated(
-                    "the RST of one end becomes a FIN for the other", fin, reset,
-                    expected="a RST", actual="a FIN",
-                )  # fmt: skip
-            elif watched(relay, reset.time, WITHIN_S):
-                yield context.holds("the RST of one end does not become a FIN", reset)
+    for stream, _, reset in _reset_while_open(relay):
+        steps = [it for it in stream.steps if it.packet.number > reset.packet.number]
+        before = [it for it in stream.steps if it.packet.number <= reset.packet.number]
+        if before and before[-1].end is not None:
+            continue
+        fin = next((it for it in steps if _is_fin_of_box(it)), None)
+        if fin is not None:
+            yield context.violated(
+                "the RST of one end becomes a FIN for the other", fin, reset,
+                expected="a RST", actual="a FIN",
+            )  # fmt: skip
+        elif watched(relay, reset.time, WITHIN_S):
+            yield context.holds("the RST of one end does not become a FIN", reset)
 
 
 @of_relay("PEP-RE-008")
@@ -150,7 +146,7 @@ def failed_side_is_no_end(relay: Relay, context: Context) -> Iterator[Finding]:
         ended = next(
             (it for it in stream.source.segments if it.outgoing and it.fin is not None), None
         )
-        back = next((each for each in relay.streams if each is not stream), None)
+        back = relay.opposite(stream)
         if ended is not None and back is not None and back.last is not None:
             never = back.last.end is None
             if never and _is_silent(sink, ended):
@@ -170,7 +166,7 @@ def half_stays_open(relay: Relay, context: Context) -> Iterator[Finding]:
     if relay.was_reset:
         return
     for stream in relay.streams:
-        other = next((each for each in relay.streams if each is not stream), None)
+        other = relay.opposite(stream)
         ended = stream.first(step for step in stream.steps if step.end_relayed)
         if other is None or ended is None:
             continue
@@ -295,6 +291,14 @@ def _resets(relay: Relay, *, by_box: bool | None = None) -> Iterator[Segment]:
                 yield from relay.resets(leg, by_box=who)
 
 
+def _reset_while_open(relay: Relay) -> Iterator[tuple[Stream, Leg, Segment]]:
+    """Streams whose sender resets while their receiver's side is open: stream, that side, RST."""
+    for stream in relay.streams:
+        for reset in relay.resets(stream.source, by_box=False)[:1]:
+            if stream.sink is not None and _is_open(stream.sink, reset):
+                yield stream, stream.sink, reset
+
+
 def _is_open(leg: Leg, at: Segment) -> bool:
     """Whether a side had an established connection that had not ended at a moment."""
     before = [it for it in leg.segments if it.packet.number < at.packet.number]
@@ -321,15 +325,12 @@ def _failure(relay: Relay, leg: Leg | None) -> Segment | None:
 
 def _must_reset(relay: Relay, leg: Leg, cause: Segment, context: Context) -> Iterator[Finding]:
     """A reset at a side that something calls for."""
-    after = [it for it in relay.resets(leg, by_box=True) if it.packet.number > cause.packet.number]
-    if after and after[0].time - cause.time <= allowed(relay, WITHIN_S):
-        yield context.holds(f"the {leg.side} gets a RST", after[0], cause)
-    elif after or watched(relay, cause.time, WITHIN_S):
-        yield context.violated(
-            f"the connection has failed on one side, and the {leg.side} gets no RST", cause,
-            expected=f"a RST within {WITHIN_S:.0f} s",
-            actual="a RST too late" if after else "none",
-        )  # fmt: skip
+    resets = relay.resets(leg, by_box=True)
+    after = next((it for it in resets if it.packet.number > cause.packet.number), None)
+    yield from soon(
+        cause, after, "a RST", WITHIN_S, relay, context, good=f"the {leg.side} gets a RST",
+        bad=f"the connection has failed on one side, and the {leg.side} gets no RST",
+    )  # fmt: skip
 
 
 def _is_fin_of_box(step: Step) -> bool:

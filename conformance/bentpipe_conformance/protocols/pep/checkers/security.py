@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
-from bentpipe_conformance.engine.context import HasPacket, judged
+from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
     At,
     Context,
+    Timed,
     allowed,
     of_relay,
     of_scene,
@@ -150,16 +150,8 @@ def numbers_are_drawn(scene: Scene, context: Context) -> Iterator[Finding]:
 # -- what several ask --------------------------------------------------------------------------
 
 
-class _Guess(HasPacket, Protocol):
-    """A segment or a message that somebody has guessed."""
-
-    @property
-    def time(self) -> float:
-        """When it was captured."""
-
-
 def _ends_nothing(
-    relay: Relay, guesses: Sequence[_Guess], what: str, context: Context
+    relay: Relay, guesses: Sequence[Timed], what: str, context: Context
 ) -> Iterator[Finding]:
     """Whether a connection goes on behind guesses, until an end resets it."""
     if not guesses or not is_up(relay):

@@ -9,6 +9,7 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
     At,
     Context,
+    all_octets,
     of_relay,
     of_scene,
     of_stream,
@@ -252,13 +253,8 @@ def urgent_in_place(relay: Relay, stream: Stream, context: Context) -> Iterator[
             "urgent octets are not relayed at their place", at, urgent[0],
             expected="the stream as it was sent", actual="other octets",
         )  # fmt: skip
-    elif stream.last.relayed >= urgent[-1].end:
-        yield context.holds("urgent octets are relayed at their place", urgent[0])
-    elif watched(relay, urgent[-1].time, 5.0) and stream.last.outlet >= urgent[-1].end:
-        yield context.violated(
-            "urgent octets are not relayed", urgent[0],
-            expected=f"{urgent[-1].end} octets", actual=f"{stream.last.relayed}",
-        )  # fmt: skip
+        return
+    yield from _relayed(relay, stream, urgent, "with URG", context)
 
 
 # -- what several ask --------------------------------------------------------------------------
@@ -361,10 +357,9 @@ def _relayed(
 ) -> Iterator[Finding]:
     assert stream.last is not None
     end = max(segment.end for segment in found)
-    if stream.last.relayed >= end:
-        yield context.holds(f"a segment {how} reaches the receiver", found[0])
-    elif watched(relay, found[-1].time, 5.0) and stream.last.outlet >= end:
-        yield context.violated(
-            f"a segment {how} does not reach the receiver", found[0],
-            expected=f"octet {end - 1}", actual=f"{stream.last.relayed} octets",
-        )  # fmt: skip
+    yield from all_octets(
+        stream.last.relayed, end, found[0], context,
+        missed=watched(relay, found[-1].time, 5.0) and stream.last.outlet >= end,
+        good=f"a segment {how} reaches the receiver",
+        bad=f"a segment {how} does not reach the receiver",
+    )  # fmt: skip

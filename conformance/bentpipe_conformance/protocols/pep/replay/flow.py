@@ -56,6 +56,10 @@ class Relay:
             return ()
         return (self.up,) if self.down is None else (self.up, self.down)
 
+    def opposite(self, stream: Stream) -> Stream | None:
+        """The stream the other way; None while no server was called."""
+        return next((each for each in self.streams if each is not stream), None)
+
     @property
     def legs(self) -> tuple[Leg, ...]:
         """That of the client, and that of the server if there is one."""
