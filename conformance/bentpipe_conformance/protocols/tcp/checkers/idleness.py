@@ -38,12 +38,16 @@ def _idle(flow: Flow) -> Iterator[tuple[Segment, float]]:
 
 
 def _updates_window(flow: Flow, number: int) -> bool:
-    """Whether a packet of the IUT offers more than any before it."""
-    own = next((reply for reply in flow.replies if reply.packet.number == number), None)
-    if own is None:
-        return False
-    edges = (r.window_edge for r in flow.replies if r.packet.number < number)
-    return own.window_edge > max(edges, default=own.window_edge)
+    """Whether a packet of the IUT offers more than the one before it.
+
+    An edge that had moved back, as some do where they drop what finds no room, comes forward again.
+    """
+    before = None
+    for reply in flow.replies:
+        if reply.packet.number == number:
+            return before is not None and reply.window_edge > before.window_edge
+        before = reply
+    return False
 
 
 @checker("SNR-CON-022")
@@ -69,10 +73,6 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
             if silence >= exercised:
                 yield context.holds(f"nothing was sent in {silence:.0f} s of idleness", item)
             continue
-        offered = max((r.window_edge for r in flow.replies if r.packet.number < number), default=0)
-        news = next((r for r in flow.replies if r.packet.number == number), None)
-        if news is not None and news.window_edge > offered:
-            continue  # its user read
         own = outstanding.get(number)
         if own is not None and own.start >= sent:
             continue  # its user wrote

@@ -99,7 +99,7 @@ def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Findings:
     """Proportional rate reduction may leave the answer to the next acknowledgments."""
     ack = m.ack
     at = count_through(flow.acks, ack.packet.number)
-    after = flow.acks[at : at + 50]
+    after = [a for a in flow.acks[at : at + 50] if a.packet.number < flow.first_reset]
     decided = (a for a in after if a.advance or a.duplicates >= DUPLICATE_THRESHOLD)
     third = next(decided, None)
     if third is not None and third.advance:

@@ -206,9 +206,10 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Findings:
     for episode, end in window.judgeable():
         if len({sent.start for sent in episode.retransmissions}) < 2 or window.draining(episode):
             continue
-        # Two segments of limited transmit do not belong to the flight that is reduced, and a window
+        # What limited transmit sent does not belong to the flight that is reduced, and a window
         # that is not a whole number of segments shows as one less.
-        floor = 0.9 * share * (episode.flight - 2 * segment) - segment
+        limited = max(2 * segment, sent_by_duplicates(flow, episode))
+        floor = 0.9 * share * (episode.flight - limited) - segment
         held = octets(episode.first.sacked)
         if episode.flight < SMALLEST_FLIGHT_TO_GROW * segment or held > 5 * segment:
             # What was held before does not show the window in the network.

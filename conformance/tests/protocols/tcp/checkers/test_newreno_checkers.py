@@ -33,6 +33,17 @@ def test_partial_acknowledgment_answered_or_not() -> None:
     assert reno.verdicts("SNR-REC-001", "hk99") == FAIL
 
 
+@pytest.mark.parametrize(("ends", "expected"), [(False, FAIL), (True, NOTHING)])
+def test_partial_acknowledgment_and_the_reset_of_a_user_before_its_third_duplicate(
+    ends: bool, expected: set[Verdict]
+) -> None:
+    story = duplicates(window_limited_flight(), 2).send(2).ack(5, after=RTT)
+    if ends:
+        story.reset(after=0.04)
+    claims = {**CLAIMS, "prr": True}
+    assert duplicates(story, 5).verdicts("SNR-REC-001", claims=claims) == expected
+
+
 def test_partial_acknowledgment_by_late_data() -> None:
     story = duplicates(window_limited_flight(), 2).send(2).ack(5, after=0.05).send(16)
     assert story.verdicts("SNR-REC-001") == NOTHING

@@ -12,19 +12,20 @@ from bentpipe_conformance.protocols.tcp.story import (
     RTT,
     Story,
     duplicates,
+    flight,
     window_limited_flight,
 )
 
 
-def _recovered(flight: int, outstanding: int, released: int) -> Story:
+def _recovered(first: int, outstanding: int, released: int) -> Story:
     """One loss in a flight; what was outstanding when it ended, and what its end released."""
-    story = Story(sack=False).send(*range(flight)).ack(0, after=RTT)
+    story = Story(sack=False).send(*range(first)).ack(0, after=RTT)
     duplicates(story, 0, 2).send(0)
-    new = flight
+    new = first
     for index in range(outstanding):
         story.ack(0, after=0.01).send(new + index)
-    story.ack(flight, after=RTT)
-    last = flight + outstanding
+    story.ack(first, after=RTT)
+    last = first + outstanding
     return story.send(*range(last, last + released)) if released else story
 
 
@@ -90,11 +91,15 @@ def _grown(*flights: int, after: float = RTT) -> Story:
     """Two losses in a flight of 24; afterwards the flight of each round trip."""
     story = Story(sack=False).send(*range(24)).ack(0, after=RTT)
     duplicates(story, 0, 2).send(0).ack(5, after=RTT).send(5)
-    una, top = 24, 24
-    story.ack(una, after=RTT)
-    for flight in flights:
-        story.send(*range(top, una + flight))
-        una, top = top, una + flight
+    return _flights(story.ack(24, after=RTT), 24, *flights, after=after)
+
+
+def _flights(story: Story, una: int, *flights: int, after: float = RTT) -> Story:
+    """So many segments outstanding in each round trip, of which all are acknowledged."""
+    top = una
+    for outstanding in flights:
+        story.send(*range(top, una + outstanding))
+        una, top = top, una + outstanding
         story.ack(una, after=after)
     return story
 
@@ -103,6 +108,20 @@ def test_growth_after_one_reduction_and_after_several() -> None:
     assert _grown(2, 4, 8, 12, 13).verdicts("SNR-REC-002") == PASS
     assert _grown(*[3, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7]).verdicts("SNR-REC-002") == FAIL
     assert _grown(3, 4, 5).verdicts("SNR-REC-002") == NOTHING
+
+
+@pytest.mark.parametrize(("flights", "expected"), [
+    ((3, 6, 12, 12, 13, 13), PASS), ((3, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7), FAIL),
+])  # fmt: skip
+def test_growth_after_a_recovery_before_which_ten_duplicates_let_data_out(
+    flights: tuple[int, ...], expected: set[Verdict]
+) -> None:
+    story = flight(24)
+    for new in range(25, 35):
+        story.ack(1, after=0.01).send(new)
+    story.send(1).ack(5, after=RTT).send(5)
+    story = _flights(story.ack(35, after=RTT), 35, *flights)
+    assert story.verdicts("SNR-REC-002") == expected
 
 
 def test_flight_before_the_end_of_recovery_at_the_same_instant() -> None:

@@ -1,0 +1,18 @@
+"""The checkers of idle connections on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.receipt import Receipt
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING
+
+
+@pytest.mark.parametrize(("window", "expected"), [(0, FAIL), (200, NOTHING)])
+def test_edge_that_had_moved_back_when_the_connection_has_long_been_idle(
+    window: int, expected: set[Verdict]
+) -> None:
+    """Where it comes forward again the user has read; an edge that stays is a keep-alive."""
+    receipt = Receipt(window=300).data(0, 100).reply(100, window=200)
+    receipt.data(200, 250, after=0.1).reply(100, window=0).reply(100, window=window, after=11)
+    assert receipt.verdicts("SNR-CON-022") == expected
