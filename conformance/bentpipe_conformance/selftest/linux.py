@@ -243,6 +243,7 @@ def statement(sysctls: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
         "ecn": on("tcp_ecn"),
         "byte_counting": "unlimited",
         "nagle": not options["nodelay"],
+        "keep_alive": "keepalive" in options,
         "challenge_acks": True,
         "reset_at_held": sack,
         "congestion_control": options["congestion"],

@@ -47,6 +47,7 @@ ICS = {
     "recalls_blocks": True,
     "daytime": True,
     "nagle": True,
+    "keep_alive": False,
 }
 """The conformance statement of :data:`SETUPS`."""
 

@@ -24,6 +24,7 @@ CLAIMS: Mapping[str, Any] = {
     "timestamps": True,
     "window_scale": True,
     "challenge_acks": True,
+    "keep_alive": False,
 }
 """The conformance statement of the implementation in the traces."""
 

@@ -122,9 +122,9 @@ def _measured_between(flow: Flow, first: Sent, second: Sent) -> bool:
 @checker("SNR-RTO-002")
 def timeout_of_at_least_a_second(flow: Flow, context: Context) -> Findings:
     """The timeout is at least a second (RFC 6298 rule 2.4)."""
-    # Exercised by the first timeouts of a row. The timer started no earlier than the last progress,
-    # so the time since then bounds the timeout from above; the second interval is twice the
-    # timeout.
+    # Exercised by the first timeouts of a row. The timer started no earlier than the last progress
+    # or, where each segment has one of its own, than the segment left, so that the longer of both
+    # times bounds the timeout from above; the second interval is twice the timeout.
     minimum = context.permitted("minimum_s", 1.0)
     tlp = context.ics.get("tlp", True)
     before: Expiry | None = None
@@ -138,10 +138,9 @@ def timeout_of_at_least_a_second(flow: Flow, context: Context) -> Findings:
         # The first of a row may have been a tail loss probe, which doubles nothing (RFC 8985 7.3).
         alike = tlp or (last is not None and _measured_between(flow, last.sent, expiry.sent))
         part, share = ("the interval", 1) if alike else ("half the interval", 2)
-        bound = expiry.since_progress if first else (expiry.interval or 0.0) / share
-        if first and context.permitted("from_transmission", False):
-            bound = max(bound, expiry.since_transmission)
-        reason = "by the last progress" if first else f"by {part} between timeouts"
+        started = max(expiry.since_progress, expiry.since_transmission)
+        bound = started if first else (expiry.interval or 0.0) / share
+        reason = "by what started it" if first else f"by {part} between timeouts"
         what = f"the retransmission timeout, {reason}, is at most"
         yield _at_least(context, bound, minimum, what, expiry.sent)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.receipt import Receipt
+from bentpipe_conformance.protocols.tcp.receipt import CLAIMS, Receipt
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING
 
 
@@ -16,3 +16,11 @@ def test_edge_that_had_moved_back_when_the_connection_has_long_been_idle(
     receipt = Receipt(window=300).data(0, 100).reply(100, window=200)
     receipt.data(200, 250, after=0.1).reply(100, window=0).reply(100, window=window, after=11)
     assert receipt.verdicts("SNR-CON-022") == expected
+
+
+def test_keep_alive_that_the_user_asked_for_or_may_have() -> None:
+    receipt = Receipt().data(0, 100).reply(100).reply(100, after=30)
+    assert receipt.verdicts("SNR-CON-022") == FAIL
+    asked = {**CLAIMS, "keep_alive": True}
+    assert receipt.verdicts("SNR-CON-022", claims=asked) == NOTHING
+    assert receipt.verdicts("SNR-CON-022", claims={}) == NOTHING

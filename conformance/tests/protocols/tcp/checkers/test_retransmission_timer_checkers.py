@@ -85,8 +85,13 @@ def test_timed_retransmission_of_what_sack_reports_missing() -> None:
 
 
 def test_first_timeout_below_a_second() -> None:
-    assert flight().send(1, after=0.9).verdicts("SNR-RTO-002") == FAIL
+    assert flight().send(1, after=0.3).verdicts("SNR-RTO-002") == FAIL
     assert flight().send(1, after=1.1).verdicts("SNR-RTO-002") == PASS
+
+
+def test_timeout_of_a_segment_with_a_timer_of_its_own() -> None:
+    story = Story().send(0).send(1, after=0.9).send(2, after=0.05).ack(1, after=0.05)
+    assert story.send(1, after=0.91).verdicts("SNR-RTO-002") == PASS
 
 
 def test_interval_of_two_timeouts_shows_a_short_one() -> None:
