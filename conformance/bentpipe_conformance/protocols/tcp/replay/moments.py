@@ -177,14 +177,16 @@ def disturbed_at(episode: Episode) -> float:
     retransmitted before, or comes without a cause. An episode that begins with an acknowledgment of
     new data continues an earlier one whose end a timeout hid, one that is doubtful may be none or
     continue another, and one that begins with another duplicate than the third (unless so soon that
-    pacing must have put it off), or with what reports nothing, or so late that a timeout may have
-    met even the third report, may have begun with a timeout: minus infinity.
+    pacing must have put it off), or with what reports nothing, or late with less than three
+    segments reported or not right after a report, or so late that a timeout may have met even the
+    third report, may have begun with a timeout: minus infinity.
     """
     trigger = episode.trigger
     if trigger is not None and (
         trigger.advance
         or episode.doubtful
-        or episode.late
+        or episode.overdue
+        or (episode.late and not _is_prompted(episode.first))
         or not (trigger.duplicates == DUPLICATE_THRESHOLD or trigger.sacked or _put_off(episode))
         or not (trigger.duplicate or trigger.newly_sacked)
     ):
@@ -196,6 +198,11 @@ def _put_off(episode: Episode) -> bool:
     """Whether it met a later duplicate than the third, and no timer can have expired."""
     trigger = episode.trigger
     return episode.soon and trigger is not None and trigger.duplicates > DUPLICATE_THRESHOLD
+
+
+def _is_prompted(first: Sent) -> bool:
+    """Whether three duplicates, or as much as they report, came right before a retransmission."""
+    return first.since_arrival <= PROMPT_S and is_evidence(first)
 
 
 def is_evidence(first: Sent) -> bool:

@@ -23,6 +23,8 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
     Cause,
     Episode,
+    least_timeout,
+    reports_something,
     soonest_timeout,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
@@ -236,6 +238,9 @@ class _Replay:
         if waited >= 2 * self.rtt + 0.5:
             return True
         unprompted = sent.timed or sent.transmission > 2 or not evidence
+        # What reports nothing causes no retransmission, however soon that follows.
+        if not unprompted and sent.since_arrival <= AT_ONCE_S and reports_something(sent.cause):
+            return waited >= least_timeout(self.rtt)
         rtt = min(self.rtt, INITIAL_TIMEOUT_S)
         return waited >= (ROUND_TRIP_SHARE * rtt if unprompted else soonest_timeout(rtt))
 
