@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from functools import lru_cache
 from itertools import pairwise
 
-from bentpipe_reference.common.ranges import RangeSet
+from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -80,13 +82,33 @@ def _reported_from_inside(flow: Flow, again: Sent) -> bool:
 
     The segments before and behind such an edge left together when they were new.
     """
-    acks = flow.acks[: count_before(flow.acks, again.packet.number)]
-    blocks = (block for ack in acks for block in ack.blocks)
-    edge = next((a for a, b in blocks if a <= again.start and again.end <= b), again.start)
-    new = [sent for sent in flow.sent if sent.transmission == 1]
-    return edge < again.start and any(
-        before.end == edge == behind.start and behind.time - before.time <= AT_ONCE_S
+    number, edge = _first_reports(flow).get((again.start, again.end), (0, again.start))
+    return number < again.packet.number and edge < again.start and edge in _joints(flow)
+
+
+@lru_cache(maxsize=2)
+def _first_reports(flow: Flow) -> dict[Range, tuple[int, int]]:
+    """The packet that first reported all of each range retransmitted, and where its block began."""
+    found: dict[Range, tuple[int, int]] = {}
+    open_ranges = sorted({(sent.start, sent.end) for sent in flow.sent if sent.retransmission})
+    for ack in flow.acks:
+        for left, right in ack.blocks:
+            among = slice(bisect_left(open_ranges, (left,)), bisect_left(open_ranges, (right,)))
+            inside = [item for item in open_ranges[among] if item[1] <= right]
+            if inside:
+                found |= dict.fromkeys(inside, (ack.packet.number, left))
+                open_ranges[among] = [item for item in open_ranges[among] if item[1] > right]
+    return found
+
+
+@lru_cache(maxsize=2)
+def _joints(flow: Flow) -> frozenset[int]:
+    """Offsets where segments meet that left together when they were new."""
+    new = (sent for sent in flow.sent if sent.transmission == 1)
+    return frozenset(
+        behind.start
         for before, behind in pairwise(new)
+        if before.end == behind.start and behind.time - before.time <= AT_ONCE_S
     )
 
 

@@ -12,7 +12,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
-from bentpipe_conformance.protocols.tcp.replay.recovery import may_be_undone
+from bentpipe_conformance.protocols.tcp.replay.recovery import least_timeout, may_be_undone
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -218,11 +218,12 @@ def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findin
         if not fast.fast or timeout is None or not timeout.first.timed:
             continue
         again = {timeout.first.start}
-        reports = 0
+        reports, progress = 0, timeout.first.time
         events: list[Sent | Ack] = [*timeout.sent[1:], *timeout.acks]
         for event in sorted(events, key=lambda item: item.packet.number):
             if isinstance(event, Ack):
                 reports = 0 if event.advance else reports + (event.newly_sacked > 0)
+                progress = event.time if event.advance else progress
                 if event is timeout.end or not event.acceptable:
                     break
                 if reports == DUPLICATE_THRESHOLD and not any(
@@ -233,7 +234,9 @@ def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findin
             elif event.timed:
                 break
             elif context.prepared.scoreboard.timed(event) and not (
-                reports == DUPLICATE_THRESHOLD and _answers_report(event)
+                reports == DUPLICATE_THRESHOLD
+                and _answers_report(event)
+                and event.time - progress < least_timeout(minimum_rtt(flow))
             ):
                 break  # a timer may have met an arrival
             elif event.retransmission and event.start in again:

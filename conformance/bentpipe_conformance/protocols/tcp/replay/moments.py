@@ -178,12 +178,14 @@ def disturbed_at(episode: Episode) -> float:
     new data continues an earlier one whose end a timeout hid, one that is doubtful may be none or
     continue another, and one that begins with another duplicate than the third (unless so soon that
     pacing must have put it off), or with what reports nothing, or late with less than three
-    segments reported or not right after a report, may have begun with a timeout: minus infinity.
+    segments reported or not right after a report, or so late that a timeout may have met even the
+    third report, may have begun with a timeout: minus infinity.
     """
     trigger = episode.trigger
     if trigger is not None and (
         trigger.advance
         or episode.doubtful
+        or episode.overdue
         or (episode.late and not _is_prompted(episode.first))
         or not (trigger.duplicates == DUPLICATE_THRESHOLD or trigger.sacked or _put_off(episode))
         or not (trigger.duplicate or trigger.newly_sacked)

@@ -16,7 +16,11 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import disturbed_at
-from bentpipe_conformance.protocols.tcp.replay.recovery import ROUND_TRIP_SHARE, Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    ROUND_TRIP_SHARE,
+    Episode,
+    least_timeout,
+)
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import always_sends, largest_segment
@@ -173,8 +177,8 @@ class _Tracker:
         retransmitted meanwhile; any other waits for a round trip after a transmission.
         """
         before = self._repeated.get(sent.start, math.inf)
-        chance = sent.start == sent.una and sent.since_arrival > AT_ONCE_S
-        since = min(before, progress) if chance else before
+        chance = sent.since_arrival > AT_ONCE_S or sent.time - progress >= least_timeout(rtt)
+        since = min(before, progress) if chance and sent.start == sent.una else before
         return sent.timed or sent.time - since >= ROUND_TRIP_SHARE * rtt
 
     def sent(self, sent: Sent) -> None:

@@ -21,7 +21,7 @@ satellite link delivers an acknowledgment every 9 ms."""
 
 
 _SOONEST_TIMEOUT_RTTS = 1.3
-_LEAST_TIMEOUT_S = 1.0
+_LEAST_TIMEOUT_S = 0.99  # a second, less a tick of the bed's clock
 
 
 ROUND_TRIP_SHARE = 0.95
@@ -34,7 +34,16 @@ def soonest_timeout(rtt: float) -> float:
     So the unlikely is not even possible there. Over long round trips that hardly vary, RFC 6298's
     timeout comes as close as a clock tick to them; it is no less than a second (rule 2.4).
     """
-    return min(_SOONEST_TIMEOUT_RTTS * rtt, max(_LEAST_TIMEOUT_S, rtt))
+    return min(_SOONEST_TIMEOUT_RTTS * rtt, least_timeout(rtt))
+
+
+def least_timeout(rtt: float) -> float:
+    """The shortest timeout of RFC 6298 (rules 2.3 and 2.4), seconds.
+
+    Where time is virtual it is the one that meets arrivals, at the very instant: timeouts of a
+    second, constant delays and a peer with the same timers make for that.
+    """
+    return max(_LEAST_TIMEOUT_S, rtt)
 
 
 class Cause(StrEnum):
@@ -61,6 +70,7 @@ class Episode:
         interrupted: the timeout that cut it short.
         nested: it started while an earlier episode was not over.
         late: it started so long after the last progress that a timeout may have met an arrival.
+        overdue: so long that it may have met the very arrival that asked for it.
         soon: it started within a round trip of the last progress: no timer can have expired.
         restarts: further retransmissions of the earliest data that no progress lets out: with each
             another episode may have begun, so that recover moves.
@@ -74,6 +84,7 @@ class Episode:
     first: Sent
     nested: bool
     late: bool = False
+    overdue: bool = False
     soon: bool = False
     sent: list[Sent] = field(default_factory=list)
     acks: list[Ack] = field(default_factory=list)
@@ -183,6 +194,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
                     episode = Episode(
                         cause, event, current is not None,
                         late=waited >= soonest_timeout(rtt),
+                        overdue=waited >= least_timeout(rtt),
                         soon=waited < ROUND_TRIP_SHARE * rtt,
                         doubtful=event.probed or (flow.handshake.sack and event.una < reach),
                     )  # fmt: skip

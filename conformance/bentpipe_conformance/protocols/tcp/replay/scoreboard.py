@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
     Cause,
     Episode,
+    least_timeout,
     reports_something,
     soonest_timeout,
 )
@@ -239,7 +240,7 @@ class _Replay:
         unprompted = sent.timed or sent.transmission > 2 or not evidence
         # What reports nothing causes no retransmission, however soon that follows.
         if not unprompted and sent.since_arrival <= AT_ONCE_S and reports_something(sent.cause):
-            return False
+            return waited >= least_timeout(self.rtt)
         rtt = min(self.rtt, INITIAL_TIMEOUT_S)
         return waited >= (ROUND_TRIP_SHARE * rtt if unprompted else soonest_timeout(rtt))
 

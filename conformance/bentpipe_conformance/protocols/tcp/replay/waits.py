@@ -73,8 +73,9 @@ class _Timer:
     def transmitted(self, event: Sent) -> None:
         """Note a segment, which may have left because of a timeout."""
         if event.retransmission:
-            # So late it may have been timed, whatever has just arrived.
-            late = self.since is not None and event.time - self._surely >= SOONEST_S
+            # So late it may have been timed, whatever has just arrived, and though a single octet
+            # that looks like a probe was taken for the end of the wait.
+            late = event.time - self._surely >= SOONEST_S
             if event.timed or late:
                 self._timeouts += 1
                 self._surely = event.time

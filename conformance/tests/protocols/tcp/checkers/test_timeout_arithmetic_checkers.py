@@ -127,6 +127,16 @@ def test_timeouts_of_a_single_octet_are_backed_off_from() -> None:
     assert not FAIL & story.verdicts("SNR-RTO-016", claims=PLAIN)
 
 
+@pytest.mark.parametrize(("waited", "accused"), [(2.4, False), (4.4, True)])
+def test_timeout_behind_what_may_be_a_probe_meets_an_arrival_and_is_backed_off_from(
+    waited: float, accused: bool
+) -> None:
+    story = _measured_alone().ack(13, after=RTT).send(13).send_octets(14000, 1, after=0.5)
+    story.ack(13, after=0.5, seq=200_000, data=b"x").send_octets(13000, 1001, after=0.01)
+    story.send_octets(13000, 1001, after=waited)
+    assert accused == (Verdict.FAIL in story.verdicts("SNR-RTO-016", claims=PLAIN))
+
+
 def test_first_octet_that_may_be_a_probe_follows_what_the_handshake_measured() -> None:
     story = Story(sack=False, rtt=2.2).send_octets(0, 1, after=1.0).send_octets(1, 100)
     story.ack(0, after=2.0).send_octets(0, 101, after=4.6)

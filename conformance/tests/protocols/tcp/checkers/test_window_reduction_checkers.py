@@ -141,3 +141,12 @@ def test_window_after_a_timeout_that_met_an_arrival_without_news() -> None:
     story = Story().send(*range(4)).ack(1, (2, 3), after=RTT).ack(1, (2, 3), data=b"x", after=1.2)
     story.send(1, after=0.018).ack(4, after=RTT).send(4, 5, 6)
     assert story.verdicts("SNR-REC-005", "hk99") == NOTHING
+
+
+@pytest.mark.parametrize(("waited", "expected"), [(0.59, NOTHING), (0.19, FAIL)])
+def test_window_after_a_timeout_that_met_the_third_duplicate(
+    waited: float, expected: set[Verdict]
+) -> None:
+    story = Story().send(*range(8)).ack(1, (2, 3), after=RTT).ack(1, (2, 4), after=0.4)
+    story.ack(1, (2, 5), after=waited).ack(1, (2, 6), after=0.01).send(1)
+    assert story.ack(8, after=RTT).send(8, 9, 10).verdicts("SNR-REC-005", "hk99") == expected
