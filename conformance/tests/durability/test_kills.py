@@ -2,8 +2,7 @@
 
 Either its first process is killed, by any signal that kills, or any process below it: a worker, a
 supervisor, a guest, but nothing in a guest: an implementation that is killed has crashed.
-``BENTPIPE_KILLS=100`` kills so many in the simulation and in the bed each (``make durability``); two
-and one without it.
+``BENTPIPE_KILLS=100`` kills so many in the simulation and in the bed each (``make durability``).
 """
 
 from __future__ import annotations

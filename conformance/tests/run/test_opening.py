@@ -15,7 +15,7 @@ from bentpipe_conformance.run import opening
 
 @pytest.mark.parametrize(
     ("iut", "crafting"),
-    [("linux", tcp_crafting), ("stp-reference", stp_crafting), ("rwbp-reference-tun", tcp_crafting)],
+    [("linux", tcp_crafting), ("stp-go", stp_crafting), ("rwbp-go", tcp_crafting)],
 )
 def test_lane_in_a_bed_is_laid_out_with_scapy_loaded(
     iut: str, crafting: Any, monkeypatch: pytest.MonkeyPatch
