@@ -123,7 +123,7 @@ checker: setup
 
 test: tool lint docs
 	$(BIN)/bentpipe bed fetch
-	$(BIN)/python -m pytest -m "not slow" -n auto --ignore=$(MODEL_TESTS)
+	$(BIN)/python -m pytest -m "not slow" -n auto --dist loadgroup --ignore=$(MODEL_TESTS)
 	$(BIN)/python -m pytest -m "not slow" $(MODEL_TESTS)
 
 slow: tool bed

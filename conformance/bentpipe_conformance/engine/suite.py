@@ -53,11 +53,14 @@ class Driver:
         peer: the tester on a lane during one case, given the tester's address and a seed.
         interview: how such a tester asks the questions of the nonsense probe.
         roles: see :func:`~bentpipe_conformance.engine.probe.examine`.
+        load: loads what would else be loaded when first used, in the midst of a case: that takes
+            time, so that whether the tester is late would depend on the cases before.
     """
 
     peer: Callable[[Lane, str, RunSettings, int], ScriptedPeer]
     interview: Callable[[Any], Interview[Any]]
     roles: Collection[str] = ()
+    load: Callable[[], object] = lambda: None
 
     def probe(self, lane: Lane, settings: RunSettings) -> Probe:
         """The nonsense probe, see :mod:`bentpipe_conformance.engine.probe`."""

@@ -201,6 +201,12 @@ def read_statement(id_or_path: str, suite: Suite) -> Mapping[str, Answer]:
     return description.ics
 
 
+def bundled_iut(identifier: str) -> IutDescription | None:
+    """The distribution's own description with this identifier, if there is one."""
+    path = _known().get(identifier)
+    return None if path is None else _read(path)
+
+
 def list_iuts() -> list[IutDescription]:
     """Every description of the distribution, by identifier."""
     return [_read(path) for path in _known().values()]

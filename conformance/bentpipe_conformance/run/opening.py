@@ -86,6 +86,7 @@ def open_lane(
         command=start.words(values), ready=start.ready, sysctls=description.sysctl,
         opening=description.opening, confinement=_confinement(description, contents), **place,
     )  # fmt: skip
+    description.suite.driver.load()
     return KernelLane(link, attachment, timing_error=timing_error)
 
 

@@ -33,7 +33,7 @@ from bentpipe_conformance.evidence.serialization import (
     loads,
 )
 from bentpipe_conformance.evidence.tool import source_digest, tool_name
-from bentpipe_conformance.iut.description import list_iuts
+from bentpipe_conformance.iut.description import bundled_iut
 from bentpipe_conformance.run.completeness import lacking
 from bentpipe_conformance.run.exploration import found_case, is_found
 from bentpipe_conformance.run.identity import requirements_digest
@@ -110,7 +110,7 @@ def verify(
             its size permits.
     """
     # What this takes however small the bundle is, is loaded before its memory is counted.
-    load_suites(), list_iuts(), source_digest()
+    load_suites(), source_digest()
     with bounded(size_of(directory)):
         try:
             return _verify(directory, told, signer)
@@ -197,7 +197,7 @@ def _check_plan(bundle: Bundle, done: Verification) -> LinkProfile:
     if bundled is not None and bundled != link:
         done.differences += _compare("run.json: link", run.link, encode(bundled))
     if run.iut.bundled:
-        own = {item.id: item for item in list_iuts()}.get(run.iut.id)
+        own = bundled_iut(run.iut.id)
         if own is None:
             done.doubts.append(f"this release has no implementation {run.iut.id[:40]!r}")
         else:

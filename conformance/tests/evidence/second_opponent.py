@@ -42,10 +42,6 @@ def render_certificate(bundle: Path, outcome: Any) -> None:
     (bundle / "certificate.html").write_text(text, encoding="utf-8")
 
 
-def nothing(_bundle: Path, _other: Path) -> None:
-    """All is in what follows the rendering."""
-
-
 def violations_left_out(bundle: Path, _: Path) -> None:
     for folder in folders(bundle, "fail"):
         edit(folder / "case.json", all_pass)
@@ -126,14 +122,20 @@ def remark_in_a_capture(bundle: Path, _: Path) -> None:
     path.write_bytes(path.read_bytes() + block)
 
 
-def after(change: Callable[[Any], None]) -> Forgery:
-    def forge(bundle: Path, _: Path) -> None:
-        outcome = json.loads((bundle / "result.json").read_text(encoding="utf-8"))
-        edit(bundle / "result.json", change)
-        tie(bundle)
-        render_certificate(bundle, outcome)
+def edit_result(bundle: Path, change: Callable[[Any], None]) -> None:
+    """Change result.json, and the certificate's digest with it."""
+    outcome = json.loads((bundle / "result.json").read_text(encoding="utf-8"))
+    edit(bundle / "result.json", change)
+    tie(bundle)
+    render_certificate(bundle, outcome)
 
-    return forge
+
+def partial_is_a_number(bundle: Path, _: Path) -> None:
+    edit_result(bundle, lambda held: held.update(partial=0))
+
+
+def note_in_the_result(bundle: Path, _: Path) -> None:
+    edit_result(bundle, lambda held: held.update(note="certified"))
 
 
 def certificate_of_another_run(bundle: Path, other: Path) -> None:
@@ -176,38 +178,31 @@ def case_named_in_another_way(bundle: Path, _: Path) -> None:
     os.rename(folder, folder.with_name(folder.name.upper()))
 
 
-Steps = tuple[Forgery, Forgery, Forgery]
-FORGERIES: dict[str, Steps] = {
-    # Before rendering, afterwards, and once the manifest is written.
-    "violations_left_out": (violations_left_out, nothing, nothing),
-    "called_a_campaign": (called_a_campaign, nothing, nothing),
-    "failing_cases_tried_again": (failing_cases_tried_again, nothing, nothing),
-    "failing_cases_said_to_have_broken": (failing_cases_said_to_have_broken, nothing, nothing),
-    "case_planned_twice": (case_planned_twice, nothing, nothing),
-    "directions_turned_round": (directions_turned_round, nothing, nothing),
-    "remark_in_a_capture": (remark_in_a_capture, nothing, nothing),
-    "member_beside_the_verdict": (nothing, member_beside_the_verdict, nothing),
-    "member_beside_the_plan": (nothing, member_beside_the_plan, nothing),
-    "partial_is_a_number": (nothing, after(lambda held: held.update(partial=0)), nothing),
-    "note_in_the_result": (nothing, after(lambda held: held.update(note="certified")), nothing),
-    "certificate_of_another_run": (nothing, certificate_of_another_run, nothing),
-    "certificate_removed": (nothing, certificate_removed, nothing),
-    "text_in_the_lock": (nothing, text_in_the_lock, nothing),
-    "folder_beside_the_cases": (nothing, folder_beside_the_cases, nothing),
-    "scratch_with_a_text": (nothing, scratch_with_a_text, nothing),
-    "manifest_that_lists_twice": (nothing, nothing, manifest_that_lists_twice),
-    "manifest_that_leaves_the_directory": (nothing, nothing, manifest_that_leaves_the_directory),
-    "case_named_in_another_way": (nothing, case_named_in_another_way, nothing),
+BEFORE_RENDERING = (
+    violations_left_out, called_a_campaign, failing_cases_tried_again,
+    failing_cases_said_to_have_broken, case_planned_twice, directions_turned_round,
+    remark_in_a_capture,
+)  # fmt: skip
+AFTER_RENDERING = (
+    member_beside_the_verdict, member_beside_the_plan, partial_is_a_number, note_in_the_result,
+    certificate_of_another_run, certificate_removed, text_in_the_lock, folder_beside_the_cases,
+    scratch_with_a_text, case_named_in_another_way,
+)  # fmt: skip
+AFTER_SEALING = (manifest_that_lists_twice, manifest_that_leaves_the_directory)
+FORGERIES: dict[str, Forgery] = {
+    change.__name__: change for change in (*BEFORE_RENDERING, *AFTER_RENDERING, *AFTER_SEALING)
 }
 
 
 def forge(name: str, bundle: Path, other: Path) -> None:
-    """Make the forgery of that name."""
-    before, afterwards, sealed = FORGERIES[name]
-    before(bundle, other)
-    if before is not nothing:
+    """Make the forgery of that name, and everything that bentpipe makes after it."""
+    change = FORGERIES[name]
+    if change in AFTER_SEALING:
+        tie(bundle)
+        seal(bundle)
+    change(bundle, other)
+    if change in BEFORE_RENDERING:
         render(bundle)
-    afterwards(bundle, other)
-    tie(bundle)
-    seal(bundle)
-    sealed(bundle, other)
+    if change not in AFTER_SEALING:
+        tie(bundle)
+        seal(bundle)

@@ -11,6 +11,7 @@ from bentpipe_conformance.engine.suite import Driver
 from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp import probe
+from bentpipe_conformance.protocols.tcp.crafting import layers
 
 
 class _Interview(probe.Interview):
@@ -32,4 +33,4 @@ def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     )  # fmt: skip
 
 
-DRIVER = Driver(peer=_peer, interview=_Interview)
+DRIVER = Driver(peer=_peer, interview=_Interview, load=layers)

@@ -9,6 +9,7 @@ from bentpipe_conformance.engine.probe import ECHO_TEXT, chargen
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import Driver
 from bentpipe_conformance.protocols.stp.connection import Connection
+from bentpipe_conformance.protocols.stp.crafting import layers
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 
@@ -46,4 +47,4 @@ def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     )  # fmt: skip
 
 
-DRIVER = Driver(peer=_peer, interview=_Interview)
+DRIVER = Driver(peer=_peer, interview=_Interview, load=layers)

@@ -10,6 +10,7 @@ from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import Driver
 from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS, carries
 from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.crafting import layers
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 ROLES = ("sack_sender", "sack_receiver")
@@ -63,4 +64,4 @@ def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     )  # fmt: skip
 
 
-DRIVER = Driver(peer=_peer, interview=Interview, roles=ROLES)
+DRIVER = Driver(peer=_peer, interview=Interview, roles=ROLES, load=layers)
