@@ -183,8 +183,11 @@ fuzz: setup
 	$(BIN)/python -m bentpipe_fuzz.inputs bundle --runs $(BUNDLES) --seed $(SEED)
 	for kind in pcap pcapng; do \
 		$(BIN)/python -m bentpipe_fuzz.inputs $$kind --runs $(CAPTURES) --seed $(SEED) || exit 1; done
-	for kind in toml vectors segments; do \
+	for kind in toml vectors; do \
 		$(BIN)/python -m bentpipe_fuzz.inputs $$kind --runs 20000 --seed $(SEED) || exit 1; done
+	for protocol in tcp stp rwbp pep; do \
+		$(BIN)/python -m bentpipe_fuzz.inputs.codecs $$protocol --packets $(PACKETS) \
+			--seed $(SEED) || exit 1; done
 
 fuzz-stp: setup
 	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \

@@ -28,7 +28,7 @@ LATEST = 2**32 - 1
 """Seconds since 1970 that a pcap file can say."""
 BEFORE_IP = {1: 14, 12: 0, 101: 0, 113: 16, 228: 0}
 """Octets before the IP header by link type: Ethernet, raw IP, Linux cooked."""
-TCP, UDP = 6, 17
+ICMP, TCP, UDP = 1, 6, 17
 EDGES = (0, 1, 2, 0x7F, 0x80, 0xFF)
 VALUES: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 2**31, 2**63, 10**400, 0.5, -1.0, 1e308, "", "x", "a" * 999,
@@ -67,7 +67,7 @@ def capture(octets: bytes, others: Sequence[bytes], draw: random.Random) -> byte
                 cut = draw.randrange(len(frames[at].data) + 1)
                 frames[at] = replace(frames[at], data=frames[at].data[:cut])
             case _:
-                data = _changed(frames[at].data, frames[at].link_type, draw)
+                data = changed(frames[at].data, frames[at].link_type, draw)
                 frames[at] = replace(frames[at], data=data, original_length=len(data))
     return _written(frames, octets[:4] == b"\x0a\x0d\x0d\x0a")
 
@@ -89,7 +89,7 @@ def _moved(frame: Frame, step: int) -> Frame:
     return replace(frame, time_ns=min(max(time, 0), 2**64 - 1))
 
 
-def _changed(data: bytes, link_type: int, draw: random.Random) -> bytes:
+def changed(data: bytes, link_type: int, draw: random.Random) -> bytes:
     """A packet with one to four changed octets, mostly of its headers."""
     found = bytearray(data)
     for _ in range(draw.choice((1, 1, 2, 4))):
@@ -114,7 +114,7 @@ def _changed(data: bytes, link_type: int, draw: random.Random) -> bytes:
 
 
 def summed(data: bytes, link_type: int) -> bytes:
-    """A frame with correct lengths and checksums: IPv4's, and TCP's or STP's."""
+    """A frame with correct lengths and checksums: IPv4's, and TCP's, ICMP's or STP's."""
     start = BEFORE_IP.get(link_type, 0)
     ip = bytearray(data[start:])
     header = (ip[0] & 15) * 4 if ip else 0
@@ -131,7 +131,10 @@ def summed(data: bytes, link_type: int) -> bytes:
     elif protocol == UDP and len(body) >= 18:
         body[4:6], body[6:8], body[16:18] = len(body).to_bytes(2, "big"), bytes(2), bytes(2)
         body[16:18] = internet_checksum(bytes(body[8:])).to_bytes(2, "big")
-    elif protocol not in (TCP, UDP) and len(body) >= 10:
+    elif protocol == ICMP and len(body) >= 8:
+        body[2:4] = bytes(2)
+        body[2:4] = internet_checksum(bytes(body)).to_bytes(2, "big")
+    elif protocol not in (ICMP, TCP, UDP) and len(body) >= 10:
         body[8:10] = bytes(2)
         body[8:10] = internet_checksum(pseudo + bytes(body)).to_bytes(2, "big")
     return data[:start] + bytes(ip[:header]) + bytes(body)

@@ -33,7 +33,6 @@ from bentpipe_conformance.report.page import dissected
 from bentpipe_conformance.run.verification import UnforeseenError, verify
 from bentpipe_reference.common.link.profile import load_profiles
 
-from bentpipe_fuzz.inputs.agreement import EVERY, agree
 from bentpipe_fuzz.inputs.shaped import joined
 
 Target = Callable[[bytes], str]
@@ -142,14 +141,8 @@ def vectors(octets: bytes) -> str:
     return "dissected" if packets else "empty"
 
 
-def segment(octets: bytes) -> str:
-    """One packet, read by TCP's codecs, which have to agree."""
-    return "taken" if agree(octets, layers=not sum(octets[-8:]) % EVERY) else "refused"
-
-
 TARGETS: Mapping[str, Target] = {
     "pcap": capture, "pcapng": capture, "bundle": bundle, "toml": toml, "vectors": vectors,
-    "segments": segment,
 }  # fmt: skip
 """The targets by the names of their corpora."""
 

@@ -9,7 +9,6 @@ the vectors use for ``fields``, or into None for a packet that must be discarded
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
 import itertools
 import os
 import socket
@@ -20,12 +19,23 @@ from typing import Any
 import pytest
 from bentpipe_conformance.engine import codec
 from bentpipe_conformance.protocols.stp import codec as wire
+from bentpipe_fuzz.stp.codecs import (
+    BODY,
+    OPENING,
+    SEQUENCE,
+    Fields,
+    Path,
+    fields_of,
+    is_foreign,
+    packet_of,
+    read_by_scapy,
+    reference_pseudo_header,
+)
 from bentpipe_fuzz.stp.strategies import BATCH, hostile_packets, packets, quick_batches
 from bentpipe_reference.common.encapsulation import (
     Datagram,
     emit_datagram,
     parse_datagram,
-    pseudo_header,
 )
 from bentpipe_reference.stp.codec import MalformedPacket, decode, encode
 from bentpipe_reference.stp.packets import VERSION, Flags, Packet, Type
@@ -40,7 +50,6 @@ with warnings.catch_warnings():
     from scapy.layers.inet6 import IPv6
     from scapy.packet import Raw
 
-Fields = dict[str, Any] | None
 PORTS = 47000, 47001
 
 asked = int(os.environ.get("BENTPIPE_STP_PACKETS", "0"))
@@ -49,16 +58,6 @@ ROUND = 20_000 if asked else 1_000
 """Packets for each seed: Hypothesis remembers what it has tried, so its memory grows with them."""
 
 ROUNDS = max(1, -(-asked // ROUND))
-
-
-@dataclasses.dataclass(frozen=True)
-class Path:
-    """What carries a packet: addresses are text."""
-
-    carrier: str
-    source: str = "192.0.2.1"
-    destination: str = "198.51.100.2"
-    protocol: int = 0
 
 
 OVER_UDP = Path("udp")
@@ -76,29 +75,6 @@ def path_of(vector: PacketVector) -> Path:
 # The reference.
 
 
-def reference_pseudo_header(path: Path) -> bytes:
-    if path.carrier == "udp":
-        return b""
-    source, destination = (
-        ipaddress.ip_address(text).packed for text in (path.source, path.destination)
-    )
-    return pseudo_header(source, destination, path.protocol)
-
-
-def fields_of(packet: Packet) -> dict[str, Any]:
-    fields = {name: getattr(packet, name) for name in packet.__dataclass_fields__ if name != "type"}
-    fields["type"] = packet.type.name
-    fields["flags"] = [flag.name for flag in Flags if packet.flags & flag]
-    if "data" in fields:
-        fields["data"] = fields["data"].hex()
-    if "options" in fields:
-        fields["cookie"] = fields["cookie"] and fields["cookie"].hex()
-        fields["options"] = [[kind, value.hex()] for kind, value in fields["options"]]
-    if "elements" in fields:
-        fields["elements"] = list(fields["elements"])
-    return fields
-
-
 def read_by_reference(octets: bytes, path: Path) -> Fields:
     try:
         return fields_of(decode(octets, reference_pseudo_header(path)))
@@ -107,30 +83,6 @@ def read_by_reference(octets: bytes, path: Path) -> Fields:
 
 
 # The tester.
-
-SEQUENCE = {
-    "BEGIN": "iss", "BGAK": "iss", "END": "n_r", "SD": "n_s", "SDP": "n_s", "POLL": "n_s",
-    "STAT": "n_r", "USTAT": "n_r",
-}  # fmt: skip
-BODY = {
-    "BEGIN": ["n_mr", "csn", "version"],
-    "BGAK": ["n_mr", "csn", "peer_csn", "n_r"],
-    "END": ["reason", "csn", "peer_csn"],
-    "ENDAK": ["peer_csn"],
-    "BGREJ": ["reason", "peer_csn"],
-    "SD": [],
-    "SDP": ["n_ps", "timestamp", "csn"],
-    "POLL": ["n_ps", "timestamp", "csn"],
-    "STAT": ["n_mr", "n_ps", "timestamp"],
-    "USTAT": ["n_mr"],
-}
-OPENING = "BEGIN", "BGAK", "BGREJ"
-"""The types with options."""
-
-
-def is_foreign(fields: dict[str, Any]) -> bool:
-    """A BEGIN of another version, of which only 20 octets are read (STP-PF-003)."""
-    return bool(fields["type"] == "BEGIN" and fields["version"] != VERSION)
 
 
 def option_field(fields: dict[str, Any]) -> bytes:
@@ -141,23 +93,6 @@ def option_field(fields: dict[str, Any]) -> bytes:
     for kind, value in fields["options"]:
         field += bytes([kind, 2 + len(value) // 2]) + bytes.fromhex(value)
     return field + bytes(-len(field) % 4)
-
-
-def other_options(field: bytes) -> list[list[Any]]:
-    found: list[list[Any]] = []
-    known: set[int] = set()
-    while field:
-        if field[0] == 0:
-            field = field[1:]
-            continue
-        option, field = field[: field[1]], field[field[1] :]
-        kind, size = option[0], len(option)
-        counts = (kind == 1 and size == 4) or (kind == 2 and 10 <= size <= 34)
-        if counts and kind not in known:
-            known.add(kind)
-            continue
-        found.append([kind, option[2:].hex()])
-    return found
 
 
 def on_tester_path(path: Path, kind: int = wire.SD) -> wire.Stp:
@@ -179,23 +114,8 @@ def read_by_tester(octets: bytes, path: Path) -> Fields:
     assert seen.udp_checksum_ok
     foreign = seen.name == "BEGIN" and seen.version != VERSION
     assert seen.fault or foreign or wire.octets_of(seen)[10:] == octets[10:]
-    if not seen.wellformed:
-        return None
-    fields: dict[str, Any] = {
-        "type": seen.name, "sport": seen.sport, "dport": seen.dport, "tag": seen.tag,
-        "flags": names_of(seen.flags & ~seen.reserved_flags),
-    }  # fmt: skip
-    if seen.name in SEQUENCE:
-        fields[SEQUENCE[seen.name]] = seen.seq
-    fields.update({name: getattr(seen, name) for name in BODY[seen.name]})
-    if seen.name in OPENING:
-        fields["max_sd"], fields["cookie"] = seen.max_sd, seen.cookie and seen.cookie.hex()
-        fields["options"] = other_options(seen.options)
-    if seen.name in ("BEGIN", "SD", "SDP"):
-        fields["data"] = "" if foreign else seen.data.hex()
-    if seen.name in ("STAT", "USTAT"):
-        fields["elements"] = list(seen.elements)
-    return fields
+    packet = packet_of(seen)
+    return packet and fields_of(packet)
 
 
 def built_by_tester(fields: dict[str, Any], path: Path) -> bytes:
@@ -213,78 +133,11 @@ def built_by_tester(fields: dict[str, Any], path: Path) -> bytes:
     return wire.octets_of(packet)
 
 
-def names_of(flags: int) -> list[str | None]:
-    return [flag.name for flag in Flags if flags & flag]
-
-
 def bits_of(names: list[str]) -> int:
     return sum(Flags[name] for name in names)
 
 
 # Scapy.
-
-NAMED = {"BEGIN": 3, "END": 12, "SD": 1, "SDP": 1}
-
-
-def scapy_layer(octets: bytes, path: Path) -> Any:
-    """The STP layer that Scapy finds in the octets, on what carries them."""
-    if path.carrier == "udp":
-        return layers.STP(octets)
-    if path.carrier == "ipv4":
-        return IP(wire.build_datagram(on_tester_path(path), octets)).payload
-    below = IPv6(src=path.source, dst=path.destination, nh=path.protocol)
-    return IPv6(bytes(below / Raw(octets)))[layers.STP]
-
-
-def read_by_scapy(octets: bytes, path: Path) -> Fields:
-    if len(octets) < 12:
-        return None
-    seen = scapy_layer(octets, path)
-    if seen.malformed:
-        return None
-    field = seen.chksum
-    seen.chksum = None
-    rebuilt = bytes(seen)
-    assert rebuilt[:8] + rebuilt[10:] == octets[:8] + octets[10:]
-    # One's complement has two zeros.
-    if (int.from_bytes(rebuilt[8:10], "big") - field) % 0xFFFF:
-        return None
-    name, body = layers.TYPES[seen.type], seen.payload
-    fields: dict[str, Any] = {
-        "type": name, "sport": seen.sport, "dport": seen.dport, "tag": seen.tag,
-        "flags": names_of(int(seen.flags) & NAMED.get(name, 0)),
-    }  # fmt: skip
-    if name in SEQUENCE:
-        fields[SEQUENCE[name]] = seen.seq
-    fields.update({key: getattr(body, key) for key in BODY[name]})
-    if name in OPENING:
-        read_scapy_options(body, fields)
-    if name == "SD":
-        fields["data"] = bytes(body).hex()
-    elif name in ("BEGIN", "SDP"):
-        fields["data"] = "" if is_foreign(fields) else bytes(body.payload).hex()
-    elif name == "STAT":
-        fields["elements"] = [element & 0xFFFFFF for element in body.elements]
-    elif name == "USTAT":
-        fields["elements"] = [body.element_1, body.element_2]
-    return fields
-
-
-def read_scapy_options(body: Any, fields: dict[str, Any]) -> None:
-    fields["max_sd"], fields["cookie"], fields["options"] = None, None, []
-    for option in body.options:
-        if isinstance(option, layers.STPMaxSD):
-            if fields["max_sd"] is None:
-                fields["max_sd"] = option.max_sd
-            else:
-                fields["options"].append([1, option.max_sd.to_bytes(2, "big").hex()])
-        elif isinstance(option, layers.STPCookie):
-            if fields["cookie"] is None:
-                fields["cookie"] = option.cookie.hex()
-            else:
-                fields["options"].append([2, option.cookie.hex()])
-        elif isinstance(option, layers.STPOption):
-            fields["options"].append([option.kind, option.value.hex()])
 
 
 def scapy_options(fields: dict[str, Any]) -> list[Any]:

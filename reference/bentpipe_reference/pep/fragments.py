@@ -16,12 +16,13 @@ MOST_OCTETS = 65_515
 LIFETIME = 30.0
 """Seconds (RFC 1122 section 3.3.2 asks for 60 to 120 of an end; a box is in a hurry)."""
 
-_MORE, _OFFSET = 0x2000, 0x1FFF
+MORE, OFFSET = 0x2000, 0x1FFF
+"""Of the field behind the identification."""
 
 
 def is_fragment(packet: bytes) -> bool:
     """Whether an IPv4 packet is a part of a larger one."""
-    return bool(int.from_bytes(packet[6:8], "big") & (_MORE | _OFFSET))
+    return bool(int.from_bytes(packet[6:8], "big") & (MORE | OFFSET))
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class Fragments:
         start = (packet[0] & 15) * 4
         total = int.from_bytes(packet[2:4], "big")
         field_ = int.from_bytes(packet[6:8], "big")
-        offset = (field_ & _OFFSET) * 8
+        offset = (field_ & OFFSET) * 8
         size = total - start
         if size <= 0 or offset + size > MOST_OCTETS or total > len(packet):
             return None
@@ -59,7 +60,7 @@ class Fragments:
             return None
         held.parts[offset] = packet[:total]
         held.octets += size
-        if not field_ & _MORE:
+        if not field_ & MORE:
             held.length = offset + size
         if held.length is None or held.octets < held.length:
             return None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from bentpipe_reference.common.checksum import internet_checksum
+from bentpipe_reference.pep.fragments import OFFSET, is_fragment
 from bentpipe_reference.tcp.output import Addresses
 from bentpipe_reference.tcp.wire.segment import Segment
 
@@ -13,6 +15,8 @@ _MD5, _AUTHENTICATION = 19, 29
 """TCP options that sign addresses, ports and sequence numbers (RFC 2385, RFC 5925)."""
 
 _UNREACHABLE, _TOO_BIG = 3, 4
+_SHORTEST = 20
+"""Octets of an IPv4 header (RFC 791 section 3.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,17 @@ class Passing:
 
     def report(self, packet: bytes) -> Report | None:
         """What an ICMP message reports of a TCP segment, None when it reports of none."""
-        start = (packet[0] & 15) * 4
-        message = packet[start:]
-        if len(message) < 36 or message[0] != _UNREACHABLE or message[8] >> 4 != 4:
+        start, total = (packet[0] & 15) * 4, int.from_bytes(packet[2:4], "big")
+        message = packet[start:total]
+        if is_fragment(packet) or len(message) < 36 or message[0] != _UNREACHABLE:
+            return None
+        if internet_checksum(message):  # RFC 1122 section 3.2.2
             return None
         quoted = message[8:]
-        head = (quoted[0] & 15) * 4
-        if quoted[9] != TCP or len(quoted) < head + 8:
+        version, head = quoted[0] >> 4, (quoted[0] & 15) * 4
+        if version != 4 or head < _SHORTEST or quoted[9] != TCP or len(quoted) < head + 8:
+            return None
+        if int.from_bytes(quoted[6:8], "big") & OFFSET:  # which has no ports
             return None
         source, destination = struct.unpack_from("!II", quoted, 12)
         sport, dport, seq = struct.unpack_from("!HHI", quoted, head)

@@ -7,6 +7,8 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from bentpipe_reference.common.checksum import internet_checksum
+
 from bentpipe_conformance.engine.codec import address_text
 from bentpipe_conformance.engine.trace import Packet as EnginePacket
 from bentpipe_conformance.protocols.tcp.codec import Tcp
@@ -15,6 +17,8 @@ Packet = EnginePacket[Tcp]
 
 TCP, ICMP, UDP = 6, 1, 17
 _UNREACHABLE, _TOO_BIG = 3, 4
+_FRAGMENT, _OFFSET = 0x3FFF, 0x1FFF
+"""Of a field in the IPv4 header: More Fragments with the offset, and the offset (RFC 791)."""
 
 PING = b"bentpipe asks whether the path works: "
 """How the payload of a datagram begins that does so."""
@@ -31,7 +35,7 @@ def header(packet: Packet) -> tuple[int, bytes] | None:
     if len(data) < 20 or data[0] >> 4 != 4:
         return None
     start, total = (data[0] & 15) * 4, int.from_bytes(data[2:4], "big")
-    return data[9], data[start:total]
+    return None if start < 20 else (data[9], data[start:total])
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +68,33 @@ class Report:
 
 
 def reports(packets: Iterable[Packet]) -> Iterator[Report]:
-    """ICMP messages about TCP segments, in order."""
+    """ICMP messages about TCP segments, in order.
+
+    A message in fragments or with a wrong checksum says nothing (RFC 1122 section 3.2.2), and a
+    fragment that is not the first of its segment has no ports to quote.
+    """
     for packet in packets:
         found = header(packet)
-        if found is None or found[0] != ICMP:
+        if found is None or found[0] != ICMP or _fragment(packet.data, _FRAGMENT):
             continue
         message = found[1]
-        if len(message) < 36 or message[0] != _UNREACHABLE:
+        if len(message) < 36 or message[0] != _UNREACHABLE or internet_checksum(message):
             continue
         quoted = message[8:]
         at = (quoted[0] & 15) * 4
-        if quoted[9] != TCP or len(quoted) < at + 8:
+        if quoted[0] >> 4 != 4 or at < 20 or quoted[9] != TCP or len(quoted) < at + 8:
+            continue
+        if _fragment(quoted, _OFFSET):
             continue
         sport, dport, seq = struct.unpack_from("!HHI", quoted, at)
         ends = address_text(quoted[12:16]), sport, address_text(quoted[16:20]), dport
         yield Report(
             packet, (message[0], message[1]), ends, seq, int.from_bytes(message[6:8], "big")
         )
+
+
+def _fragment(ip: bytes, bits: int) -> bool:
+    return bool(int.from_bytes(ip[6:8], "big") & bits)
 
 
 def is_last(packet: Packet) -> bool:

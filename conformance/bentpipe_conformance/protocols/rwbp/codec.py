@@ -123,26 +123,28 @@ _inherited = attrgetter(*_INHERITED)
 
 _BLOCK = struct.Struct("!II")
 
+_LENGTHS = {
+    MSS: (2,), WINDOW_SCALE: (1,), SACK_PERMITTED: (0,), SACK: (8, 16, 24, 32), TIMESTAMPS: (8,),
+}  # fmt: skip
+"""Octets behind the length of what TCP's own options say."""
 
-def _first(options: tuple[tuple[int, bytes], ...], kind: int, *octets: int) -> bytes | None:
-    """The value of the first option of a kind whose length is right (RWBP-WF-005)."""
-    values = (value for found, value in options if found == kind and len(value) in octets)
-    return next(values, None)
+_OPTIONS_AT, _OPTIONS_END = _INHERITED.index("mss"), _INHERITED.index("tsecr") + 1
 
 
-def _read_usual(options: tuple[tuple[int, bytes], ...]) -> dict[str, Any]:
-    """What TCP's own options say."""
-    mss, scale = _first(options, MSS, 2), _first(options, WINDOW_SCALE, 1)
-    stamps, blocks = _first(options, TIMESTAMPS, 8), _first(options, SACK, 8, 16, 24, 32)
-    tsval, tsecr = (None, None) if stamps is None else _BLOCK.unpack(stamps)
-    return {
-        "mss": None if mss is None else int.from_bytes(mss, "big"),
-        "window_scale": None if scale is None else scale[0],
-        "sack_permitted": _first(options, SACK_PERMITTED, 0) is not None,
-        "sack": () if blocks is None else tuple(_BLOCK.iter_unpack(blocks)),
-        "tsval": tsval,
-        "tsecr": tsecr,
-    }
+def _read_usual(options: tuple[tuple[int, bytes], ...]) -> tuple[Any, ...]:
+    """What the first of each of TCP's own options whose length is right says (RWBP-WF-005)."""
+    first: dict[int, bytes] = {}
+    for kind, value in options:
+        if len(value) in _LENGTHS.get(kind, ()):
+            first.setdefault(kind, value)
+    mss, scale, stamps = first.get(MSS), first.get(WINDOW_SCALE), first.get(TIMESTAMPS)
+    return (
+        None if mss is None else int.from_bytes(mss, "big"),
+        None if scale is None else scale[0],
+        SACK_PERMITTED in first,
+        tuple(_BLOCK.iter_unpack(first.get(SACK, b""))),
+        *((None, None) if stamps is None else _BLOCK.unpack(stamps)),
+    )
 
 
 def dissect(packet: bytes) -> Rwbp:
@@ -152,17 +154,16 @@ def dissect(packet: bytes) -> Rwbp:
         MalformedPacket: see :func:`.tcp.codec.dissect`.
     """
     tcp = tcp_codec.dissect(packet)
-    start = locate(packet, len(packet))[3]
+    start = (packet[0] & 15) * 4 if packet[0] >> 4 == 4 else locate(packet, len(packet))[3]
     octets = b""
     if tcp.offset_ok:
         octets = packet[start + 20 : start + (packet[start + 12] >> 4) * 4]
-    options, walkable = _walk(octets)
-    own: Any = (options, walkable, packet[start + 12] & 15, packet[1] & 3)
+    own: Any = (*_walk(octets), packet[start + 12] & 15, packet[1] & 3)
     inherited = _inherited(tcp)
-    if not options:
+    if not own[0]:
         return Rwbp(*inherited, *own)
-    read: Any = dict(zip(_INHERITED, inherited, strict=True)) | _read_usual(options)
-    return Rwbp(*read.values(), *own)
+    read = _read_usual(own[0])
+    return Rwbp(*inherited[:_OPTIONS_AT], *read, *inherited[_OPTIONS_END:], *own)
 
 
 def _walk(octets: bytes) -> tuple[tuple[tuple[int, bytes], ...], bool]:

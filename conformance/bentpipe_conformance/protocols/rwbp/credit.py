@@ -6,6 +6,8 @@ import socket
 import struct
 from dataclasses import dataclass
 
+from bentpipe_reference.common.checksum import internet_checksum
+
 from bentpipe_conformance.engine.codec import (
     UDP,
     MalformedPacket,
@@ -100,6 +102,7 @@ def read_frame(packet: bytes, gateway: str = GATEWAY_ADDRESS) -> CreditFrame | N
         return None
     first, queue, epoch, arrived, limit = _FRAME.unpack(payload[:OCTETS].ljust(OCTETS, b"\0"))
     flaws = {
+        "its IP header is damaged": internet_checksum(packet[:start]) != 0,
         "its checksum is wrong or missing": not intact,
         "it does not come from the gateway": src != socket.inet_aton(gateway),
         f"it goes to port {dport}": dport != PORT,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable
 from dataclasses import field
 from typing import Any
 
@@ -17,6 +18,7 @@ from bentpipe_reference.common.checksum import internet_checksum
 from bentpipe_conformance.engine.codec import (
     UDP,
     MalformedPacket,
+    address_text,
     build_ipv4,
     build_udp,
     pseudo_header,
@@ -181,16 +183,25 @@ def dissect(packet: bytes) -> Stp:
         raise MalformedPacket(f"{len(octets)} octets are too few for the common header of STP")
     sport, dport, flags_type, seq_high, seq_low, stp_checksum, tag = _HEADER.unpack_from(octets)
     kind = flags_type & 15
-    return Stp(
-        socket.inet_ntoa(src), socket.inet_ntoa(dst), sport, dport,
-        kind, flags_type >> 4, seq_high << 16 | seq_low, tag,
-        protocol=protocol, udp_sport=udp_sport, udp_dport=udp_dport,
-        dont_fragment=dont_fragment,
-        checksum=stp_checksum, checksum_ok=internet_checksum(covered) == 0,
-        udp_checksum=udp_checksum, udp_checksum_ok=udp_checksum_ok,
-        ip_checksum_ok=internet_checksum(packet[:at]) == 0, octets=octets,
-        **_dissect_body(kind, octets),
+    seen = _read(
+        address_text(src), address_text(dst), sport, dport,
+        kind, flags_type >> 4, seq_high << 16 | seq_low, tag, *_BODYLESS,
+        protocol, udp_sport, udp_dport, dont_fragment,
+        stp_checksum, internet_checksum(covered) == 0, udp_checksum, udp_checksum_ok,
+        internet_checksum(packet[:at]) == 0, "", octets,
     )  # fmt: skip
+    # Thirty arguments by name take a fifth of the time that a packet costs.
+    for name, value in _dissect_body(kind, octets).items():
+        setattr(seen, name, value)
+    return seen
+
+
+_BODYLESS: tuple[Any, ...] = (
+    *(None,) * 4, (), *(None,) * 6, b"", b"", (),
+)  # fmt: skip
+"""The fields of a packet from ``n_mr`` to ``reserved`` when it has none of them."""
+
+_read: Callable[..., Stp] = Stp
 
 
 def _dissect_body(kind: int, octets: bytes) -> dict[str, Any]:

@@ -40,3 +40,10 @@ def test_numbers_half_the_space_apart_are_not_ordered() -> None:
     assert newer(1, 0xFFFF) and newer(0x7FFF, 0)
     assert not newer(0x8000, 0) and not newer(5, 5)
     assert below(0xFFFFFFFF, 0) and not below(0, 1 << 31) and not below(7, 7)
+
+
+def test_frame_with_a_damaged_ip_header_is_not_valid() -> None:
+    packet = build_frame("192.0.2.9", 1, 2, 3)
+    damaged = packet[:1] + b"\x28" + packet[2:]
+    frame = read_frame(damaged)
+    assert frame is not None and frame.flaw == "its IP header is damaged"

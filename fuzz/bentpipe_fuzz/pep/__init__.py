@@ -1,0 +1,1 @@
+"""Split connections: what reads their packets."""
