@@ -17,7 +17,6 @@ from bentpipe_reference.rwbp import parts as rwbp
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.credit import MalformedFrame
-from bentpipe_reference.rwbp.scheduler import Entry
 from bentpipe_reference.rwbp.uplink import Uplink
 from bentpipe_reference.tcp import parts as tcp
 from bentpipe_reference.tcp.output import Addresses
@@ -34,11 +33,9 @@ class RwbpEndpoint(RwbpConnection, Endpoint):
     stream is confirmed from box to box only.
 
     Attributes:
-        entry: its place in the ring, None before its first segment.
         on_turn: called after each turn, which may have started a timer.
     """
 
-    entry: Entry | None = None
     on_turn: Callable[[], None]
 
     @property
@@ -128,26 +125,18 @@ class RwbpBox(Box):
         return self._rwbp if port == INNER else super().parts_at(port)
 
     def collect(self, relay: Relay, port: int, endpoint: Endpoint, now: float) -> None:
-        """See :class:`Box`; data leaves before acknowledgments, so that it may stand for them."""
-        if not isinstance(endpoint, RwbpEndpoint):
-            super().collect(relay, port, endpoint, now)
-            return
-        scheduler, queue = self.uplink.scheduler, self.uplink.queue
-        if endpoint.entry is None:
-            endpoint.entry = scheduler.add(endpoint)
+        """See :class:`Box`."""
+        if isinstance(endpoint, RwbpEndpoint):
             endpoint.on_turn = lambda: self._agenda.plan(relay, endpoint.next_deadline())
-        scheduler.wake(endpoint.entry)
-        self._leave(now)
-        for segment in endpoint.transmit_unscheduled(now):
-            queue.put(segment)
-        scheduler.wake(endpoint.entry)
-        self._leave(now)
+            self._pass_on(self.uplink.collect(endpoint, now))
+        else:
+            super().collect(relay, port, endpoint, now)
 
     def _forget(self, relay: Relay, now: float) -> None:
         super()._forget(relay, now)
         endpoint = relay.endpoint(INNER)
-        if isinstance(endpoint, RwbpEndpoint) and endpoint.entry is not None:
-            self.uplink.scheduler.remove(endpoint.entry)
+        if isinstance(endpoint, RwbpEndpoint):
+            self.uplink.remove(endpoint)
 
     def _is_for_us(self, packet: bytes) -> bool:
         """Whether it is a datagram that only the gateway has reason to send."""
@@ -156,7 +145,10 @@ class RwbpBox(Box):
 
     def _leave(self, now: float) -> None:
         """Fill the IP queue, and let leave what may."""
-        for segment in self.uplink.send(now):
+        self._pass_on(self.uplink.send(now))
+
+    def _pass_on(self, leaving: list[Segment]) -> None:
+        for segment in leaving:
             ends = Addresses(segment.source, segment.sport, segment.destination, segment.dport)
             relay = self._by_ends.get((INNER, ends))
             super().send(INNER, segment, 0 if relay is None else relay.classes[1 - INNER])
