@@ -159,18 +159,12 @@ def call_goes_on_as_tcp(flow: Flow, context: Context) -> Findings:
     theirs = flow.opening.theirs
     if not flow.opening.iut_calls or flow.agreed or not theirs:
         return
-    if theirs[0].tcp.flags & (SYN | ACK) == SYN | ACK and not _is_void(theirs[0].tcp):
-        yield from _as_tcp(flow, context, theirs[0])
-
-
-def _is_void(tcp: Rwbp) -> bool:
-    """Whether a segment has void RWBP options only (RWBP-NG-006)."""
-    return bool(tcp.rwbp) and tcp.counting is None
-
-
-def _as_tcp(flow: Flow, context: Context, answer: Segment) -> Findings:
-    yield from goes_on(flow, context, answer, "a SYN-ACK without RWBP")
-    if flow.leaves_at_once(context.ics):
+    if theirs[0].tcp.flags & (SYN | ACK) != SYN | ACK:
+        return
+    yield from goes_on(flow, context, theirs[0], "a SYN-ACK without RWBP")
+    # What a void option has changed violates RWBP-NG-006.
+    void = theirs[0].tcp.rwbp and theirs[0].tcp.counting is None
+    if flow.leaves_at_once(context.ics) and not void:
         yield from by_tcp(flow, context, *CALLED)
 
 
@@ -222,8 +216,8 @@ def void_is_absent(flow: Flow, context: Context) -> Findings:
                 actual=_said(own.tcp),
             )  # fmt: skip
     if void:
-        if flow.opening.iut_calls:
-            yield from _as_tcp(flow, context, theirs[0])
+        if flow.opening.iut_calls and flow.leaves_at_once(context.ics):
+            yield from by_tcp(flow, context, *CALLED)
     elif theirs[0].tcp.offers:
         for option in others:
             yield from first_violation(_adopted(flow, context, theirs[0], option))
