@@ -21,11 +21,14 @@ Flows are numbered from 1 in the order of opening; packets are counted, all of t
 ``consume``  ``f``, ``n``: the downstream user has taken so many
 
 The model knows no timer, whose copies are a matter for ``rwbp-recovery``: a trace ends before one.
+By hand: ``python -m bentpipe_experiments.flow_trace --flows 3 > proxies.ndjson``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import argparse
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,7 +47,7 @@ from bentpipe_reference.tcp.wire.segment import Flags, Segment
 from bentpipe_experiments import zb03
 from bentpipe_experiments.chain import Chain, ConnectionHop
 from bentpipe_experiments.wire import SourceHop
-from bentpipe_experiments.zb03 import MSS, Network, World
+from bentpipe_experiments.zb03 import MSS, RWBP, Network, World
 
 IP_QUEUE = 10
 """Packets, unless the network says otherwise."""
@@ -279,3 +282,27 @@ def record(
     simulation.run_while(lambda: len(trace.events) < events and not trace.over, limit_s)
     del trace.events[events:]
     return trace
+
+
+NARROW = Network(
+    protocol=RWBP, rate=600e3, peak=100e3, ber=3e-5, queue=6, wired_tcp=False,
+    middle=(("ip_queue", 2),),
+)  # fmt: skip
+"""A chain in which every limit is met soon."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write a trace of :data:`NARROW` to the standard output; 0, or 2 for wrong usage."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bentpipe_experiments.flow_trace",
+        description="Record what an upstream proxy, its gateway and the users do.",
+    )
+    parser.add_argument("--flows", type=int, choices=range(1, 4), default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args(arguments)
+    sys.stdout.write(record(NARROW, given.flows, seed=given.seed).lines())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -112,7 +112,10 @@ def judge_subject(
             sentence = f"{item.id}: {finding.sentence}"
             if finding.verdict is Verdict.PASS:
                 passed.add(finding.requirement)
-            elif finding.verdict is Verdict.FAIL:
+            elif finding.verdict is Verdict.FAIL or (
+                finding.verdict is Verdict.ERROR and not subject.target
+            ):
+                # A script that breaks before the true reference is wrong, whatever others show.
                 failed.setdefault(finding.requirement, sentence)
             elif finding.verdict in (Verdict.INCONCLUSIVE, Verdict.ERROR):
                 still_open.setdefault(finding.requirement, sentence)

@@ -255,7 +255,7 @@ class Box:
 
     def make(self, port: int, ends: Addresses, number: int) -> Endpoint:
         """An endpoint at a port of the box."""
-        parts = self.parts
+        parts = self.parts_at(port)
         endpoint = parts.connection(
             self.config.outer if port == OUTER else self.config.inner,
             ends, number, parts,
@@ -264,6 +264,10 @@ class Box:
         assert isinstance(endpoint, Endpoint)
         return endpoint
 
+    def parts_at(self, port: int) -> tcp.Parts:  # noqa: ARG002
+        """What endpoints at a port are composed of."""
+        return self.parts
+
     def settle(self, relay: Relay, now: float) -> None:
         """Relay, collect what the endpoints send, and forget what is over."""
         if relay not in self.relays:
@@ -271,8 +275,8 @@ class Box:
         relay.step(now)
         for port in (relay.caller, 1 - relay.caller):
             endpoint = relay.endpoint(port)
-            for segment in () if endpoint is None else endpoint.transmit(now):
-                self.send(port, segment, relay.classes[1 - port])
+            if endpoint is not None:
+                self.collect(relay, port, endpoint, now)
         if relay.refused:
             self._refuse(relay)
         if relay.was_refused:
@@ -283,6 +287,11 @@ class Box:
         else:
             for endpoint in relay.endpoints:
                 self._agenda.plan(relay, endpoint.next_deadline())
+
+    def collect(self, relay: Relay, port: int, endpoint: Endpoint, now: float) -> None:
+        """Take what an endpoint sends."""
+        for segment in endpoint.transmit(now):
+            self.send(port, segment, relay.classes[1 - port])
 
     def _refuse(self, relay: Relay) -> None:
         """Tell the caller that its call has failed (PEP-OP-005)."""

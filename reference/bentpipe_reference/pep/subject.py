@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from bentpipe_reference.common.subject import Setting, Subject
 from bentpipe_reference.pep.box import Box
 from bentpipe_reference.pep.config import BoxConfig
+from bentpipe_reference.pep.over_rwbp import RwbpBox
 from bentpipe_reference.pep.parts import Setup
+from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.tcp.config import EndpointConfig
 
 _TCP = EndpointConfig(receive_buffer=1 << 16, send_buffer=1 << 16)
 
 PAIR = Setup(BoxConfig(outer=_TCP, inner=_TCP))
 """Two boxes with TCP between them; a confirmed end comes from end to end."""
+
+OVER_RWBP = PAIR.configured(
+    inner=RwbpConfig(receive_buffer=1 << 16, send_buffer=1 << 16)
+).with_part(RwbpBox)
+"""Two boxes with RWBP/1 between them, its proxies; an end is confirmed from box to box."""
 
 ICS: Mapping[str, Any] = {
     "addressing": "transparent",
@@ -69,6 +77,10 @@ SETTINGS = {
     "early": _configured({"opening": "early"}, opening="early"),
     "early-single": _configured(_SINGLE | {"opening": "early"}, paired=False, opening="early"),
     "local": _configured({"end": "local"}, end="local"),
+    "rwbp": Setting(
+        lambda setup: replace(OVER_RWBP, parts=replace(setup.parts, box=RwbpBox)),
+        {"satellite": "rwbp", "reserved": True, "end": "local"},
+    ),
     "strangers-reset": _configured({"strangers": "reset"}, strangers="reset"),
     # Nothing is too big for a link that carries 1000 octets.
     "mss-536": _ends(("PEP-PC-005", "PEP-PC-007"), mss=536),
@@ -86,7 +98,7 @@ SETTINGS = {
 SUBJECT = Subject(
     ics=ICS,
     setups={"pep1": PAIR},
-    variants={"pair": PAIR, "single": PAIR.configured(paired=False)},
+    variants={"pair": PAIR, "single": PAIR.configured(paired=False), "rwbp": OVER_RWBP},
     make=_no_host,
     draw=_no_host,
     call=_no_host,

@@ -10,6 +10,7 @@ from bentpipe_reference.rwbp.config import LARGEST_WINDOW
 from bentpipe_reference.rwbp.handshake import RwbpHandshake
 from bentpipe_reference.rwbp.reassembly import RunReassembly
 from bentpipe_reference.rwbp.receiver import RwbpReceiver
+from bentpipe_reference.rwbp.scheduler import Entry
 from bentpipe_reference.rwbp.sender import RwbpSender
 from bentpipe_reference.rwbp.uplink import UplinkParts
 from bentpipe_reference.tcp.connection import Connection
@@ -46,8 +47,12 @@ class RwbpConnection(Connection):
     :meth:`transmit` schedules everything at once, as if the connection had a link of its own. A
     scheduler calls :meth:`transmit_unscheduled` after each event, and :meth:`serve` for each turn.
     On a connection without RWBP the TCP below decides what is sent, and a turn is what leaves.
+
+    Attributes:
+        entry: its place in the ring, None before its first segment.
     """
 
+    entry: Entry | None = None
     handshake: RwbpHandshake
     _waiting: deque[Segment] | None = None
     _left = 0

@@ -9,7 +9,6 @@ from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.credit import MalformedFrame
 from bentpipe_reference.rwbp.parts import TRUE_PARTS, Parts
-from bentpipe_reference.rwbp.scheduler import Entry
 from bentpipe_reference.rwbp.services import BoundedChargen
 from bentpipe_reference.rwbp.uplink import Uplink
 from bentpipe_reference.tcp.connection import Connection
@@ -48,7 +47,6 @@ class RwbpHost(TcpHost):
         self.uplink = Uplink(config, parts)
         self._read_credit = parts.read_credit
         self._gateway = None if config.gateway is None else address_number(config.gateway)
-        self._entries: dict[Key, Entry] = {}
 
     def _user(self, service: str, octets: int | None) -> Service:
         """See :class:`TcpHost`; chargen closes after so many octets, if they are given."""
@@ -83,39 +81,31 @@ class RwbpHost(TcpHost):
         self.uplink.credit.on_frame(frame, now)
         self._leave(now)
 
-    def _new_connection(self, key: Key, service: Service, syn: Segment | None = None) -> Connection:
-        connection = super()._new_connection(key, service, syn)
-        assert isinstance(connection, RwbpConnection)
-        self._entries[key] = self.uplink.scheduler.add(connection)
-        return connection
-
     def _settle(self, key: Key, now: float) -> None:
         """See :class:`TcpHost`; what answers a stranger leaves, too."""
         super()._settle(key, now)
         self._leave(now)
 
-    def _collect(self, key: Key, connection: Connection, now: float) -> None:
-        """Let data leave before acknowledgments, so that it may take their place."""
+    def _collect(self, key: Key, connection: Connection, now: float) -> None:  # noqa: ARG002
+        """See :class:`TcpHost`."""
         assert isinstance(connection, RwbpConnection)
-        entry = self._entries[key]
-        self.uplink.scheduler.wake(entry)
-        self._leave(now)
-        for segment in connection.transmit_unscheduled(now):
-            self._send(segment)
-        self.uplink.scheduler.wake(entry)
+        self._emit(self.uplink.collect(connection, now))
 
     def _send(self, segment: Segment) -> None:
-        """Put what waits for no turn into the IP queue; answers to strangers if there is room."""
-        queue = self.uplink.queue
-        known = (segment.destination, segment.dport, segment.sport) in self.connections
-        if known or queue.has_room():
-            queue.put(segment)
+        """Answer a stranger if there is room in the IP queue."""
+        if self.uplink.queue.has_room():
+            self.uplink.queue.put(segment)
 
     def _leave(self, now: float) -> None:
         """Fill the IP queue, and let what may leave it."""
-        self._outbox.extend(self._parts.emit(segment) for segment in self.uplink.send(now))
+        self._emit(self.uplink.send(now))
+
+    def _emit(self, leaving: list[Segment]) -> None:
+        self._outbox.extend(self._parts.emit(segment) for segment in leaving)
 
     def _forget(self, key: Key) -> None:
         """Delete a connection; it leaves the ring."""
+        connection = self.connections[key]
         super()._forget(key)
-        self.uplink.scheduler.remove(self._entries.pop(key))
+        assert isinstance(connection, RwbpConnection)
+        self.uplink.remove(connection)

@@ -12,18 +12,19 @@ first transmission; times are seconds.
              taken for lost and await retransmission, once an ``ack`` is processed
 
 The model knows no order that is not kept: a trace ends before the acknowledgment that raises the
-threshold.
+threshold. By hand: ``python -m bentpipe_reference.rwbp.tracing --drops 5,9 > transfer.ndjson``.
 """
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bentpipe_reference.common.link.profile import LinkProfile
-from bentpipe_reference.common.tracing import EventTrace
+from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
+from bentpipe_reference.common.tracing import EventTrace, recording_options
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.outstanding import Outgoing
 from bentpipe_reference.rwbp.parts import TRUE_PARTS, Parts, Setup
@@ -144,3 +145,18 @@ def record(
     flow.start()
     path.simulation.run_while(flow.is_pending, limit_s)
     return trace
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the trace of one transfer to the standard output; 0, or 2 for wrong usage."""
+    given = recording_options("rwbp.tracing", "the SYN", "the SYN-ACK").parse_args(arguments)
+    trace = record(
+        load_profiles()[given.link], RwbpConfig(), given.octets, drops=given.drops,
+        return_drops=given.return_drops, seed=given.seed,
+    )  # fmt: skip
+    sys.stdout.write(trace.lines())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Protocol
 
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.credit import Credit
-from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, RoundRobin
+from bentpipe_reference.rwbp.scheduler import DeficitRoundRobin, Entry, Flow, RoundRobin
 from bentpipe_reference.tcp import parts as tcp
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
@@ -100,6 +101,19 @@ class UplinkParts(tcp.Parts):
     credit: type[Credit] = Credit
 
 
+class Connection(Flow, Protocol):
+    """What takes turns, and has segments that wait for none.
+
+    Attributes:
+        entry: its place in the ring, None before its first segment.
+    """
+
+    entry: Entry | None
+
+    def transmit_unscheduled(self, now: float, /) -> list[Segment]:
+        """What waits for no turn (RWBP-SC-004)."""
+
+
 class Uplink:
     """The scheduler and the IP queue of one interface.
 
@@ -135,3 +149,22 @@ class Uplink:
             if first is None:
                 return leaving
             leaving.append(first)
+
+    def collect(self, connection: Connection, now: float) -> list[Segment]:
+        """Something has happened to a connection: what leaves now.
+
+        Data goes before acknowledgments, so that it may take their place.
+        """
+        if connection.entry is None:
+            connection.entry = self.scheduler.add(connection)
+        self.scheduler.wake(connection.entry)
+        leaving = self.send(now)
+        for segment in connection.transmit_unscheduled(now):
+            self.queue.put(segment)
+        self.scheduler.wake(connection.entry)
+        return leaving + self.send(now)
+
+    def remove(self, connection: Connection) -> None:
+        """A connection leaves the ring."""
+        if connection.entry is not None:
+            self.scheduler.remove(connection.entry)

@@ -5,12 +5,11 @@ By hand: ``python -m bentpipe_reference.stp.recording --drops 5,9 > transfer.ndj
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Sequence
 
 from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
-from bentpipe_reference.common.tracing import EventTrace
+from bentpipe_reference.common.tracing import EventTrace, count, recording_options
 from bentpipe_reference.stp.config import EARLY_CREDIT, MOST_CREDIT, StpConfig
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.transfer import stp_transfer
@@ -57,39 +56,17 @@ def record(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the trace of one transfer to the standard output; 0, or 2 for wrong usage."""
-    profiles = load_profiles()
-    parser = argparse.ArgumentParser(
-        prog="python -m bentpipe_reference.stp.recording",
-        description="Record the protocol events of an STP transfer over the virtual link.",
-    )
-    parser.add_argument("--link", choices=sorted(profiles), default="geo")
-    parser.add_argument("--octets", type=_count, default=30_000)
-    parser.add_argument("--credit", type=_count, default=TRACED_CREDIT, help="SDs")
-    parser.add_argument(
-        "--drops", type=_ordinals, default=(), help="forward packets, as in 5,9; the BEGIN is 1"
-    )
-    parser.add_argument("--return-drops", type=_ordinals, default=(), help="the first BGAK is 1")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = recording_options("stp.recording", "the BEGIN", "the first BGAK")
+    parser.add_argument("--credit", type=count, default=TRACED_CREDIT, help="SDs")
     given = parser.parse_args(arguments)
     if not EARLY_CREDIT <= given.credit <= MOST_CREDIT:
         parser.error(f"the credit is {EARLY_CREDIT} to {MOST_CREDIT} SDs")
     trace = record(
-        profiles[given.link], StpConfig(credit=given.credit), given.octets, drops=given.drops,
-        return_drops=given.return_drops, seed=given.seed,
+        load_profiles()[given.link], StpConfig(credit=given.credit), given.octets,
+        drops=given.drops, return_drops=given.return_drops, seed=given.seed,
     )  # fmt: skip
     sys.stdout.write(trace.lines())
     return 0
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise ValueError(text)
-    return number
-
-
-def _ordinals(text: str) -> tuple[int, ...]:
-    return tuple(_count(part) for part in text.split(","))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from bentpipe_reference.common.link.profile import Direction
 from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Alarm, Simulation
 from bentpipe_reference.pep.parts import Setup
-from bentpipe_reference.pep.subject import PAIR, make_boxes
+from bentpipe_reference.pep.subject import PAIR, SUBJECT, make_boxes
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.host import TcpHost
@@ -121,9 +121,9 @@ class Network:
         self.step(host, lambda it, now: it.receive(packet, now))
 
 
-@pytest.fixture(params=["pair", "single"])
+@pytest.fixture(params=["pair", "single", "rwbp"])
 def network(request: pytest.FixtureRequest) -> Network:
-    return Network(PAIR.configured(paired=request.param == "pair"))
+    return Network(SUBJECT.variants[request.param])
 
 
 @pytest.fixture

@@ -43,6 +43,7 @@ def test_port_that_nobody_serves_is_refused_to_the_client(network: Any, user: An
     assert connection.failure == "the peer refused the connection"
 
 
+@pytest.mark.parametrize("network", ["pair", "single"], indirect=True)
 def test_end_is_acknowledged_when_the_server_has_everything(network: Any, user: Any) -> None:
     """Section 6.1: the acknowledgment of the FIN comes from end to end, also through two boxes."""
     connection = network.call(user(OCTETS[:20_000]), DISCARD)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.statement import declared
@@ -96,12 +96,8 @@ class Peer(tcp_peer.Peer):
         Raises:
             NotReached: no SYN-ACK came, or the connection was refused.
         """
-        connection = super().connect(service, **offer)
-        assert isinstance(connection, Connection)
-        return connection
+        return cast(Connection, super().connect(service, **offer))
 
     def begin(self, service: str | int = "chargen", **offer: Any) -> Connection:
         """Send a SYN and return at once; arguments as for :meth:`connect`."""
-        connection = super().begin(service, **offer)
-        assert isinstance(connection, Connection)
-        return connection
+        return cast(Connection, super().begin(service, **offer))

@@ -76,12 +76,6 @@ def make_scene(flow: Flow) -> Scene:
     """Draw the direction of ``flow`` that carries more data."""
     if not flow.agreed:
         return tcp_report.make_scene(flow.tcp)
-    others = tuple(
-        (packet.number, packet.time, letters)
-        for packet in flow.packets
-        if packet.content
-        and (letters := "".join(c for c in packet.content.flag_names if c in "SFR"))
-    )
     outgoing = sum(item.payload for item in flow.sent) >= sum(a.payload for a in flow.arrivals)
     if outgoing:
         data = [
@@ -104,7 +98,7 @@ def make_scene(flow: Flow) -> Scene:
             Mark(r.packet.number, r.time, r.ack, r.ack, blocks=r.blocks, edge=r.edge)
             for r in flow.replies
         ]
-    return Scene(outgoing, tuple(data), tuple(acks), others)
+    return Scene(outgoing, tuple(data), tuple(acks), tcp_report.flagged(flow.packets))
 
 
 REPORTER = replace(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.engine.suite import Reporter
@@ -102,14 +102,19 @@ def _ack(ack: int, window: int, blocks: Sequence[tuple[int, int]]) -> list[str]:
     return [*texts, f"window {thousands(window)}"]
 
 
-def make_scene(flow: Flow) -> Scene:
-    """Draw the direction of ``flow`` that carries more data."""
-    others = tuple(
+def flagged(packets: Iterable[Packet]) -> tuple[tuple[int, float, str], ...]:
+    """The packets of a scene with SYN, FIN or RST: number, time and first letters."""
+    return tuple(
         (packet.number, packet.time, letters)
-        for packet in flow.packets
+        for packet in packets
         if packet.content
         and (letters := "".join(c for c in packet.content.flag_names if c in "SFR"))
     )
+
+
+def make_scene(flow: Flow) -> Scene:
+    """Draw the direction of ``flow`` that carries more data."""
+    others = flagged(flow.packets)
     sent = sum(item.payload for item in flow.sent)
     arrived = sum(item.end - item.start for item in flow.arrivals)
     if sent >= arrived:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bentpipe_conformance.models.rejection import Setup
-from bentpipe_conformance.models.traces import Judgement, Trace, validate
-from bentpipe_experiments.flow_trace import record
-from bentpipe_experiments.zb03 import MSS, RWBP, Network
+from bentpipe_conformance.models.traces import Judgement, Trace, read_trace, validate
+from bentpipe_experiments.flow_trace import NARROW, main, record
+from bentpipe_experiments.zb03 import MSS
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.rwbp.connection import RwbpConnection
 from bentpipe_reference.rwbp.credit import Credit, CreditFrame
@@ -26,21 +27,11 @@ from .conftest import written
 Events = list[dict[str, Any]]
 
 
-def network(
-    *, peak: float = 100e3, queue: int = 6, ip_queue: int = 2, ber: float = 3e-5, **changes: Any
-) -> Network:
-    """A narrow chain in which every limit is met soon."""
-    return Network(
-        protocol=RWBP, rate=600e3, peak=peak, ber=ber, queue=queue, wired_tcp=False,
-        middle=(("ip_queue", ip_queue),), **changes,
-    )  # fmt: skip
-
-
 NETWORKS = (
-    network(),
-    network(peak=60e3, queue=3, ip_queue=1),
-    network(ber=0.0, receive=1.0),
-    network(peak=200e3, queue=12, ip_queue=5, receive=1.0),
+    NARROW,
+    replace(NARROW, peak=60e3, queue=3, middle=(("ip_queue", 1),)),
+    replace(NARROW, ber=0.0, receive=1.0),
+    replace(NARROW, peak=200e3, queue=12, middle=(("ip_queue", 5),), receive=1.0),
 )
 FLOWS = (2, 3)
 SEEDS = (1, 2)
@@ -95,16 +86,19 @@ def judged(setup: Setup, traces: list[Trace]) -> dict[str, Judgement]:
 
 @pytest.mark.long
 def test_recorded_proxies_are_followed_and_changed_events_are_not(
-    setup: Setup, tmp_path: Path
+    setup: Setup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    traces, expected = [], dict[str, int | None]()
+    main(["--flows", "3"])
+    (tmp_path / "by-hand.ndjson").write_text(capsys.readouterr().out)
+    traces = [read_trace(tmp_path / "by-hand.ndjson")]
+    expected: dict[str, int | None] = {"by-hand": None}
     for number, (name, events) in enumerate(recorded()):
         traces.append(written(tmp_path / f"{name}.ndjson", events))
         expected[name] = None
         changed, line = corrupted(events, number)
         traces.append(written(tmp_path / f"{name}-bad.ndjson", changed))
         expected[f"{name}-bad"] = line
-    assert len(traces) == 32
+    assert len(traces) == 33
     found = judged(setup, traces)
     lines = {
         name: None if item.rejected is None else item.rejected.line for name, item in found.items()
@@ -214,7 +208,10 @@ def test_proxies_that_break_a_rule_are_not_followed(setup: Setup, tmp_path: Path
     changes |= {name: {"alter": load_mutants()[name].configure} for name in DECLARED}
     traces = []
     for name, change in changes.items():
-        for flows, item in ((2, network(receive=1.0)), (3, network(receive=0.5, window=2.0))):
+        for flows, item in (
+            (2, replace(NARROW, receive=1.0)),
+            (3, replace(NARROW, receive=0.5, window=2.0)),
+        ):
             events = record(item, flows, events=400, **change).events
             traces.append(written(tmp_path / f"{name}-{flows}.ndjson", events))
     found = judged(setup, traces)

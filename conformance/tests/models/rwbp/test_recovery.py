@@ -6,13 +6,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
 from bentpipe_conformance.models.rejection import Setup
-from bentpipe_conformance.models.traces import validate
+from bentpipe_conformance.models.traces import read_trace, validate
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.parts import Setup as Parts
-from bentpipe_reference.rwbp.tracing import record
+from bentpipe_reference.rwbp.tracing import main, record
 
 from .conftest import written
 
@@ -30,9 +31,7 @@ def recorded(
         forward=Direction(600e3, 0.25, queue_packets=1000, loss_probability=loss),
         return_=Direction(None, 0.25, loss_probability=loss / 2),
     )
-    config = RwbpConfig(
-        mss=SEGMENT, receive_buffer=30_000, interval=random.Random(seed).choice((1, 4, 8))
-    )
+    config = RwbpConfig(mss=SEGMENT, receive_buffer=30_000, interval=interval)
     true = Parts(config)
     parts = (load_mutants()[mutant].configure(true) if mutant else true).parts
     return record(link, config, 120 * SEGMENT, parts=parts, seed=seed, limit_s=200.0).events
@@ -53,9 +52,11 @@ def corrupted(events: list[dict[str, Any]], seed: int) -> tuple[list[dict[str, A
 
 
 def test_recorded_senders_are_followed_and_changed_events_are_not(
-    setup: Setup, tmp_path: Path
+    setup: Setup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    traces, expected = [], []
+    main(["--drops", "5,9"])
+    (tmp_path / "by-hand.ndjson").write_text(capsys.readouterr().out)
+    traces, expected = [read_trace(tmp_path / "by-hand.ndjson")], [None]
     for seed in range(16):
         loss, interval = (0.0, 0.02, 0.1, 0.3)[seed % 4], (1, 4, 8, 64)[seed // 4]
         events = recorded(seed, loss=loss, interval=interval)

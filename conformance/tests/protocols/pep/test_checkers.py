@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.story import BUFFER, FAIL, NOTHING, PASS, Story, octets
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 
 UP = (CLIENT, False), (SERVER, True)
 
@@ -128,3 +129,15 @@ def test_what_follows_the_end_of_the_case() -> None:
     story = sent(Story().opened()).ack(SERVER, False, 1000).over()
     story.fin(SERVER, True, 1000)
     assert story.verdicts("PEP-RE-003") == NOTHING
+
+
+@pytest.mark.parametrize(("field", "expected"), [(0, NOTHING), (4, FAIL)])
+def test_window_that_is_scaled_and_closed(field: int, expected: set[object]) -> None:
+    """An odd number acknowledged moves the edge by the octet that the field cannot name."""
+    scale = {"mss": 1460, "window_scale": 1}
+    story = Story().say(CLIENT, False, SYN, -1, **scale).syn(SERVER, after=0.3)
+    story.syn(SERVER, answer=True).say(SERVER, True, ACK)
+    story.say(CLIENT, True, SYN | ACK, -1, 0, window=1000, **scale).say(CLIENT, False, ACK)
+    story.data(CLIENT, False, 0, 1000).ack(CLIENT, True, 1000, window=0)
+    story.data(CLIENT, False, 1000, 1001).ack(CLIENT, True, 1001, window=field).over()
+    assert story.verdicts("PEP-FB-009") == expected

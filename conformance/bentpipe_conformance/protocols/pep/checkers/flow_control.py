@@ -168,11 +168,13 @@ def no_silly_windows(_: Relay, stream: Stream, context: Context) -> Iterator[Fin
     # Exercised by a window of the box that opens when less than 500 octets were left of it.
     before = None
     least = min(_buffer(context) // 8, SILLY)
+    # What the scaled field cannot name comes and goes with the number acknowledged.
+    unit = 1 << stream.source.shift(stream.source.box)
     for step in stream.steps:
         segment = step.segment
         if before is not None and step.inlet and step.by_box and segment.edge is not None:
             gain = segment.edge - before.limit
-            if before.limit - before.arrived < SILLY and gain > 0 and before.arrived:
+            if before.limit - before.arrived < SILLY and gain >= unit and before.arrived:
                 yield judged(
                     context, gain >= least, f"a closed window opens by {gain} octets", step,
                     expected=f"at least {least}", actual=f"{gain} octets",

@@ -20,7 +20,7 @@ CALLS = ("active_open",)
 
 AGREED = ("RWBP-NG-001", "RWBP-NG-002")
 PLAIN = ("RWBP-NG-001", "RWBP-NG-005", "RWBP-NG-008")
-VOID = (*PLAIN, "RWBP-NG-006")
+VOID = ("RWBP-NG-001", "RWBP-NG-006", "RWBP-NG-008")
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ def test_old_acknowledgments_tell_something_new(connection: Connection) -> None:
     connection.hold(segments[0])
     connection.hold(segments[1])
     connection.ack()
-    connection.hold(segments[5])
+    connection.hold(segments[:6][-1])
     connection.ack(ack=old, pause=0.2)
     connection.ack(ack=old, window=connection.window + 8 * SEGMENT)
     connection.receive_more(30)

@@ -16,6 +16,7 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
 from bentpipe_conformance.protocols.rwbp.replay.events import Call, Due, Reply, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.receiver import BLOCKS, DELAY_S
+from bentpipe_conformance.protocols.rwbp.replay.sender import REACTION_S
 
 
 def _answered(
@@ -52,12 +53,18 @@ def tail_after_the_timer(flow: Flow, context: Context) -> Findings:
     for reply in flow.replies:
         if reply.calls is None and reply.pure and not reply.probe and reply.delay is not None:
             waiting = reply.delay < DELAY_S - TICK_S - context.timing_error
-            if waiting and not is_update(flow, context, reply):
+            if waiting and not is_update(flow, context, reply) and not _prompted(flow, reply):
                 yield context.violated(
                     f"octets up to {reply.ack} were acknowledged early", reply,
                     expected="an acknowledgment of fewer than N segments after 0.1 s",
                     actual=f"one after {reply.delay:.3f} s",
                 )  # fmt: skip
+
+
+def _prompted(flow: Flow, reply: Reply) -> bool:
+    """Whether a segment called forth an acknowledgment, and no timer did (RWBP-AK-004)."""
+    since, number = reply.time - REACTION_S - flow.slack, reply.packet.number
+    return any(since <= a.time and a.packet.number < number and a.payload for a in flow.arrivals)
 
 
 @rule("RWBP-AK-003", at_once=True)

@@ -48,7 +48,7 @@ def syns_are_repeated(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@rule("RWBP-CX-003", at_once=True)
+@rule("RWBP-CX-003", at_once=True, once=True)
 def fin_is_a_segment(flow: Flow, context: Context) -> Findings:
     """A FIN is kept, repeated, held and acknowledged as data is (section 10)."""
     # Exercised by a FIN of the implementation that is lost, and by one of the tester that comes
@@ -99,7 +99,6 @@ def _held(flow: Flow, context: Context) -> Findings:
                 "a FIN was not acknowledged", arrival, expected="an acknowledgment at once",
                 actual="none",
             )  # fmt: skip
-            return
         if filled and arrival.answer is not None:
             yield judged(
                 context, arrival.answer.ack >= fin.end, "everything up to the FIN had arrived",
@@ -108,7 +107,7 @@ def _held(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@rule("RWBP-CX-004")
+@rule("RWBP-CX-004", once=True)
 def half_closed(flow: Flow, context: Context) -> Findings:
     """Receiving goes on after the own FIN, sending after the peer's (section 10)."""
     # Exercised by data that arrives after the own FIN, and by data that waits when the peer's
@@ -125,7 +124,6 @@ def half_closed(flow: Flow, context: Context) -> Findings:
                 f"{arrival.span} arrived after the own FIN", arrival, own,
                 expected="what any data calls for", actual="no acknowledgment",
             )  # fmt: skip
-            return
         answer = next(after(flow.replies, arrival.packet.number), None)
         if answer is not None and (answer.calls is not None or not flow.slack):
             yield judged(

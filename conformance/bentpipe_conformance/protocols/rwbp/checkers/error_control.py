@@ -39,7 +39,9 @@ def lost_by_order(flow: Flow, context: Context) -> Findings:
     # Exercised by a right edge that advances beyond a segment that has not arrived.
     missed = {missed.outgoing: missed for missed in flow.sender.missed}
     for sent in unexplained(flow):
-        if after_news(flow, sent) and sent.cause is not None:
+        # What only the threshold spares violates RWBP-FF-003.
+        spared = sent.cause is not None and sent.outgoing in sent.cause.spared
+        if after_news(flow, sent) and sent.cause is not None and not spared:
             taken = [(item.start, item.end) for item in sent.cause.taken]
             yield context.violated(
                 f"{sent.span} was taken for lost",
@@ -81,8 +83,10 @@ def right_edge_is_a_maximum(flow: Flow, context: Context) -> Findings:
 def retransmissions_first(flow: Flow, context: Context) -> Findings:
     """What awaits retransmission goes before anything new, lowest first (section 8.2)."""
     # Exercised where several segments await retransmission, or one and a new one that may leave.
+    # What is not sent at all violates RWBP-EC-002 or -007.
+    never = {missed.outgoing.start for missed in flow.sender.missed}
     for sent in flow.sent:
-        if sent.why not in (Why.NEW, Why.LOST, Why.TIMEOUT):
+        if sent.why not in (Why.NEW, Why.LOST, Why.TIMEOUT) or sent.before in never:
             continue
         if sent.before is not None:
             yield context.violated(

@@ -75,7 +75,7 @@ def _discarded(flow: Flow, context: Context, odd: Segment) -> Iterator[Finding]:
         yield context.holds(f"a segment that is {what} was not answered", odd)
 
 
-@rule("RWBP-WF-002", agreed=True)
+@rule("RWBP-WF-002", agreed=True, once=True)
 def numbers_count_octets(flow: Flow, context: Context) -> Findings:
     """Octets, SYN and FIN have one number each, modulo 2^32 (section 5.1)."""
     # Exercised by every SYN-ACK, all data and every FIN; above all where the numbers wrap.
@@ -86,10 +86,6 @@ def numbers_count_octets(flow: Flow, context: Context) -> Findings:
             context, answer.tcp.ack == wanted, "the SYN was acknowledged", answer, offer,
             expected=str(wanted), actual=str(answer.tcp.ack),
         )  # fmt: skip
-    yield from until_violated(_numbered(flow, context))
-
-
-def _numbered(flow: Flow, context: Context) -> Iterator[Finding]:
     for sent in flow.sent:
         if sent.why is Why.BEYOND:
             yield context.violated(
@@ -207,7 +203,9 @@ def cut_when_it_leaves(flow: Flow, context: Context) -> Findings:
     # while other data is outstanding.
     yield from _cut(flow, context)
     for stall in flow.sender.stalls:
-        if stall.octets < flow.sender.smss and not stall.losses:
+        # What waits for room that it does not need violates RWBP-FC-003.
+        room = stall.edge - stall.nxt
+        if stall.octets < flow.sender.smss <= room and not stall.losses:
             yield context.violated(
                 f"{stall.octets} octets were held back", stall.since,
                 expected="what waits to be sent at once, however little it is",

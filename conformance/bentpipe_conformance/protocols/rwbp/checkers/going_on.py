@@ -158,7 +158,7 @@ def _as_any_other(flow: Flow, context: Context, odd: list[Segment], what: str) -
         if answer is None or not arrival.payload or not arrival.acceptable:
             continue
         fin = flow.receiver.fin
-        end = min(arrival.start + arrival.payload, arrival.edge)
+        end = min(arrival.data_end, arrival.edge)
         if fin is not None and fin < end:
             continue  # not taken behind a FIN (section 5.4)
         told = answer.ack >= end or any(a < end <= b for a, b in answer.blocks)

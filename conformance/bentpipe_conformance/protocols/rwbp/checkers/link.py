@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.context import until_violated
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.replay.events import Segment
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -11,16 +10,13 @@ CLOCK_S = 2e-6
 """What two recorded times may be wrong by without the bed's error: they are rounded."""
 
 
-@rule("RWBP-LC-011")
+@rule("RWBP-LC-011", once=True)
 def link_rate_is_kept(flow: Flow, context: Context) -> Findings:
     """Each packet leaves when the one before has had its time at the configured rate."""
     # Exercised by two packets of which the second follows as soon as the rate permits.
     rate = float(context.ics.get("link_rate_bps", 0))
-    if rate and flow is flow.link.flows[0] and not flow.leaves_at_once(context.ics):
-        yield from until_violated(_in_turn(flow, context, rate))
-
-
-def _in_turn(flow: Flow, context: Context, rate: float) -> Findings:
+    if not rate or flow is not flow.link.flows[0] or flow.leaves_at_once(context.ics):
+        return
     leaving = [item for one in flow.link.flows for item in one.leaving]
     leaving.sort(key=lambda item: item.packet.number)
     before: Segment | None = None

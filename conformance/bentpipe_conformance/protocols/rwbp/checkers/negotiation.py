@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.engine.context import until_violated
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import (
@@ -163,7 +162,9 @@ def call_goes_on_as_tcp(flow: Flow, context: Context) -> Findings:
     if theirs[0].tcp.flags & (SYN | ACK) != SYN | ACK:
         return
     yield from goes_on(flow, context, theirs[0], "a SYN-ACK without RWBP")
-    if flow.leaves_at_once(context.ics):
+    # What a void option has changed violates RWBP-NG-006.
+    void = theirs[0].tcp.rwbp and theirs[0].tcp.counting is None
+    if flow.leaves_at_once(context.ics) and not void:
         yield from by_tcp(flow, context, *CALLED)
 
 
@@ -215,8 +216,8 @@ def void_is_absent(flow: Flow, context: Context) -> Findings:
                 actual=_said(own.tcp),
             )  # fmt: skip
     if void:
-        if flow.opening.iut_calls:
-            yield from by_tcp(flow, context, "SNR-WIN-001")
+        if flow.opening.iut_calls and flow.leaves_at_once(context.ics):
+            yield from by_tcp(flow, context, *CALLED)
     elif theirs[0].tcp.offers:
         for option in others:
             yield from first_violation(_adopted(flow, context, theirs[0], option))
@@ -297,7 +298,7 @@ def plain_tcp(flow: Flow, context: Context) -> Findings:
     yield from by_tcp(flow, context, *PLAIN)
 
 
-@rule("RWBP-NG-009", agreed=True)
+@rule("RWBP-NG-009", agreed=True, once=True)
 def no_scale_no_timestamps(flow: Flow, context: Context) -> Findings:
     """With RWBP nothing is scaled or stamped, and stamps that arrive are ignored (section 4.2)."""
     # Exercised by agreement to a SYN or SYN-ACK with Window Scale or Timestamps, and by
@@ -308,7 +309,6 @@ def no_scale_no_timestamps(flow: Flow, context: Context) -> Findings:
                 "a segment has a Timestamps option", own, expected="none with RWBP",
                 actual=_said(own.tcp),
             )  # fmt: skip
-            return
     theirs = flow.opening.theirs[0]
     if _kinds(theirs.tcp, WINDOW_SCALE) or _kinds(theirs.tcp, TIMESTAMPS):
         yield from _unscaled(flow, context, theirs)
@@ -325,32 +325,25 @@ def _unscaled(flow: Flow, context: Context, theirs: Segment) -> Findings:
                 f"{sent.span} was sent", sent, theirs, expected=f"nothing beyond {sent.edge}",
                 actual="a window that was scaled",
             )  # fmt: skip
-            return
     used = next((item for item in flow.events if isinstance(item, Sent | Reply)), None)
     if used is not None:
         yield context.holds("nothing was scaled or stamped", used, theirs)
 
 
-@rule("RWBP-NG-010", agreed=True)
+@rule("RWBP-NG-010", agreed=True, once=True)
 def no_ecn(flow: Flow, context: Context) -> Findings:
     """With RWBP no segment has a flag of ECN, and those that arrive are ignored (section 4.2)."""
     # Exercised by every segment that is sent, and by marks and flags that arrive.
-    yield from until_violated(_marked(flow, context))
-    odd = [i for i in flow.arriving if not i.tcp.flags & SYN and (_ecn(i.tcp) or i.tcp.ecn)]
-    yield from taken(flow, context, odd, "a flag or mark of ECN")
-
-
-def _marked(flow: Flow, context: Context) -> Iterator[Finding]:
     for own in flow.leaving:
-        if own.tcp.flags & SYN and own.tcp.flags & ACK == 0:
+        if own.tcp.flags & SYN and not (own.tcp.flags & ACK and own.tcp.ecn):
             continue
         found = _ecn(own.tcp) + (["a codepoint of ECN"] if own.tcp.ecn else [])
-        if own.tcp.flags & SYN and not own.tcp.ecn:
-            continue
         yield judged(
             context, not found, "a segment was sent", own,
             expected="neither ECE nor CWR nor AE, and Not-ECT", actual=", ".join(found),
         )  # fmt: skip
+    odd = [i for i in flow.arriving if not i.tcp.flags & SYN and (_ecn(i.tcp) or i.tcp.ecn)]
+    yield from taken(flow, context, odd, "a flag or mark of ECN")
 
 
 @rule("RWBP-NG-011")

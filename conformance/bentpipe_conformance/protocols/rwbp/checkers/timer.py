@@ -52,7 +52,8 @@ def timeout_of_rfc_6298(flow: Flow, context: Context) -> Findings:
     """RTO is computed as in RFC 6298, between 1 s and 60 s."""
     # Exercised by a timeout without back-off.
     for expiry in expired(flow):
-        if not expiry.backoff and expiry.why != "timeout":
+        first = not expiry.backoff and expiry.why != "timeout"
+        if first and not _restarted(flow, context, expiry):
             yield in_time(context, expiry, f"{expiry.outgoing.span} timed out")
 
 
@@ -80,9 +81,18 @@ def started_anew_by_progress(flow: Flow, context: Context) -> Findings:
     """Progress of any kind starts the timer anew."""
     # Exercised by a timeout after an acknowledgment that reported one of several segments.
     for expiry in expired(flow):
-        if expiry.why == "progress":
+        if expiry.why == "progress" or _restarted(flow, context, expiry):
             sentence = f"{expiry.outgoing.span} timed out, counted from the last progress"
             yield in_time(context, expiry, sentence)
+
+
+def _restarted(flow: Flow, context: Context, expiry: Expiry) -> bool:
+    """Whether a timer came late, and in time after something that must not start it anew."""
+    if expiry.lasted <= expiry.most + AT_ONCE_S + context.timing_error:
+        return False
+    idle = [*flow.sent, *(ack for ack in flow.acks if not ack.arrived)]
+    waited = (expiry.until - it.time for it in idle if it.time > expiry.started.time)
+    return any(expiry.least - TICK_S <= it <= expiry.most + AT_ONCE_S for it in waited)
 
 
 @rule("RWBP-TM-004", at_once=True)

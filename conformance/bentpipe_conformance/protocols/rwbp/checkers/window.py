@@ -44,7 +44,9 @@ def units(flow: Flow, context: Context) -> Findings:
         if isinstance(event, Ack) and event.counts:
             octets = max(octets, event.ack + event.tcp.window)
             own = max(own, event.ack + event.tcp.window * flow.receiver.unit)
-        elif isinstance(event, Sent) and event.why is Why.NEW and event.edge < event.end <= own:
+        elif (
+            isinstance(event, Sent) and event.why is Why.NEW and own >= event.data_end > event.edge
+        ):
             yield context.violated(
                 f"{event.span} was sent", event,
                 expected=f"nothing beyond {event.edge}, the edge in units of {flow.sender.unit}",
@@ -114,16 +116,12 @@ def edge_never_retreats(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@rule("RWBP-WN-003", at_once=True)
+@rule("RWBP-WN-003", at_once=True, once=True)
 def advertised_window(flow: Flow, context: Context) -> Findings:
     """The field is what section 6.1 computes."""
     # Exercised by every segment; exactly so where the user, discard, has read everything.
     if not context.ics.get("receive_buffer"):
         return
-    yield from until_violated(_advertised(flow, context))
-
-
-def _advertised(flow: Flow, context: Context) -> Iterator[Finding]:
     unit = flow.receiver.unit
     stated = int(context.ics["receive_buffer"])
     most = min(LARGEST_FIELD, stated // unit, LARGEST_WINDOW // unit)
@@ -153,7 +151,7 @@ def promises_are_kept(flow: Flow, context: Context) -> Findings:
         reply = arrival.answer or _next_reply(flow, arrival)
         if reply is None:
             continue
-        end = arrival.start + arrival.payload
+        end = arrival.data_end
         reported = max((reply.ack, *(b for a, b in reply.blocks if a < end)))
         if end > arrival.edge:
             yield judged(

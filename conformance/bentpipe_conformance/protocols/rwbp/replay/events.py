@@ -49,9 +49,14 @@ class Span:
     payload: int
 
     @property
+    def data_end(self) -> int:
+        """Where the data ends."""
+        return self.start + self.payload
+
+    @property
     def fin(self) -> bool:
         """Whether there is a FIN."""
-        return self.end - self.start > self.payload
+        return self.end > self.data_end
 
     @property
     def span(self) -> str:

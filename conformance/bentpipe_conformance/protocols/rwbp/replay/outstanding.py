@@ -73,7 +73,7 @@ class Outstanding:
         for block in blocks:
             for left, right in self._arrived.gaps(*block):
                 for item in self._from(bisect_left(self._segments, left, self._head, key=_START)):
-                    if item.start + item.payload > right:
+                    if item.data_end > right:
                         break
                     if item.payload:
                         found[item.start] = item

@@ -210,7 +210,7 @@ def test_timestamps_are_sent() -> None:
     assert story.verdicts("RWBP-NG-009") == FAIL
 
 
-@pytest.mark.parametrize(("taken", "expected"), [(True, PASS), (False, {*PASS, *FAIL})])
+@pytest.mark.parametrize(("taken", "expected"), [(True, PASS), (False, FAIL)])
 def test_timestamps_arrive(taken: bool, expected: set[object]) -> None:
     story = Story(service=9).arrive(0).reply(1, after=0.1)
     story.put(False, STAMPS, flags=ACK, seq=1100, payload=bytes(SIZE), after=0.1, ack=500)
