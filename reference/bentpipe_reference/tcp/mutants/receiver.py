@@ -48,6 +48,14 @@ class StretchesAcks(Receiver):
         return gain >= 8 * self.config.mss
 
 
+@mutant("snr-acks-with-window-updates-only", breaks="SNR-RCV-004")
+class AcksWithWindowUpdates(Receiver):
+    """Full-sized segments are acknowledged by a timer, or where the user makes room."""
+
+    def should_ack_now(self, *, in_order: bool, gap: bool) -> bool:
+        return not in_order or gap
+
+
 @mutant("snr-ack-number-goes-back", breaks="SNR-RCV-005")
 class AcknowledgesBackwards(Altering):
     """A duplicate acknowledgment takes back an octet."""

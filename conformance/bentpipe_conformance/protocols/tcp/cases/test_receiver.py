@@ -147,9 +147,14 @@ def test_timestamps_negotiated_stream_of_full_segments(connection: Connection) -
     _stream(connection)
 
 
-def _stream(connection: Connection) -> None:
+def _full_size(connection: Connection) -> int:
+    """Octets of the largest segment that the implementation takes and the link carries."""
     assert connection.syn_ack is not None
-    size = min(connection.syn_ack.mss or 536, 1460) - (12 if connection.timestamps else 0)
+    return min(connection.syn_ack.mss or 536, 1460) - (12 if connection.timestamps else 0)
+
+
+def _stream(connection: Connection) -> None:
+    size = _full_size(connection)
     for apart, segments in ((0.05, 10), (0.0, 3), (0.0, 3), (0.0, 40)):
         for _ in range(segments):
             connection.send_data(size, flags=ACK)
@@ -302,7 +307,7 @@ def close_window(connection: Connection, beyond: int = 0, flags: int = ACK | PSH
     comes that does not. Returns the offset at which it ends.
     """
     connection.ack(window=0)
-    _fill(connection, 1400)
+    _fill(connection, _full_size(connection))
     wait = connection.rtt + PAUSE_S
     edge = connection.acked + connection.iut_window
     if edge > connection.next_offset:
@@ -329,12 +334,13 @@ def _fill(connection: Connection, size: int) -> None:
 
 
 @connected(
-    "SNR-RCV-021", "SNR-RCV-025", "SNR-RCV-026", "SNR-RCV-017", "SNR-RCV-018", "SNR-RCV-020",
-    to="echo",
+    "SNR-RCV-021", "SNR-RCV-025", "SNR-RCV-026", "SNR-RCV-004", "SNR-RCV-017", "SNR-RCV-018",
+    "SNR-RCV-020", to="echo",
 )  # fmt: skip
 def test_echo_whose_user_cannot_write(connection: Connection) -> None:
     """The tester takes nothing of the echo, so that the user stops reading and the window closes.
 
+    Of full-sized segments every second is acknowledged even so, with no window to update.
     It is filled to the last octet, probed, and told twice of nothing new; a SYN, and an octet
     without ACK, offer a window. Then the tester takes everything: the window opens.
     """

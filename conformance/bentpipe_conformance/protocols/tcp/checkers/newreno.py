@@ -32,7 +32,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     may_be_undone,
     outlives_inflation,
 )
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     data_waited,
@@ -398,10 +398,15 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
     # Exercised by segments that stay unacknowledged a round trip after their retransmission.
     rtt = minimum_rtt(flow)
     repeated: dict[int, Sent] = {}
+    trips = RoundTrips(flow)
     timeouts = una = 0
     for event in flow.events:
         if isinstance(event, Ack):
             una = max(una, event.ack) if event.acceptable else una
+            if event.acceptable and event.advance:
+                trips.acknowledged(event)
+        if isinstance(event, Sent):
+            trips.sent(event)
         if not isinstance(event, Sent) or not event.retransmission:
             continue
         before = repeated.get(event.start)
@@ -416,7 +421,9 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
     if last is None or flow.own_reset is not None:
         return
     silence = flow.horizon - last.time
-    if silence > min(LONGEST_TIMEOUT_S * 2**timeouts, 8 * LONGEST_TIMEOUT_S):
+    patience = min(LONGEST_TIMEOUT_S * 2**timeouts, 8 * LONGEST_TIMEOUT_S)
+    # What met an arrival may have been timed as well.
+    if silence > max(patience, trips.longest_after(timeouts + 1)):
         yield context.violated(
             f"offset {una} was retransmitted once and then forgotten",
             last,

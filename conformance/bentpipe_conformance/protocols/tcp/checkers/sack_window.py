@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
 from bentpipe_conformance.protocols.tcp.replay.recovery import least_timeout, may_be_undone
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt, timed_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -236,7 +236,7 @@ def no_new_recovery_below_recovery_point(flow: Flow, context: Context) -> Findin
             elif context.prepared.scoreboard.timed(event) and not (
                 reports == DUPLICATE_THRESHOLD
                 and _answers_report(event)
-                and event.time - progress < least_timeout(minimum_rtt(flow))
+                and event.time - progress < least_timeout(timed_rtt(flow, event.time))
             ):
                 break  # a timer may have met an arrival
             elif event.retransmission and event.start in again:

@@ -26,7 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     Episode,
     soonest_timeout,
 )
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt, timed_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 SLUGGISH_S = 0.1
@@ -43,6 +43,7 @@ class Moment:
     Attributes:
         ack: the acknowledgment.
         rtt: smallest round-trip time of the flow, in seconds; 0.0 when unknown.
+        timed_rtt: the same, as far as timeouts certainly follow it yet.
         episode: the recovery episode that was running, None outside recovery.
         fast_recover: highest recover certainly recorded by a fast retransmit; -1 when none was.
         recover: the same, timeouts included.
@@ -69,6 +70,7 @@ class Moment:
 
     ack: Ack
     rtt: float
+    timed_rtt: float
     episode: Episode | None
     fast_recover: int
     recover: int
@@ -129,9 +131,9 @@ class Moment:
         progress (RFC 6298 section 2, RFC 8985 section 7.2).
         """
         waited = sent.time - self.progress
-        if waited < ROUND_TRIP_SHARE * self.rtt:
+        if waited < ROUND_TRIP_SHARE * self.timed_rtt:
             return True
-        return sent.since_arrival <= PROMPT_S and waited < soonest_timeout(self.rtt)
+        return sent.since_arrival <= PROMPT_S and waited < soonest_timeout(self.timed_rtt)
 
 
 Reaction = Literal["at once", "unclear", "late"]
@@ -270,8 +272,8 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 window_edge = max(window_edge, event.window_edge)
             episode = running.get(event)
             yield Moment(
-                event, rtt, episode, fast_recover, recover, reach, progress, last_advance,
-                repeats, reordered, pure, informative, window_edge, shadow,
+                event, rtt, timed_rtt(flow, event.time), episode, fast_recover, recover, reach,
+                progress, last_advance, repeats, reordered, pure, informative, window_edge, shadow,
                 episode is not None and event.time > disturbances[episode], resent,
             )  # fmt: skip
             if episode is not None and event is episode.end:

@@ -21,7 +21,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     Episode,
     least_timeout,
 )
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import timed_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import always_sends, largest_segment
 
@@ -239,7 +239,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
         if episode.fast and not episode.nested and not episode.first.timed
         and disturbed_at(episode) > -math.inf
     }  # fmt: skip
-    busy, rtt = always_sends(flow), minimum_rtt(flow)
+    busy = always_sends(flow)
     others = {episode.first for episode in episodes} - set(begun)
     found: list[Recovery] = []
     originals: list[Sent] = []
@@ -278,7 +278,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
             elif tracker is not None and (
                 event in others
                 or event.time >= tracker.recovery.episode.timer
-                or tracker.may_be_timed(event, rtt, progress)
+                or tracker.may_be_timed(event, timed_rtt(flow, event.time), progress)
             ):
                 tracker = None
             if tracker is not None:

@@ -13,7 +13,7 @@ from enum import StrEnum
 from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import FIRST_TIMEOUT_S, timed_rtt
 
 PROMPT_S = 0.0003
 """That a timer expires this soon after an arrival by chance is unlikely: one in thirty, when a
@@ -21,7 +21,6 @@ satellite link delivers an acknowledgment every 9 ms."""
 
 
 _SOONEST_TIMEOUT_RTTS = 1.3
-_LEAST_TIMEOUT_S = 0.99  # a second, less a tick of the bed's clock
 
 
 ROUND_TRIP_SHARE = 0.95
@@ -43,7 +42,7 @@ def least_timeout(rtt: float) -> float:
     Where time is virtual it is the one that meets arrivals, at the very instant: timeouts of a
     second, constant delays and a peer with the same timers make for that.
     """
-    return max(_LEAST_TIMEOUT_S, rtt)
+    return max(FIRST_TIMEOUT_S, rtt)
 
 
 class Cause(StrEnum):
@@ -153,7 +152,6 @@ def read_episodes(flow: Flow) -> list[Episode]:
     starts another. A tail loss probe (RFC 8985 section 7) of a segment that is not the earliest
     outstanding one starts none. A RST ends the last one: nothing need be sent any more.
     """
-    rtt = minimum_rtt(flow)
     episodes: list[Episode] = []
     current: Episode | None = None
     progress = restarted = news = 0.0
@@ -180,6 +178,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
             if not event.flight:
                 progress = restarted = event.time
             if event.retransmission:
+                rtt = timed_rtt(flow, event.time)
                 if current is not None and _begins_anew(event):
                     current.restarts.append(event)
                     reach = event.max

@@ -11,6 +11,9 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 MOST_DOUBLINGS = 6
 """Of a timeout that may be limited to a minute or more (RFC 6298 rule 2.5)."""
 
+FIRST_TIMEOUT_S = 0.99
+"""Shortest timeout before a measurement (RFC 6298 rule 2.1), less a tick of the bed's clock."""
+
 INITIAL_TIMEOUT_S = 3.0
 """Longest timeout before any measurement (RFC 1122 section 4.2.3.1, RFC 6298 rule 5.7)."""
 
@@ -108,6 +111,31 @@ def _departures(flow: Flow) -> tuple[list[float], dict[int, float]]:
         if tcp.tsval is not None and flow.handshake.timestamps:
             stamped.setdefault(tcp.tsval, segment.time)
     return opened, stamped
+
+
+@lru_cache(maxsize=2)
+def _measured_from(flow: Flow) -> float:
+    """When data was acknowledged first that everybody times; infinity when never."""
+    trips = RoundTrips(flow)
+    before = trips.samples
+    for event in flow.events:
+        if isinstance(event, Sent):
+            trips.sent(event)
+        elif isinstance(event, Ack) and event.advance:
+            trips.acknowledged(event)
+            if trips.samples > before:
+                return event.time
+    return float("inf")
+
+
+def timed_rtt(flow: Flow, at: float) -> float:
+    """The smallest round-trip time, as far as a timeout certainly follows it at a time.
+
+    Before data is measured, and a handshake need not be, the timeout may be a second, however long
+    a round trip takes (RFC 6298 rule 2.1).
+    """
+    rtt = minimum_rtt(flow)
+    return rtt if at > _measured_from(flow) else min(rtt, FIRST_TIMEOUT_S)
 
 
 @lru_cache(maxsize=2)

@@ -27,7 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     reports_something,
     soonest_timeout,
 )
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt, timed_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 RACE_S = 0.001
@@ -39,9 +39,6 @@ times its timing error is added.
 
 AT_ONCE_S = 0.0001
 """What leaves so soon after an arrival answers it."""
-
-INITIAL_TIMEOUT_S = 1.0
-"""Shortest timeout before a measurement (RFC 6298 rule 2.1), which a round trip may exceed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -237,11 +234,11 @@ class _Replay:
         waited = sent.time - self.progress
         if waited >= 2 * self.rtt + 0.5:
             return True
+        rtt = timed_rtt(self.flow, sent.time)
         unprompted = sent.timed or sent.transmission > 2 or not evidence
         # What reports nothing causes no retransmission, however soon that follows.
         if not unprompted and sent.since_arrival <= AT_ONCE_S and reports_something(sent.cause):
-            return waited >= least_timeout(self.rtt)
-        rtt = min(self.rtt, INITIAL_TIMEOUT_S)
+            return waited >= least_timeout(rtt)
         return waited >= (ROUND_TRIP_SHARE * rtt if unprompted else soonest_timeout(rtt))
 
     def _forgive(self, until: int) -> None:

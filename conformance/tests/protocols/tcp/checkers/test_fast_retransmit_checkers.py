@@ -256,3 +256,15 @@ def test_timeout_of_hardly_more_than_a_round_trip_that_meets_a_report(
     story = Story(rtt=rtt).send(*range(8)).ack(2, after=rtt).send(8, 9)
     story.ack(2, (8, 9), after=1.02 * rtt).send(2)
     assert story.verdicts("SNR-FR-003") - PASS == expected
+
+
+@pytest.mark.parametrize(("measured", "accused"), [(0, False), (1, True)])
+def test_timeout_of_less_than_a_round_trip_that_nothing_has_measured(
+    measured: int, accused: bool
+) -> None:
+    story = Story(sack=False, rtt=3.6)
+    if measured:
+        story.send(0).ack(measured, after=3.6)
+    story.send(*range(measured, measured + 6)).ack(measured, after=2.9)
+    story.send(measured, after=0.001)
+    assert accused == (Verdict.FAIL in story.verdicts("SNR-FR-001"))

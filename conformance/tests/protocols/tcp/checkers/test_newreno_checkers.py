@@ -123,6 +123,15 @@ def test_lost_retransmission_repaired_or_forgotten() -> None:
     assert lost().ack(2, after=40.0).verdicts("SNR-REC-008") == FAIL
 
 
+@pytest.mark.parametrize(("rtt", "expected"), [(RTT, FAIL), (6.0, NOTHING)])
+def test_retransmission_not_repeated_yet_over_long_round_trips(
+    rtt: float, expected: set[Verdict]
+) -> None:
+    story = Story(sack=False, rtt=rtt).send(0, 1, 2).ack(1, after=rtt).send(3)
+    story = duplicates(story, 1).send(1).ack(1, after=40.0)
+    assert story.verdicts("SNR-REC-008") == expected
+
+
 def test_new_data_beyond_the_window_during_recovery() -> None:
     def full() -> Story:
         story = Story(sack=False, window=10 * SIZE).send(*range(10)).ack(0, after=RTT)
