@@ -33,6 +33,9 @@ KILLS ?= 100
 # Of mutated files: captures are of each of two formats.
 BUNDLES ?= 20000
 CAPTURES ?= 50000
+# Of Hypothesis, for each of its tests of files, and of atheris, which libFuzzer guides by coverage.
+EXAMPLES ?= 1000
+GUIDED ?= 5000
 # Of the machine-made mutants: processes, and where results are kept, so that a rerun goes on.
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 MUTATION ?= bentpipe-runs/mutation
@@ -178,7 +181,8 @@ durability: bed
 	BENTPIPE_FAULTS=all BENTPIPE_KILLS=$(KILLS) $(BIN)/python -m pytest -n $(JOBS) -rP \
 		conformance/tests/durability
 
-# Files from anybody: no traceback, no hang, bounded memory (long).
+# Files from anybody, by our own mutations, by Hypothesis and by atheris, which it installs where
+# there is one: no traceback, no hang, bounded memory (long).
 fuzz: setup
 	$(BIN)/python -m bentpipe_fuzz.inputs bundle --runs $(BUNDLES) --seed $(SEED)
 	for kind in pcap pcapng; do \
@@ -188,6 +192,12 @@ fuzz: setup
 	for protocol in tcp stp rwbp pep; do \
 		$(BIN)/python -m bentpipe_fuzz.inputs.codecs $$protocol --packets $(PACKETS) \
 			--seed $(SEED) || exit 1; done
+	BENTPIPE_INPUTS=$(EXAMPLES) BENTPIPE_MUTATED_BUNDLES=$(EXAMPLES) $(BIN)/python -m pytest -q \
+		fuzz/tests/inputs/test_inputs.py conformance/tests/evidence/test_mutated_bundles.py
+	$(BIN)/python -m pip install --quiet --editable '.[fuzz]'
+	for kind in bundle pcap pcapng toml vectors; do \
+		$(BIN)/python -m bentpipe_fuzz.inputs $$kind --atheris --runs $(GUIDED) --seed $(SEED) \
+			|| exit 1; done
 
 fuzz-stp: setup
 	BENTPIPE_STP_PACKETS=$(PACKETS) nice -n 19 $(BIN)/python -m pytest -v --durations=0 \

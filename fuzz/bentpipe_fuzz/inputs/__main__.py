@@ -12,12 +12,14 @@ import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import click
 from bentpipe_conformance.evidence.limits import MEMORY, MEMORY_PER_OCTET, BoundError, bounded
 
+from bentpipe_fuzz.inputs.guided import guide
 from bentpipe_fuzz.inputs.shaped import drawn
 from bentpipe_fuzz.inputs.targets import CORPUS, PATIENCE, TARGETS, Target
 
@@ -32,7 +34,7 @@ SHOWN = 10
 @click.option("--seed", default=1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), default=Path("bentpipe-runs/inputs"),
               show_default=True, help="Where inputs that break something are kept.")  # fmt: skip
-@click.option("--atheris", "guided", is_flag=True, help="Guided by coverage, until interrupted.")
+@click.option("--atheris", "guided", is_flag=True, help="Guided by coverage, --runs of them.")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path, exists=True))
 def main(
     target: str, runs: int, seconds: float, seed: int, out: Path, guided: bool,
@@ -41,7 +43,9 @@ def main(
     """Feed mutated files to TARGET; with FILES, these alone and as they are."""
     given = TARGETS[target]
     if guided:
-        guide(given, target)
+        longest = max(path.stat().st_size for path in (CORPUS / target).iterdir())
+        unbroken = partial(sound, given)
+        guide(unbroken, CORPUS / target, out, runs=runs, seed=seed, longest=longest + 1024)
     tally = Tally()
     if files:
         for path in files:
@@ -99,6 +103,16 @@ def tried(target: Target, octets: bytes) -> Tried:
     return Tried(word, problem, grown, grown / (MEMORY + MEMORY_PER_OCTET * len(octets)), taken)
 
 
+def sound(target: Target, octets: bytes) -> None:
+    """Let a target take an input.
+
+    Raises:
+        RuntimeError: that breaks it.
+    """
+    if problem := tried(target, octets).problem:
+        raise RuntimeError(problem)
+
+
 def resident(*, peak: bool) -> int:
     """Octets of this process in memory now, its peak counted anew; or that peak."""
     if not peak:
@@ -142,19 +156,6 @@ class Tally:
             f"{largest.share:.0%} of what is permitted"
         )
         sys.exit(1 if self._problems else 0)
-
-
-def guide(target: Target, name: str) -> None:
-    """Let libFuzzer choose the inputs; it never returns."""
-    try:
-        import atheris
-    except ImportError:
-        raise click.ClickException(
-            "atheris is not installed; `pip install 'bentpipe[fuzz]'` on x86-64."
-        ) from None
-    atheris.instrument_all()
-    atheris.Setup([sys.argv[0], str(CORPUS / name)], target)
-    atheris.Fuzz()
 
 
 if __name__ == "__main__":

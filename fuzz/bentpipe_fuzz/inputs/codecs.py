@@ -12,12 +12,14 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import click
 
 from bentpipe_fuzz.inputs import covering
+from bentpipe_fuzz.inputs.guided import guide
 from bentpipe_fuzz.inputs.harness import PROTOCOLS, Disagreement, Harness, harness_of
 from bentpipe_fuzz.inputs.packets import packets
 from bentpipe_fuzz.inputs.targets import CORPUS
@@ -123,7 +125,8 @@ def main(
 ) -> None:  # fmt: skip
     """Let all codecs of PROTOCOL read the same packets; with FILES, these alone and as they are."""
     if guided:
-        guide(protocol, total, seed, out)
+        read = partial(harness_of(protocol).agree, layers=False)
+        guide(read, CORPUS / protocol, out, runs=total, seed=seed, longest=200)
     if minimal:
         packets = [path.read_bytes() for path in files]
         keep(covering.minimal(packets, harness_of(protocol).agree), out)
@@ -161,30 +164,6 @@ def report(measured: Measured) -> None:
     rate = measured.rate(MADE, BOTH)
     word = "met" if rate >= AIM else "MISSED"
     click.echo(f"{rate:12,.0f} a second made, read by both and compared (at least {AIM:,}: {word})")
-
-
-def guide(protocol: str, total: int, seed: int, out: Path) -> None:
-    """Let libFuzzer choose the packets; it never returns."""
-    try:
-        import atheris
-    except ImportError:
-        raise click.ClickException(
-            "atheris is not installed; `pip install 'bentpipe[fuzz]'` on x86-64."
-        ) from None
-    harness = harness_of(protocol)
-    for packet in corpus_of(protocol):
-        harness.agree(packet, layers=True)  # what is loaded at first use is no packet's doing
-    atheris.instrument_all()
-    out.mkdir(parents=True, exist_ok=True)
-    found = out / f"{protocol}-corpus"
-    found.mkdir(exist_ok=True)
-    limits = [f"-runs={total}", f"-seed={seed}", "-max_len=200"]
-    folders = [str(found), str(CORPUS / protocol)]
-    atheris.Setup(
-        [sys.argv[0], *limits, f"-artifact_prefix={out}/{protocol}-", *folders],
-        lambda packet: harness.agree(packet) and None,
-    )
-    atheris.Fuzz()
 
 
 if __name__ == "__main__":

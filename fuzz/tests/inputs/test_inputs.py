@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytestmark = pytest.mark.long
-FEW = 25
+FEW = int(os.environ.get("BENTPIPE_INPUTS", "25"))
 
 
 def corpus_of(target: str) -> list[bytes]:

@@ -1,9 +1,9 @@
 """Which connections a crowded server gives up: those of peers that are idle, or drip.
 
 Only when more than half of its connections, or of its receive memory, is taken, a server ends those
-that have carried the least, with reason 5 (STP/1 section 10 leaves to the user when to abort). A
-connection stays as long as it carries `LEAST` octets of user data, in both directions together, in
-every `SPAN_S` seconds; and when nobody else wants its place, however idle it is.
+that have carried the least, with reason 5 (STP-SEC-007). A connection stays as long as it carries
+`LEAST` octets of user data, in both directions together, in every `SPAN_S` seconds; and when nobody
+else wants its place, however idle it is.
 """
 
 from __future__ import annotations
