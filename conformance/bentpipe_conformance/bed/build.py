@@ -24,6 +24,7 @@ from bentpipe_conformance.bed.debian import Apt
 from bentpipe_conformance.bed.errors import BedError, last_line
 from bentpipe_conformance.bed.kernel import Kernel
 from bentpipe_conformance.bed.progress import Progress, Step, silent
+from bentpipe_conformance.engine.locks import open_lock
 
 SOURCE_VARIABLE = "BENTPIPE_KERNEL_SOURCE"
 INSTALLED_SOURCES = Path("/usr/src")
@@ -311,7 +312,7 @@ def newest(names: Iterable[str]) -> str | None:
 @contextlib.contextmanager
 def _locked(path: Path, progress: Progress) -> Iterator[int]:
     """Hold the lock of the cache, after waiting for another build to end."""
-    with path.open("ab") as handle:
+    with os.fdopen(open_lock(path), "wb") as handle:
         while True:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 from bentpipe_conformance.engine.lane import Point
+from bentpipe_conformance.engine.locks import open_lock
 from bentpipe_conformance.evidence.files import BundleError, explained, read_json
 
 POINTS: tuple[Point, ...] = get_args(Point)
@@ -168,8 +169,7 @@ def take_lock(root: Path) -> int:
         BundleError: it is in use.
         OSError: the system refuses.
     """
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    handle = os.open(root / LOCK, flags, 0o600)
+    handle = open_lock(root / LOCK)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

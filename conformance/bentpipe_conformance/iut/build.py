@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from bentpipe_conformance.engine.locks import open_lock
+
 Progress = Callable[[str], None]
 """Told one line at a time what a build is doing."""
 
@@ -188,7 +190,7 @@ def _fingerprint(sources: Path) -> str:
 
 @contextmanager
 def _locked(path: Path, title: str, progress: Progress) -> Iterator[None]:
-    with path.open("w") as lock:
+    with os.fdopen(open_lock(path), "wb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -178,3 +178,16 @@ def test_another_build_runs_this_one_waits_for_it(cache: Path) -> None:
     os.close(handle)
     assert phases[0] == "wait"
     assert phases[-1] == "install"
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_lock_is_no_regular_file_it_is_refused(cache: Path, tmp_path: Path, kind: str) -> None:
+    cache.mkdir(parents=True)
+    thesis = tmp_path / "thesis.tex"
+    if kind == "link":
+        (cache / "build.lock").symlink_to(thesis)
+    else:
+        os.mkfifo(cache / "build.lock")
+    with pytest.raises(BedError, match="could not be built in"):
+        build.build()
+    assert not thesis.exists()

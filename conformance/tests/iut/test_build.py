@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -185,3 +186,20 @@ def test_machine_without_debian_packages_says_so(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(building, "_candidate", lambda package: "")
     with pytest.raises(IutUnavailable, match="Debian's packages liblwip-dev and liblwip0"):
         build("lwip", nothing)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_lock_that_is_no_regular_file_is_refused(
+    cache: Path, sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    use(monkeypatch, Recipe("Toy", lambda: "cc 1", shouting()))
+    thesis = tmp_path / "thesis.tex"
+    thesis.write_text("years of work")
+    cache.mkdir(parents=True)
+    if kind == "link":
+        (cache / "toy.lock").symlink_to(thesis)
+    else:
+        os.mkfifo(cache / "toy.lock")
+    with pytest.raises(IutUnavailable):
+        build("toy", nothing)
+    assert thesis.read_text() == "years of work"
