@@ -43,6 +43,7 @@ from bentpipe_fuzz.campaign.binding import Binding, binding_of
 from bentpipe_fuzz.campaign.replay import Replay, ReplayError, load
 from bentpipe_fuzz.campaign.result import campaign_plan, check_room, run_campaign
 from bentpipe_fuzz.campaign.script import ScriptError
+from bentpipe_fuzz.campaign.sharing import REDIS, SharingError, shared
 from bentpipe_fuzz.campaign.shrinking import MOST_RUNS
 from bentpipe_fuzz.campaign.storage import Figures
 
@@ -88,6 +89,7 @@ def planned(
         "fuzz stp-reference-simulated --examples 2000",
         "fuzz linux --minutes 2 --link geo",
         "fuzz reference --only on-path --seed 7 --json",
+        "fuzz reference --jobs 2 --share bentpipe-runs/shared",
         more="\nExit status: 0 nothing was found, 1 findings, 2 wrong usage, 3 error.",
     )
 )
@@ -115,13 +117,27 @@ def planned(
     show_default=True,
     help="Runs that making one finding small may take.",
 )
+@click.option(
+    "--share",
+    default="",
+    metavar="PLACE",
+    envvar="BENTPIPE_SHARE",
+    show_envvar=True,
+    help="Share conversations that reach something new: a directory, or redis://HOST:PORT/0.",
+)
+@click.option(
+    "--dask",
+    default="",
+    metavar="ADDRESS",
+    help="Run on the workers of this scheduler, tcp://HOST:8786; --jobs is theirs then.",
+)
 @out_option("Folder of the results  [default: bentpipe-runs/fuzz-IUT-LINK].")
 @click.option("--fresh", is_flag=True, help="Replace an earlier campaign in that folder.")
 @json_option("Print the figures and findings as JSON.")
 def fuzz(
     iut: str, minutes: float | None, number: int | None, seed: int | None, link: str,
     profile: str | None, modes: tuple[str, ...], bed: str, jobs: int, shrink_runs: int,
-    out: Path | None, fresh: bool, as_json: bool,
+    share: str, dask: str, out: Path | None, fresh: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Talk to an implementation in ways that nobody wrote down, and judge every packet.
 
@@ -138,12 +154,18 @@ def fuzz(
         if fresh:
             remove_bundle(folder)
         check_room(folder)
+    with explained(SharingError, exit_code=USAGE):
+        if share:
+            shared(share, description.suite.name, binding.check)
     limit = number or (0 if minutes else EXAMPLES)
     with explained(ValueError, exit_code=USAGE), explained(BedError, BundleError, IutUnavailable):
         plan = campaign_plan(
             iut, link, profile, bed, folder, seed, tuple(sys.argv), examples=limit,
             minutes=minutes or 0.0, modes=modes, shrink_runs=shrink_runs, jobs=jobs,
+            dask=dask,
         )  # fmt: skip
+    if share.startswith(REDIS) and plan.place.image is not None:
+        raise Failure("A guest has no network to Redis; share a directory, or --bed host.", USAGE)
     console = output(stderr=True)
     began = time.monotonic()
 
@@ -154,7 +176,7 @@ def fuzz(
             console.print(_line(figures, time.monotonic() - began), end="\r", markup=False)
 
     with ended_by_signals(), explained(BedError, BundleError, LaneError):
-        done = run_campaign(plan, watch)
+        done = run_campaign(plan, watch, share)
     if as_json:
         print_json(done.document)
     else:
@@ -182,6 +204,8 @@ def _print(result: dict[str, Any], figures: Figures, folder: Path) -> None:
         click.echo("interrupted: the campaign is partial, and has all that was found until then")
     if figures.problem:
         click.echo(f"the campaign ended early: {figures.problem}")
+    if figures.note:
+        click.echo(figures.note)
     if figures.broken:
         click.echo(f"a defect of the campaign: {figures.broken}")
     click.echo(f"{_line(figures, result['seconds'])} (seed {result['seed']}); "

@@ -17,6 +17,7 @@ from bentpipe_fuzz.campaign.oracle import Signature
 from bentpipe_fuzz.campaign.plan import Planner
 from bentpipe_fuzz.campaign.run import Conversation, play, seldom_collecting
 from bentpipe_fuzz.campaign.script import Script
+from bentpipe_fuzz.campaign.sharing import Shared
 from bentpipe_fuzz.campaign.shrinking import MOST_RUNS, shrunk_script
 
 MOST_FAILED_STARTS = 3
@@ -76,6 +77,7 @@ class Tally:
         problem: why the campaign ended early; empty when it did not.
         broken: the first script that raised an exception of its own, and which; a defect of the
             campaign.
+        note: what of the shared conversations was left out, or why they are shared no more.
     """
 
     conversations: int = 0
@@ -89,6 +91,7 @@ class Tally:
     restarts: int = 0
     problem: str = ""
     broken: str = ""
+    note: str = ""
 
 
 class Campaign:
@@ -104,6 +107,7 @@ class Campaign:
         shrink_runs: how many runs making a finding small may take; 0 for none.
         patience: the end of every so many conversations is waited for; of none if 0.
         before: is told every script before it is played.
+        shared: conversations that others keep, which are played, too; None for none.
 
     Attributes:
         tally: the results so far.
@@ -113,9 +117,11 @@ class Campaign:
         self, suite: Suite, open_lane: Callable[[], Lane], settings: RunSettings, seed: int, *,
         modes: Sequence[str] = (), lateness: Lateness | None = None, shrink_runs: int = MOST_RUNS,
         patience: int = 1, before: Callable[[Script], None] = lambda _: None,
+        shared: Shared | None = None,
     ) -> None:  # fmt: skip
         self.tally = Tally()
-        self._planner = Planner(suite.name, binding_of(suite).testers(modes), seed)
+        self._shared = shared
+        self._planner = Planner(suite.name, binding_of(suite).testers(modes), seed, shared)
         self._open_lane = open_lane
         self._settings = settings
         self._lateness = lateness
@@ -205,6 +211,9 @@ class Campaign:
         tally.link_seconds += conversation.outcome.link_seconds
         if conversation.reached - tally.reached or conversation.met - tally.met:
             self._planner.corpus.append(conversation.script)
+            if self._shared is not None:
+                self._shared.keep(conversation.script)
+        tally.note = "" if self._shared is None else self._shared.note
         tally.reached |= conversation.reached
         tally.met |= conversation.met
         fresh = [name for name in conversation.findings if name not in tally.seen]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.internal.conjecture.providers import AVAILABLE_PROVIDERS, HypothesisProvider
 
 from bentpipe_fuzz.campaign.script import WAYS, Impairment, Script, Step
+from bentpipe_fuzz.campaign.sharing import Shared
 
 MOST_STEPS = 12
 BATCH = 40
@@ -141,16 +142,20 @@ class Planner:
         suite: name of the suite.
         modes: the modes to try, and their steps.
         number: the seed.
+        shared: scripts that others keep, which are tried as they come; None for none.
 
     Attributes:
         corpus: scripts that reached something new; some of what is tried is made of them.
     """
 
-    def __init__(self, suite: str, modes: Mapping[str, Steps], number: int) -> None:
+    def __init__(
+        self, suite: str, modes: Mapping[str, Steps], number: int, shared: Shared | None = None
+    ) -> None:
         self.corpus: list[Script] = []
         self._suite = suite
         self._modes = modes
         self._seed = number
+        self._shared = shared
         self._random = random.Random(f"campaign {suite} {number}")
 
     def scripts(self) -> Iterator[Script]:
@@ -158,6 +163,8 @@ class Planner:
         batch = 0
         while True:
             for mode, steps in self._modes.items():
+                if self._shared is not None:
+                    yield from (item for item in self._shared.fresh() if item.mode in self._modes)
                 numbers = self._random
                 fresh = drawn(st.tuples(steps, links), BATCH, self._seed * 1_000_003 + batch)
                 batch += 1

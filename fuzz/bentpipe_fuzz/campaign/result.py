@@ -12,7 +12,7 @@ from bentpipe_conformance.evidence.bundle import Bundle, BundleError, case_direc
 from bentpipe_conformance.run.plan import Plan, make_plan
 from bentpipe_conformance.run.seal import seal_bundle
 
-from bentpipe_fuzz.campaign import shards
+from bentpipe_fuzz.campaign import cluster, shards
 from bentpipe_fuzz.campaign.exploring import Findings
 from bentpipe_fuzz.campaign.replay import load
 from bentpipe_fuzz.campaign.storage import FINDINGS, Figures, Order
@@ -56,23 +56,25 @@ class Campaigned:
     document: dict[str, Any]
 
 
-def run_campaign(plan: Plan, watch: shards.Watch) -> Campaigned:
+def run_campaign(plan: Plan, watch: shards.Watch, share: str = "") -> Campaigned:
     """Run a campaign and leave its bundle, whose cases are the conversations that it found.
 
     A finding is in the bundle as soon as it is small. When the campaign is interrupted, the bundle
-    is finished with what there is, and says so.
+    is finished with what there is, and says so. What is shared may be at a URL with a password,
+    which the plan does not hold.
 
     Raises:
         BedError: no shard can be started.
         BundleError: the bundle cannot be written.
     """
     run, wanted, began = plan.run, plan.run.campaign, time.monotonic()
+    limit = wanted["minutes"] * 60 or None
     bundle = Bundle.create(plan.directory, run)
     with tempfile.TemporaryDirectory(prefix="bentpipe-fuzz-", ignore_cleanup_errors=True) as place:
         order = Order(
             plan.iut, plan.link, run.profile, run.seed, wanted["examples"],
             tuple(wanted["modes"]), run.bed.timing_error, wanted["shrink_runs"], place,
-            shards.patience(plan.place),
+            shards.patience(plan.place), share=share,
         )  # fmt: skip
         collected = _Collected(plan, bundle, Path(place))
 
@@ -82,9 +84,10 @@ def run_campaign(plan: Plan, watch: shards.Watch) -> Campaigned:
 
         interrupted = False
         try:
-            figures, _ = shards.run(
-                order, plan.place, wanted["jobs"], wanted["minutes"] * 60 or None, collecting
-            )
+            if address := wanted["dask"]:
+                figures, _ = cluster.run(order, plan.place.name, address, limit, collecting)
+            else:
+                figures, _ = shards.run(order, plan.place, wanted["jobs"], limit, collecting)
         except KeyboardInterrupt:
             interrupted = True
             figures = shards.total(collected.folders())
@@ -95,7 +98,7 @@ def run_campaign(plan: Plan, watch: shards.Watch) -> Campaigned:
         "findings": collected.rows(figures), "seconds": round(time.monotonic() - began, 3),
         "link_seconds": round(figures.link_seconds, 3), "states_by_packets": len(figures.reached),
         "problem": figures.problem or figures.broken, "restarts": figures.restarts,
-        "interrupted": interrupted,
+        "interrupted": interrupted, "note": figures.note,
     }  # fmt: skip
     bundle.explored({**figures.document(), **document, "found": collected.found})
     seal_bundle(bundle)

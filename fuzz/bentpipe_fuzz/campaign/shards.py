@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,6 +87,13 @@ def run(
     jobs = 1 if place.single else jobs
     if place.name == "simulation" and jobs == 1:
         return _here(order, seconds, watch), [Path(order.folder)]
+    return run_apart(order, place, jobs, seconds, watch)
+
+
+def run_apart(
+    order: Order, place: Workplace, jobs: int, seconds: float | None, watch: Watch
+) -> tuple[Figures, list[Path]]:
+    """:func:`run`, each shard in a process or guest of its own."""
     folders = folders_of(order, jobs)
     share = -(-order.examples // jobs)
     orders = [
@@ -150,13 +157,18 @@ def _follow(shards: Sequence[_Shard], seconds: float | None, watch: Watch) -> No
                 return
         fresh = [path for path in stored(_folders(shards)) if path not in told]
         told.update(fresh)
-        lines = []
-        for path in fresh:
-            found = load(path / "replay.json")
-            small = f"{found.script.length} steps when small"
-            lines.append(f"found {found.requirement}: {found.sentence} ({small})")
-        watch(total(_folders(shards)), lines)
+        watch(total(_folders(shards)), sentences(fresh))
         time.sleep(POLL_S)
+
+
+def sentences(paths: Iterable[Path]) -> list[str]:
+    """A line for each finding that is stored in these folders."""
+    lines = []
+    for path in paths:
+        found = load(path / "replay.json")
+        small = f"{found.script.length} steps when small"
+        lines.append(f"found {found.requirement}: {found.sentence} ({small})")
+    return lines
 
 
 @dataclass

@@ -17,16 +17,17 @@ from bentpipe_conformance.selftest.stage import stage
 from bentpipe_reference.common.subject import subject_of
 
 from bentpipe_fuzz.campaign.engine import Campaign, Tally
+from bentpipe_fuzz.campaign.sharing import Shared
 
 AIM = 150
 """Complete conversations that one core should play in a second."""
 
 
-def campaign_of(name: str, seed: int) -> Campaign:
+def campaign_of(name: str, seed: int, shared: Shared | None = None) -> Campaign:
     """A campaign against the true reference of a suite, which makes nothing small."""
     suite = suite_named(name)
     lane, settings = stage(subject_of(suite.folder), suite.profiles[0], "", 0)
-    return Campaign(suite, lambda: lane, settings, seed, shrink_runs=0)
+    return Campaign(suite, lambda: lane, settings, seed, shrink_runs=0, shared=shared)
 
 
 def timed(name: str, conversations: int, seed: int) -> tuple[float, Tally]:

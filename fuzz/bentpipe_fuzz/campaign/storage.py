@@ -53,6 +53,7 @@ class Order:
         folder: of the shard's results.
         patience: the end of every so many conversations is waited for; of none if 0.
         replay: a replay file's text, whose script alone is played; empty for a campaign.
+        share: where conversations worth keeping are shared; empty for nowhere.
     """
 
     iut: str
@@ -66,6 +67,7 @@ class Order:
     folder: str
     patience: int
     replay: str = ""
+    share: str = ""
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ class Figures:
     seen: dict[tuple[str, ...], int] = field(default_factory=dict)
     problem: str = ""
     broken: str = ""
+    note: str = ""
 
     @classmethod
     def of(cls, tally: Tally) -> Figures:
@@ -88,7 +91,7 @@ class Figures:
         return cls(
             tally.conversations, tally.packets, tally.link_seconds, tally.restarts,
             set(tally.reached), set(tally.met), dict[tuple[str, ...], int](tally.seen.items()),
-            tally.problem, tally.broken,
+            tally.problem, tally.broken, tally.note,
         )  # fmt: skip
 
     def add(self, other: Figures) -> None:
@@ -103,6 +106,7 @@ class Figures:
             self.seen[signature] = self.seen.get(signature, 0) + count
         self.problem = self.problem or other.problem
         self.broken = self.broken or other.broken
+        self.note = self.note or other.note
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -112,7 +116,7 @@ class Figures:
             "reached": sorted(map(list, self.reached)), "met": sorted(self.met),
             "seen": [{"signature": list(name), "conversations": count}
                      for name, count in sorted(self.seen.items())],
-            "problem": self.problem, "broken": self.broken,
+            "problem": self.problem, "broken": self.broken, "note": self.note,
         }  # fmt: skip
 
     @classmethod
@@ -125,7 +129,7 @@ class Figures:
                 float(document["link_seconds"]), int(document["restarts"]),
                 {(str(a), str(b)) for a, b in document["reached"]}, set(document["met"]),
                 {tuple(row["signature"]): row["conversations"] for row in document["seen"]},
-                str(document["problem"]), str(document["broken"]),
+                str(document["problem"]), str(document["broken"]), str(document["note"]),
             )  # fmt: skip
         except (OSError, ValueError, KeyError, TypeError):
             return cls()

@@ -14,9 +14,11 @@ from bentpipe_conformance.engine.timing import lateness
 from bentpipe_conformance.iut.description import load_iut
 from bentpipe_conformance.run.opening import load_link, open_lane, run_settings
 
+from bentpipe_fuzz.campaign.binding import binding_of
 from bentpipe_fuzz.campaign.engine import Campaign, Discovery, Tally
 from bentpipe_fuzz.campaign.replay import Replay, loads
 from bentpipe_fuzz.campaign.script import Script
+from bentpipe_fuzz.campaign.sharing import shared
 from bentpipe_fuzz.campaign.storage import (
     PLAYING,
     STOP,
@@ -34,15 +36,17 @@ STORED_EVERY_S = 0.5
 def campaign_of(order: Order, before: Callable[[Script], None] = lambda _: None) -> Campaign:
     """The campaign of a shard; ``before`` is told every script."""
     description, link = load_iut(order.iut), load_link(order.link)
+    suite = description.suite
     settings = run_settings(description, link, order.profile, order.seed)
 
     def opened() -> Lane:
         return open_lane(description, link, order.seed, order.timing_error)
 
     return Campaign(
-        description.suite, opened, settings, order.seed, modes=order.modes,
+        suite, opened, settings, order.seed, modes=order.modes,
         lateness=lambda trace: lateness(trace, link), shrink_runs=order.shrink_runs,
         patience=order.patience, before=before,
+        shared=shared(order.share, suite.name, binding_of(suite).check) if order.share else None,
     )  # fmt: skip
 
 

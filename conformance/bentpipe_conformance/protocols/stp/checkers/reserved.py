@@ -54,7 +54,7 @@ def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
         elif observed(flow, poll):
             yield context.violated(f"{poll.name} with reserved bits set got no STAT", poll)
     for sd in flow.sds_heard:
-        if _reserved(sd.stp) and not (sd.duplicate or sd.beyond):
+        if _reserved(sd.stp) and not (sd.duplicate or sd.beyond or sd.misfit):
             yield from _accepted(flow, context, sd)
     for at in flow.heard_of(BEGIN, END):
         if not _reserved(at.stp):

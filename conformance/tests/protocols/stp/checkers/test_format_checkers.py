@@ -105,6 +105,18 @@ def test_sd_with_reserved_flags_reported_missing_is_a_violation() -> None:
     assert story.iut(STAT, 1, after=0.01).verdicts("STP-PF-004") == PASS
 
 
+def test_sd_with_reserved_flags_above_the_fin_may_be_discarded() -> None:
+    story = opened().tester(SD, 0, flags=FIN, after=1.0).tester(SD, 1, flags=R, after=0.1)
+    story.tester(POLL, 2, after=1.0).iut(STAT, 1, after=0.01)
+    assert story.verdicts("STP-PF-004") == NOTHING
+
+
+def test_fin_with_reserved_flags_below_data_may_be_discarded() -> None:
+    story = opened().tester(SD, 1, after=1.0).tester(SD, 0, flags=R | FIN, after=0.1)
+    story.tester(POLL, 2, after=1.0).iut(STAT, 0, elements=(0, 1), after=0.01)
+    assert story.verdicts("STP-PF-004") == NOTHING
+
+
 def test_begin_with_an_unknown_option_unanswered_is_a_violation() -> None:
     def asked() -> StpStory:
         options = bytes((0xAA, 4, 0, 0)) + option_field(1400, COOKIES[0])
