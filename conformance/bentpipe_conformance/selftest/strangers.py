@@ -11,9 +11,9 @@ import math
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,9 @@ SHOWS_DROPPED = ("SNR-RCV-001", "SNR-RCV-008", "SNR-RCV-019", "SNR-RCV-022")
 """What fails where a receiver drops what it holds above a gap, or what arrives there."""
 EXACT_S = 1e-5
 """Timing error of a capture on a virtual clock."""
+
+JudgeWith = Callable[[str, tuple[tuple[str, Any], ...], frozenset[str]], list[Finding]]
+"""Given a requirement, permitted alternatives and habits, what is found with them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ def _own_fin(captured: Sequence[Captured]) -> float:
     return next(ends, math.inf)
 
 
-def _explains(deviations: Sequence[Deviation], found: Finding, trace: Trace[Any], ics: Ics) -> bool:
+def _explains(deviations: Sequence[Deviation], found: Finding, judge_with: JudgeWith) -> bool:
     """Whether deviations that show under the settings at hand explain a finding.
 
     One does that says nothing of what the implementation does instead. Of the others, one with its
@@ -120,32 +123,38 @@ def _explains(deviations: Sequence[Deviation], found: Finding, trace: Trace[Any]
     """
     if any(not item.instead and not item.habits for item in deviations):
         return True
-    habits = {habit for item in deviations for habit in item.habits}
-    return any(
-        not _violated_with(item.instead, used, found, trace, ics)
-        for item in deviations
-        for used in (set(item.habits), habits)
-        if item.instead or used
-    )
-
-
-def _violated_with(
-    instead: Mapping[str, Any], habits: Iterable[str], found: Finding, trace: Trace[Any], ics: Ics
-) -> bool:
-    """Whether a finding is one of an implementation with other alternatives and habits as well."""
-    suite = suite_named(SUITE)
-    check = load_checkers(suite)[found.requirement]
-    requirement = suite.requirements()[found.requirement]
-    permitted = {**requirement.alternatives.get(PROFILE, {}), **instead}
-    altered = replace(requirement, alternatives={PROFILE: permitted})
-    for flow in suite.interpreter.read_flows(trace):
-        other = suite.interpreter.with_habits(flow, habits) if habits else flow
-        readings = Readings(other, suite.interpreter)
-        context = Context(altered, PROFILE, ics, trace.timing_error, readings.prepared)
-        for again in readings.judged(check, context):
-            if again.verdict is found.verdict and (habits or again.packets == found.packets):
+    habits = frozenset(habit for item in deviations for habit in item.habits)
+    for item in deviations:
+        for used in (frozenset(item.habits), habits):
+            if not (item.instead or used):
+                continue
+            again = judge_with(found.requirement, tuple(item.instead.items()), used)
+            alike = (one.packets for one in again if one.verdict is found.verdict)
+            if not any(used or packets == found.packets for packets in alike):
                 return True
     return False
+
+
+def _judging(trace: Trace[Any], ics: Ics) -> JudgeWith:
+    """What a checker finds on a trace with other alternatives and habits; each is tried once."""
+
+    @cache
+    def judge_with(
+        name: str, instead: tuple[tuple[str, Any], ...], habits: frozenset[str]
+    ) -> list[Finding]:
+        suite = suite_named(SUITE)
+        requirement = suite.requirements()[name]
+        permitted = {**requirement.alternatives.get(PROFILE, {}), **dict(instead)}
+        altered = replace(requirement, alternatives={PROFILE: permitted})
+        found: list[Finding] = []
+        for flow in suite.interpreter.read_flows(trace):
+            other = suite.interpreter.with_habits(flow, habits) if habits else flow
+            readings = Readings(other, suite.interpreter)
+            context = Context(altered, PROFILE, ics, trace.timing_error, readings.prepared)
+            found += readings.judged(load_checkers(suite)[name], context)
+        return found
+
+    return judge_with
 
 
 def _store(heard: Heard, name: str, keep: Path | None) -> None:
@@ -169,6 +178,7 @@ def hear(encounter: Encounter, evidence: Evidence, keep: Path | None = None) -> 
         trace = read_trace(heard.captured, EXACT_S, suite=suite)
         packets += len(trace.packets)
         results = list(judge(trace, PROFILE, ics, suite=suite))
+        judge_with = _judging(trace, ics)
         facts["dropped"] = any(
             found.requirement in SHOWS_DROPPED and found.verdict is Verdict.FAIL
             for found in results
@@ -179,7 +189,7 @@ def hear(encounter: Encounter, evidence: Evidence, keep: Path | None = None) -> 
             elif found.verdict in (Verdict.FAIL, Verdict.ERROR):
                 facts["closing"] = bool(found.packets) and max(found.packets) >= own_fin
                 these = [item for item in deviations if item.explains(found.requirement, facts)]
-                known = _explains(these, found, trace, ics)
+                known = _explains(these, found, judge_with)
                 what = found.requirement, found.sentence, found.packets
                 subtracted += known
                 if not known:

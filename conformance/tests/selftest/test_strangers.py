@@ -122,6 +122,45 @@ def test_rest_of_a_block_that_began_inside_a_packet_is_known_to_be_lost(
     assert bool(found) == accused
 
 
+@pytest.mark.parametrize(("together", "accused"), [(True, False), (False, True)])
+def test_half_of_a_packet_whose_block_has_grown_into_another_is_known_to_be_lost(
+    together: bool, accused: bool
+) -> None:
+    """Segments 5 and 6 left as one; 6 is reported held, then everything from 2 on."""
+    drawn = draw_encounter(3)
+    usual = {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_recovery": "1", "net.ipv4.tcp_reordering": "3"}
+    sysctls = {**drawn.sysctls[0], **usual}
+    meeting = replace(drawn.meetings[0], caller=1, port=19)
+    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
+    story = Story()
+    for index in range(14):
+        story.send(index, after=0.0 if index == 6 and together else 0.002)
+    story.ack(1, after=RTT).ack(1, (2, 5), after=0.002).ack(1, (6, 7), (2, 5), after=0.002)
+    story.ack(1, (2, 14), after=0.002)
+    for index in (1, 6):
+        story.send(index, after=0.003)
+    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
+    heard = strangers.hear(encounter, (own, []))
+    assert any(item.requirement == "SNR-SAK-001" for item in heard.accusations) == accused
+
+
+@pytest.mark.parametrize(("whole", "accused"), [(False, False), (True, True)])
+def test_report_of_parts_of_packets_is_known_to_be_lost(whole: bool, accused: bool) -> None:
+    """Three segments or more are held; nothing leaves again."""
+    drawn = draw_encounter(3)
+    meeting = replace(drawn.meetings[0], caller=1, port=19)
+    usual = {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_recovery": "1", "net.ipv4.tcp_reordering": "3"}
+    sysctls = {**drawn.sysctls[0], **usual}
+    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
+    width = 2 if whole else 1
+    story = Story().send(*range(16)).ack(2, after=RTT)
+    held = [(at, at + width) for at in (3, 6, 9)]
+    story.ack(2, *held, after=0.002).ack(2, *held, after=2 * RTT)
+    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
+    heard = strangers.hear(encounter, (own, []))
+    assert any(item.requirement == "SNR-SAK-015" for item in heard.accusations) == accused
+
+
 @pytest.mark.bed
 def test_linux_hosts_that_meet_are_not_accused() -> None:
     if find_virtual() is None:

@@ -104,7 +104,7 @@ def third_duplicate_starts_fast_retransmit(flow: Flow, context: Context) -> Find
             continue
         if ack.ack == 0 and context.permitted("first_octet_exempt", False):
             continue
-        if _reports_parts(flow, context, ack):
+        if reports_parts(flow, context, ack):
             continue
         yield from _answer_to_third(flow, context, m)
 
@@ -123,7 +123,7 @@ def _shows_reordering(flow: Flow, ack: Ack) -> bool:
     )
 
 
-def _reports_parts(flow: Flow, context: Context, ack: Ack) -> bool:
+def reports_parts(flow: Flow, context: Context, ack: Ack) -> bool:
     """Whether its blocks may be parts of larger packets, whose report gets lost.
 
     That is so with the alternative ``whole_packets``, the segments of the largest packet.

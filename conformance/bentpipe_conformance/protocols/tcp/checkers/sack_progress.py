@@ -6,6 +6,7 @@ from bisect import bisect_left
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import reports_parts
 from bentpipe_conformance.protocols.tcp.checkers.sack_retransmission import negotiated_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -203,7 +204,7 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
             continue
         if report.reordered or report.forgiven or report.una_repeats:
             continue
-        if ack.duplicates >= DUPLICATE_THRESHOLD:
+        if ack.duplicates >= DUPLICATE_THRESHOLD or reports_parts(flow, context, ack):
             continue
         scattered = not context.ics.get("rack", True) and len(ack.sacked) >= DUPLICATE_THRESHOLD
         if report.above < 3 * largest_segment(flow) and not scattered:

@@ -82,8 +82,8 @@ def _reported_from_inside(flow: Flow, again: Sent) -> bool:
 
     The segments before and behind such an edge left together when they were new.
     """
-    number, edge = _first_reports(flow).get((again.start, again.end), (0, again.start))
-    return number < again.packet.number and edge < again.start and edge in _joints(flow)
+    number, edge = _first_reports(flow).get((again.start, again.end), (math.inf, again.start))
+    return number < again.packet.number and edge in _joints(flow)
 
 
 @lru_cache(maxsize=2)

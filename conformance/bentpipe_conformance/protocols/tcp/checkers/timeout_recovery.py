@@ -56,7 +56,7 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Findings:
             if event in timeouts:
                 current = timeouts[event]
                 edge = event.start + max(largest_segment(flow), event.length)
-                spared = len(_recent(flow, current)) if spares else 0
+                spared = len(recent(flow, current)) if spares else 0
             elif current is not None and spared:
                 spared -= 1
             elif current is not None and (event.end > edge or event.start < current.sent.start):
@@ -103,7 +103,7 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
         )
 
 
-def _recent(flow: Flow, expiry: Expiry) -> list[Sent]:
+def recent(flow: Flow, expiry: Expiry) -> list[Sent]:
     """What was sent too shortly before a timeout to be lost by time (RFC 8985 section 6.3)."""
     since = expiry.sent.time - LATEST_LOST_RTTS * expiry.longest_rtt
     return flow.between(since, expiry.sent.time)
@@ -119,7 +119,7 @@ def _beyond_the_text(flow: Flow, context: Context, aftermath: Aftermath, step: S
         earlier = (sent for sent in delivered if sent.packet.number < number)
         octets += sum(segment - sent.payload for sent in earlier)
     if context.permitted("spares_recent", False) and flow.handshake.sack:
-        octets += sum(sent.payload for sent in _recent(flow, expiry))
+        octets += sum(sent.payload for sent in recent(flow, expiry))
     return octets
 
 
@@ -167,6 +167,8 @@ def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Findings:
         rtt = aftermath.expiry.longest_rtt
         for reaction in aftermath.reactions:
             ack = reaction.ack
+            if reaction.spurious and context.ics.get("frto", True):
+                break  # nothing is taken for lost any more (RFC 5682 section 3, step 3b)
             if ack.ack >= aftermath.recover or ack.window_edge < ack.ack + largest_segment(flow):
                 continue
             if ack.responses:

@@ -11,6 +11,7 @@ from itertools import accumulate
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.slow_start import read_opening, read_rounds
+from bentpipe_conformance.protocols.tcp.checkers.timeout_recovery import recent
 from bentpipe_conformance.protocols.tcp.replay.events import Ack
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, disturbed_at
@@ -121,20 +122,25 @@ def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> F
     # SMSS may be larger; but then nothing has shown that the window lags.
     segment, slack = flow.segment, context.permitted("slack_segments")
     counts_segments = context.permitted("counts_segments", False)
+    by_time = flow.handshake.sack and context.ics.get("rack", True)
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         if aftermath.lowered:
             continue  # ssthresh is "no more than" half of what was outstanding
         target = max(aftermath.expiry.flight // 2 // segment, 2) * segment
+        lost = aftermath.recover
+        if by_time:
+            young = (sent.start for sent in recent(flow, aftermath.expiry) if sent.new)
+            lost = min(young, default=lost)
         for reaction in aftermath.reactions:
             ack = reaction.ack
             if reaction.disturbed:
                 break
             wanted = min(segment + reaction.growth, target) - slack * segment
-            waiting = aftermath.recover - ack.ack >= wanted
+            waiting = lost - ack.ack >= wanted
             if wanted <= 0 or not waiting or ack.window_edge - ack.ack < wanted or ack.may_refuse:
                 continue
             held = sum(right - left for left, right in ack.sacked)
-            if aftermath.recover - ack.ack - held < wanted:
+            if lost - ack.ack - held < wanted:
                 continue
             put = max(reaction.pipe, reaction.reach)
             if counts_segments and _counts_less(flow, ack, segment):

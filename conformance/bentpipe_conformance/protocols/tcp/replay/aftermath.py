@@ -60,6 +60,7 @@ class Reaction:
         growth: octets by which they let slow start open the window: what each acknowledges, a
             segment at most (RFC 5681 section 3.1). SMSS is at least as large as any segment sent.
         disturbed: duplicates, or the loss of a repair, may have begun a fast recovery since.
+        spurious: as in :class:`Step`.
     """
 
     ack: Ack
@@ -68,6 +69,7 @@ class Reaction:
     acks: int
     growth: int
     disturbed: bool
+    spurious: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -148,7 +150,8 @@ class _Account:
         """Everything the last acknowledgment clocked out has left."""
         if self._open is not None:
             what = self._pipe(self._since), self._reach(), self._acks, self._growth
-            self.aftermath.reactions.append(Reaction(self._open, *what, self._disturbed))
+            doubts = self._disturbed, self._spurious
+            self.aftermath.reactions.append(Reaction(self._open, *what, *doubts))
             self._open = None
 
     def acknowledged(self, ack: Ack) -> bool:

@@ -201,11 +201,11 @@ class _Replay:
         last_order = known.order if known else -1
         definite = sent in self.timeouts
         evidence = self.latest > last_order
-        timeout = definite or (at_una and self._may_be_timeout(sent, evidence))
+        age = sent.time - known.time if known else float("inf")
+        timeout = definite or (at_una and self._may_be_timeout(sent, evidence, age))
         timer = timeout or (sent.timed and (sent.end >= sent.max or (at_una and not evidence)))
         missing = self.evidence.gaps(sent.una, sent.max)
         snapshot = self.evidence.snapshot()
-        age = sent.time - known.time if known else float("inf")
         repeats = known.repeats if known and known.epoch == self.epoch else 0
         forgiven = last_order <= self.forgiven_order or self.una < self.forgive_until
         held = self.certain.covers(sent.start, sent.end)
@@ -229,10 +229,13 @@ class _Replay:
             self.certain.clear()
             self.pending.clear()
 
-    def _may_be_timeout(self, sent: Sent, evidence: bool) -> bool:
-        """Whether a retransmission at una could be a timeout that coincided with an arrival."""
+    def _may_be_timeout(self, sent: Sent, evidence: bool, age: float) -> bool:
+        """Whether a retransmission at una could be a timeout that coincided with an arrival.
+
+        A timer of its own starts when the segment leaves, whatever progress there is then.
+        """
         waited = sent.time - self.progress
-        if waited >= 2 * self.rtt + 0.5:
+        if waited >= 2 * self.rtt + 0.5 or (sent.timed and age >= soonest_timeout(self.rtt)):
             return True
         rtt = timed_rtt(self.flow, sent.time)
         unprompted = sent.timed or sent.transmission > 2 or not evidence

@@ -154,3 +154,15 @@ def test_second_retransmission_of_a_higher_hole_after_a_round_trip_needs_rack() 
     story.send(1, 5).ack(1, (2, 5), (6, 14), after=0.1).ack(5, (6, 14), after=RTT - 0.1).send(5)
     assert story.verdicts("SNR-SAK-009") == PASS
     assert Verdict.FAIL in story.verdicts("SNR-SAK-009", "hk99")
+
+
+@pytest.mark.parametrize(("expires", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_segment_that_leaves_again_once_the_timer_of_another_has_expired(
+    expires: bool, expected: set[Verdict]
+) -> None:
+    """The timer of segment 1 started when it left, and progress since has not restarted it."""
+    story = Story().send(0).send(1, after=0.1).ack(1, after=0.5).send(2, 3, 4)
+    if expires:
+        story.send(1, after=0.3)
+    story.ack(1, (2, 3), after=0.3).send(3)
+    assert story.verdicts("SNR-SAK-004") == expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
     FAIL,
     NOTHING,
     PASS,
@@ -192,3 +193,23 @@ def test_slow_start_after_a_timeout_that_three_duplicates_disturb() -> None:
     # A fast recovery whose pipe is what was outstanding at the timeout.
     story.send(4).ack(8, after=0.1).ack(8, after=0.1)
     assert Verdict.FAIL not in story.verdicts("SNR-RTO-017", "hk99")
+
+
+@pytest.mark.parametrize(("rack", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_window_after_a_timeout_of_one_who_takes_for_lost_only_what_is_old(
+    rack: bool, expected: set[Verdict]
+) -> None:
+    """What left less than a round trip before the timeout is in flight (RFC 8985 section 6.3)."""
+    story = Story().send(*range(5)).ack(4, after=RTT).send(*range(5, 13), after=0.9)
+    story.send(4, after=0.2).ack(5, after=RTT).ack(5, after=3.0)
+    assert story.verdicts("SNR-RTO-017", claims={**CLAIMS, "rack": rack}) == expected
+
+
+@pytest.mark.parametrize(("frto", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_original_reported_after_a_timeout_shows_it_spurious(
+    frto: bool, expected: set[Verdict]
+) -> None:
+    """F-RTO with SACK takes nothing for lost then (RFC 5682 section 3)."""
+    story = Story().send(*range(6)).ack(3, after=RTT).send(3, after=2.0)
+    story.ack(4, (5, 6), after=RTT).send(4, after=4.0)
+    assert story.verdicts("SNR-RTO-012", claims={**CLAIMS, "frto": frto}) == expected
