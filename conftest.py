@@ -1,7 +1,8 @@
-"""Tests of a file that share a costly set-up run in one process (``--dist loadgroup``).
+"""What all tests share: which of them run in one process, and that no machine is too slow for them.
 
-Those of pytest-xdist's own groups do not: pytest 9.1 and later keep identifiers where xdist 3.8
-does not write to (``Node._nodeid``), so that its marks are without effect.
+Tests of a file that share a costly set-up run in one process (``--dist loadgroup``). pytest-xdist's
+own groups do not: pytest 9 keeps identifiers where xdist 3.8 does not write to (``Node._nodeid``),
+so that its marks are without effect.
 """
 
 from __future__ import annotations
@@ -9,6 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A deadline of the wall clock fails on a busy machine only, and then whatever test runs.
+settings.register_profile(
+    "any-machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any-machine")
 
 TOGETHER = (
     "bed/test_host_place.py", "bed/test_isolation.py", "bed/test_stp_box.py",

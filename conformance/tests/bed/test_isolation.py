@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bentpipe_conformance.bed import kernel as kernels
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.groups import limiting_groups
 from bentpipe_conformance.bed.jail import Confinement
@@ -33,6 +35,15 @@ def in_the_guest(virtual_kernel: Kernel, play: Play) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
+def in_debians_guest(play: Play) -> dict[str, Any]:
+    """On the wall clock, as in bed ``uml``."""
+    packaged = kernels.find_packaged()
+    if packaged is None:
+        pytest.skip("Debian's package user-mode-linux is not there")
+    return play(replace(packaged, virtual=False), SCRIPT.name)
+
+
+@pytest.fixture(scope="module")
 def on_the_host() -> dict[str, Any]:
     if os.geteuid() != 0:
         pytest.skip("bed host needs root")
@@ -50,7 +61,10 @@ def on_the_host() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS)
-@pytest.mark.parametrize("bed", ["in_the_guest", "on_the_host"])
+@pytest.mark.parametrize(
+    "bed",
+    ["in_the_guest", "on_the_host", pytest.param("in_debians_guest", marks=pytest.mark.slow)],
+)
 def test_attempt_of_an_implementation_is_refused(
     bed: str, attempt: str, request: pytest.FixtureRequest
 ) -> None:
