@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.rwbp.connection import Connection
 
 PATIENCE_S = 70.0
@@ -16,10 +17,16 @@ SENDS, RECEIVES = 9, 19
 """Ports of the tester: to the first the implementation sends, from the second it receives."""
 
 
-def lose_first(connection: Connection) -> None:
-    """Wait for a round, the first segment of which is lost."""
-    connection.await_round()
-    connection.inbox.popleft()
+def lose_first(connection: Connection, lost: int = 1) -> None:
+    """Wait for a round, the first segments of which are lost.
+
+    Raises:
+        NotReached: the round has no others.
+    """
+    if connection.await_round() <= lost:
+        raise NotReached(f"there were no more than {lost} segments in a round")
+    for _ in range(lost):
+        connection.inbox.popleft()
 
 
 def make_room(connection: Connection, pause: float | None = None) -> None:

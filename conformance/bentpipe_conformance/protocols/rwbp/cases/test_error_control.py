@@ -8,6 +8,7 @@ from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.rwbp.cases.steps import (
     PAUSE_S,
     await_silence,
+    lose_first,
     lose_until,
     make_room,
     receive_octets,
@@ -130,10 +131,8 @@ def test_untrue_blocks(connection: Connection) -> None:
     """
     connection.receive(16)
     for place in range(4):
-        connection.await_round()
+        lose_first(connection, 2)
         base, size = connection.delivered, connection.segment
-        connection.inbox.popleft()
-        connection.inbox.popleft()
         true = (base + 2 * size, base + 3 * size)
         far = connection.highest + 20 * size
         false = ((base - size, base + size), (far, far + size), (base, base + size), (base, far))

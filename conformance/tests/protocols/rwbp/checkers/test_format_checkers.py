@@ -124,6 +124,15 @@ def test_segment_of_chargen(size: int, expected: set[object]) -> None:
     assert Story().send_octets(0, size).verdicts("RWBP-WF-007") == expected
 
 
+@pytest.mark.parametrize(("window", "expected"), [(1, NOTHING), (8, FAIL)])
+def test_small_piece_held_back_and_room_for_more(window: int, expected: set[object]) -> None:
+    """Where there is no room for a whole segment the window, and no rule of Nagle's, holds it."""
+    story = Story(service=7, window=window).arrive(0, size=500).send_octets(0, 500)
+    story.arrive(0.5, size=100, after=0.1).ack(0, after=0.5)
+    assert story.verdicts("RWBP-WF-007") & FAIL == expected
+    assert story.verdicts("RWBP-FC-003") >= FAIL
+
+
 @pytest.mark.parametrize(("after", "expected"), [(0.0, PASS), (0.5, BAD)])
 def test_small_piece_of_an_echo(after: float, expected: set[object]) -> None:
     story = Story(service=7).arrive(0, size=100).send_octets(0, 100)

@@ -39,6 +39,17 @@ def test_timeout_after_progress(restarted: bool, expected: set[object]) -> None:
     assert story.verdicts("RWBP-TM-003") == expected
 
 
+@pytest.mark.parametrize(
+    ("late", "started", "computed"), [(0.9, FAIL, NOTHING), (0.5, NOTHING, FAIL)]
+)
+def test_late_timeout(late: float, started: set[object], computed: set[object]) -> None:
+    """An acknowledgment that told nothing came after 0.9 s; the timer counts from it, or not."""
+    story = Story().send(*range(8)).ack(0, after=0.9)
+    story.send(0, 0, after=RTO + late - 0.9).ack(8, after=RTT)
+    assert story.verdicts("RWBP-TM-003") & FAIL == started
+    assert story.verdicts("RWBP-TM-001") & FAIL == computed
+
+
 @pytest.mark.parametrize(("second", "expected"), [(2 * RTO, PASS), (RTO, FAIL), (4 * RTO, FAIL)])
 def test_second_timeout(second: float, expected: set[object]) -> None:
     story = Story().send(*range(8)).send(0, 0, after=RTO).send(0, 0, after=second)

@@ -36,6 +36,14 @@ def test_window_read_in_units_of_its_own() -> None:
     assert story.send(2, 3, window=10).verdicts("RWBP-WN-001") == {*PASS, *FAIL}
 
 
+def test_fin_above_the_edge_shows_no_other_unit() -> None:
+    own = {"mss": 2 * SIZE}
+    story = Story(own=own, answer=option_octets(8, 2 * SIZE), window=2).send(0, window=10)
+    story.send(1, window=10, flags=ACK | FIN)
+    assert story.verdicts("RWBP-WN-005") >= FAIL
+    assert story.verdicts("RWBP-WN-001") == PASS
+
+
 def test_window_advertised_in_octets() -> None:
     story = Story(service=9).arrive(*range(8)).reply(8, window=BUFFER * SIZE)
     assert story.verdicts("RWBP-WN-001") == FAIL
@@ -187,6 +195,7 @@ def test_three_false_losses() -> None:
     story = _false(3).ack(6, (7, 8), after=0.1)
     assert story.verdicts("RWBP-FF-003") == PASS
     assert story.send(6).verdicts("RWBP-FF-003") == FAIL
+    assert not story.verdicts("RWBP-EC-002") & FAIL, "only the threshold forbids it"
     story = _false(3).ack(6, (7, 8), after=0.1).ack(6, (7, 10), after=0.1)
     assert story.send(6).verdicts("RWBP-EC-002") == PASS
 
