@@ -114,7 +114,7 @@ func (r *receiver) wantsUpdate() bool {
 	return rise >= (size+1)/2 || uint32(r.edge-r.next) < r.unit && rise >= 2*r.unit
 }
 
-// acceptable is the first check of RFC 9293 section 3.10.7.4, with RWBP-WN-013.
+// acceptable is the first check of RFC 9293 section 3.10.7.4, with RWBP-WN-004 and RWBP-WN-013.
 func (r *receiver) acceptable(s *segment) bool {
 	length, window := s.length(), uint32(r.edge-r.next)
 	offset := uint32(s.seq - r.next)
@@ -124,7 +124,9 @@ func (r *receiver) acceptable(s *segment) bool {
 		}
 		return offset < window || offset == 0
 	}
-	return offset < window || offset+length-1 < window
+	// One that covers the whole window begins below and ends above it (RWBP-WN-004).
+	covers := window > 0 && offset > 1<<31 && offset+length > window && offset+length < 1<<31
+	return offset < window || offset+length-1 < window || r.rwbp && covers
 }
 
 // take does what section 7.1 says in steps 1 to 3. It tells whether the segment, which has data, was

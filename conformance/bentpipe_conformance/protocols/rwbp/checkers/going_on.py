@@ -53,6 +53,13 @@ def _violated(findings: Iterable[Finding]) -> bool:
     return any(item.verdict is Verdict.FAIL for item in findings)
 
 
+def _heard_before(flow: Flow, segment: Segment) -> float:
+    """When the last segment before one arrived; of a call's first one when the call began."""
+    began = flow.opening.own[0].time if flow.opening.iut_calls else segment.time
+    number = segment.packet.number
+    return max((i.time for i in flow.arriving if i.packet.number < number), default=began)
+
+
 def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     """Whether the connection is used after an odd segment, was reset by it, or fell silent."""
     number = odd.packet.number
@@ -68,6 +75,8 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     ):  # fmt: skip
         return
     if ends is not None and ends.packet.outgoing:
+        if odd.time - _heard_before(flow, odd) >= SILENCE_S:
+            return  # the connection, or the attempt of a caller, may have been given up
         last = max((i.time for i in arrived if i.time <= ends.time), default=odd.time)
         if ends.time - last <= AT_ONCE_S:
             # It may answer what met no connection any more, for having been silent before.

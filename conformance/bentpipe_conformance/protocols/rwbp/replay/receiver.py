@@ -98,7 +98,7 @@ class Receiver:
         return self._into.offset(sequence)
 
     def acceptable(self, tcp: Rwbp) -> bool:
-        """The sequence check of RFC 9293 section 3.10.7.4, with RCV.EDGE."""
+        """The sequence check of RFC 9293 section 3.10.7.4, with RCV.EDGE (RWBP-WN-004)."""
         start, length = self.offset(tcp.seq), tcp.length
         if not length and not tcp.flags & RST:
             return self.nxt <= start <= self.edge  # RWBP-WN-013
@@ -106,7 +106,7 @@ class Receiver:
             return not length and start == self.nxt
         if not length:
             return self.nxt <= start < self.edge
-        return self.nxt <= start < self.edge or self.nxt < start + length <= self.edge
+        return start < self.edge and self.nxt < start + length
 
     # -- time
 

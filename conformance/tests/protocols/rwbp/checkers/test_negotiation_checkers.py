@@ -118,6 +118,13 @@ def test_call_answered_without_rwbp_is_reset(flags: int) -> None:
     assert reset.verdicts("RWBP-NG-005") >= FAIL
 
 
+def test_call_answered_after_its_attempt_may_have_been_given_up_is_reset() -> None:
+    story = Story(calls=True, offer=b"", open=False)
+    story.at = 200.0
+    story.syn()
+    assert story.put(True, flags=RST, seq=500, after=0.001).verdicts("RWBP-NG-005") == NOTHING
+
+
 def test_call_answered_without_rwbp_floods() -> None:
     story = Story(calls=True, offer=b"", window=40, service=9)
     assert story.send(*range(30), window=1000).verdicts("RWBP-NG-005") >= FAIL

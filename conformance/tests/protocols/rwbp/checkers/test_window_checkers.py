@@ -81,6 +81,18 @@ def test_octets_beyond_the_edge() -> None:
     assert story.reply(0, (19.5, 20.5)).verdicts("RWBP-WN-004") == FAIL
 
 
+def test_segment_that_covers_the_whole_window() -> None:
+    def covered() -> Story:
+        story = Story(service=9).arrive(*range(19)).reply(19, window=1)
+        return story.arrive(18.9, size=2000, after=0.1)
+
+    taken = covered().reply(20, window=0)
+    assert taken.verdicts("RWBP-WN-004") == PASS
+    assert not taken.verdicts("RWBP-WF-002") & FAIL
+    assert not taken.verdicts("RWBP-AK-004") & FAIL
+    assert covered().reply(19, window=1).verdicts("RWBP-WF-002") >= FAIL
+
+
 def test_beyond_the_edge_of_the_peer() -> None:
     assert Story().send(*range(9)).verdicts("RWBP-WN-005") >= FAIL
 
