@@ -166,7 +166,8 @@ class Peer:
             end.take(tcp)
         else:
             self.strays.append((time, side, octets))
-            if tcp.flags & (SYN | ACK | RST) == SYN | ACK:
+            hosts = self.address, self.server
+            if tcp.flags & (SYN | ACK | RST) == SYN | ACK and tcp.dst in hosts:
                 # Of a call that the ends know nothing of (RFC 9293 section 3.10.7.1).
                 refused = Tcp(tcp.dst, tcp.src, tcp.dport, tcp.sport, tcp.ack, 0, RST, 0, b"")
                 self.send(side, build(refused))

@@ -249,3 +249,32 @@ def test_call_given_up_is_answered(side: str, expected: set[object]) -> None:
     else:
         story.say(SERVER, True, 16)
     assert story.over().verdicts("PEP-OP-011") == expected
+
+
+@pytest.mark.parametrize(("filled", "expected"), [(10_000, PASS), (9_000, FAIL)])
+def test_acknowledgment_behind_a_window_that_is_full(filled: int, expected: set[object]) -> None:
+    # The server has filled the box's window but for its first octets: the number of what it sends
+    # then is the first behind the window, and the box need not look at it.
+    story = sent(Story().opened()).data(SERVER, True, 0, 1000, after=2.0)
+    story.data(SERVER, False, 100, filled)
+    story.say(SERVER, False, 16, filled, 1000).data(SERVER, True, 0, 1000, after=2.0)
+    assert story.over().verdicts("PEP-LR-002") == expected
+
+
+@pytest.mark.parametrize(("number", "expected"), [(0, PASS), (7, FAIL)])
+def test_segment_with_syn_that_passes_is_no_call(number: int, expected: set[object]) -> None:
+    # The box calls from a port of its own. What cannot be (SYN and FIN) goes through it as it came,
+    # between the client's ports; a second call of the box has a number of its own.
+    story = Story(ports=(20_009, 20_002)).syn(CLIENT)
+    story.ports = (30_000, 20_002)
+    story.syn(SERVER, after=0.3).syn(SERVER, answer=True)
+    story.ports = (20_009, 20_002)
+    story.syn(CLIENT, answer=True, after=0.3).syn(CLIENT).say(CLIENT, False, 3, 50)
+    story.numbers[SERVER, True] = story.numbers[CLIENT, False] + number
+    assert story.say(SERVER, True, 3, 50).over().verdicts("PEP-OP-003") == expected
+
+
+def test_guess_beyond_the_window_is_no_probe() -> None:
+    # What acknowledges the unsent nobody has to answer.
+    story = Story().opened().data(CLIENT, False, 50_000, 50_300, ack=9_000_000).over()
+    assert story.verdicts("PEP-FB-005") == NOTHING

@@ -121,6 +121,8 @@ def closed_window_answers(relay: Relay, context: Context) -> Iterator[Finding]:
             segment = step.segment
             if not step.inlet or step.by_box or not segment.payload or segment.start < step.limit:
                 continue
+            if not segment.counts:
+                continue
             answers = (
                 it
                 for it in stream.source.segments

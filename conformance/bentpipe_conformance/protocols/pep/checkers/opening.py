@@ -81,7 +81,12 @@ def one_call(relay: Relay, context: Context) -> Iterator[Finding]:
     ]  # fmt: skip
     if first is None or len(syns) < 2:
         return
-    again = next((leg for leg in relay.calls[1:] if not _was_ended(relay, first, leg)), None)
+    sent = [packet.data[20:] for packet in relay.client.packets if not packet.outgoing]
+    again = next(
+        (leg for leg in relay.calls[1:]
+         if not _was_ended(relay, first, leg) and leg.packets[0].data[20:] not in sent),
+        None,
+    )  # fmt: skip
     if again is not None:
         yield context.violated(
             "the box calls the server twice for one connection", At(again.packets[0]),
