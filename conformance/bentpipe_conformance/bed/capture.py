@@ -10,10 +10,11 @@ import math
 import mmap
 import socket
 import struct
+from collections.abc import Iterator, Mapping
 
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.engine.lane import Point
+from bentpipe_conformance.engine.lane import Captured, Point
 
 SOL_PACKET, PACKET_RX_RING, PACKET_STATISTICS, PACKET_VERSION = 263, 5, 6, 10
 TPACKET_V2 = 1
@@ -26,6 +27,8 @@ BLOCK = 4 * FRAME
 _HEADER = struct.Struct("=IIIHHII")
 _PROTOCOL = struct.Struct("!H")
 _PROTOCOL_AT, _PACKET_TYPE_AT = 32 + 2, 32 + 10
+_INDEX = struct.Struct("=i")
+_INDEX_AT = 32 + 4
 
 Record = tuple[int, bool, bytes]
 """Time in nanoseconds of CLOCK_REALTIME, whether the interface sent it, the IPv4 packet."""
@@ -50,12 +53,15 @@ class Capture(Closing):
         self._frames = frames
         self._next = 0
         try:
-            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+            # Without a protocol it takes nothing until it is bound, with one from every interface.
+            protocol = 0 if interface else socket.htons(ETH_P_ALL)
+            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, protocol)
             self._socket.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V2)
             ring = struct.pack("=IIII", BLOCK, frames * FRAME // BLOCK, FRAME, frames)
             self._socket.setsockopt(SOL_PACKET, PACKET_RX_RING, ring)
             self._ring = mmap.mmap(self._socket.fileno(), frames * FRAME)
-            self._socket.bind((interface, ETH_P_ALL))
+            if interface:
+                self._socket.bind((interface, ETH_P_ALL))
         except OSError as error:
             raise BedError(
                 f"Capturing on {interface} failed ({error.strerror}); it needs root and "
@@ -78,9 +84,19 @@ class Capture(Closing):
                         "capture; choose a link profile with a smaller MTU."
                     )
                 data = ring[at + net : at + net + kept]
-                self._records.append((seconds * 1_000_000_000 + nanoseconds, sent, data))
+                index = _INDEX.unpack_from(ring, at + _INDEX_AT)[0]
+                self._take((seconds * 1_000_000_000 + nanoseconds, sent, data), index)
             struct.pack_into("=I", ring, at, STATUS_KERNEL)
             self._next = (self._next + 1) % self._frames
+
+    def _take(self, record: Record, index: int) -> None:  # noqa: ARG002
+        """Keep a packet of the interface with an index."""
+        self._records.append(record)
+
+    def captured(self, begun: int) -> Iterator[Captured]:
+        """What :meth:`finish` gives, its times in seconds since ``begun``, in nanoseconds."""
+        for time, sent, data in self.finish():
+            yield Captured((time - begun) / 1e9, self.point, sent == (self.point == "peer"), data)
 
     @property
     def count(self) -> int:
@@ -121,3 +137,34 @@ class Capture(Closing):
         """Stop capturing."""
         self._ring.close()
         self._socket.close()
+
+
+class SidesCapture(Capture):
+    """Captures several interfaces of an implementation, as one capture, in its own namespace.
+
+    So packets are in the order in which they passed even where the clock stood still meanwhile.
+
+    Args:
+        sides: the implementation's side at which an interface is, by the interface's name.
+        frames: see :class:`Capture`.
+    """
+
+    def __init__(self, sides: Mapping[str, str], frames: int) -> None:
+        self._by_index = {socket.if_nametoindex(name): side for name, side in sides.items()}
+        self._sides: list[str] = []
+        super().__init__("iut", "", frames)
+
+    def _take(self, record: Record, index: int) -> None:
+        if (side := self._by_index.get(index)) is not None:
+            self._records.append(record)
+            self._sides.append(side)
+
+    def clear(self) -> None:
+        """See :meth:`Capture.clear`."""
+        super().clear()
+        self._sides = []
+
+    def captured(self, begun: int) -> Iterator[Captured]:
+        """See :meth:`Capture.captured`; what an interface sends, the implementation sends."""
+        for (time, sent, data), side in zip(self.finish(), self._sides, strict=True):
+            yield Captured((time - begun) / 1e9, "iut", sent, data, side)

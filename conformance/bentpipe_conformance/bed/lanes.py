@@ -18,7 +18,7 @@ from typing import Literal
 
 from bentpipe_reference.common.link.profile import LinkProfile
 
-from bentpipe_conformance.bed import clocks, netem
+from bentpipe_conformance.bed import netem
 from bentpipe_conformance.bed.arp import Resolver
 from bentpipe_conformance.bed.borrowed import BorrowedInterface
 from bentpipe_conformance.bed.capture import Capture
@@ -29,7 +29,8 @@ from bentpipe_conformance.bed.jail import Confinement
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
 from bentpipe_conformance.bed.port import TunPort
-from bentpipe_conformance.bed.process import IutProcess, run_opening
+from bentpipe_conformance.bed.process import IutProcess, run_beside
+from bentpipe_conformance.bed.recording import Recorder
 from bentpipe_conformance.bed.wiring import DEVICE_QUEUE, ROUTER, lay_out_host, quieten
 from bentpipe_conformance.engine.lane import GATEWAY_ADDRESS, Captured, Opening, OpenRequest
 
@@ -40,7 +41,7 @@ IUT_MAC, GATEWAY_MAC = b"\x02\x00\x0a\x4d\x00\x02", b"\x02\x00\x0a\x4d\x00\x01"
 UNPRIVILEGED = {"net.ipv4.ip_unprivileged_port_start": "0"}
 """In a namespace of its own an implementation needs no right to serve the usual ports."""
 
-Kind = Literal["namespace", "tun", "tap", "address"]
+Kind = Literal["namespace", "tun", "tap", "address", "between"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,14 @@ class Attachment:
     Attributes:
         kind: ``namespace`` (its sockets in a namespace behind a veth), ``tun`` or ``tap`` (it
             inherits the file descriptor of a device that carries IP packets or Ethernet frames),
-            ``address`` (it is elsewhere, behind an interface of this namespace).
+            ``address`` (it is elsewhere, behind an interface of this namespace), ``between`` (its
+            sockets in a namespace with an interface towards each of two ends; see
+            :class:`~bentpipe_conformance.bed.crossing.CrossingLane`).
         command: how to start it; ``{fd}``, ``{address}``, ``{gateway}``, ``{prefix}``, ``{mtu}``,
             ``{mac}`` and ``{gateway_mac}`` are filled in. Empty: nothing is started.
         ready: the line on its standard output by which it reports that it is ready.
+        ready_port: instead of a line, the TCP port at which it then listens; 0 for a line.
+        setup: commands that are run beside it, with its rights, once it is ready.
         ready_timeout: seconds on the place's clock to wait for it.
         sysctls: kernel parameters of its namespace.
         env: its environment, ours if None.
@@ -85,6 +90,17 @@ class Attachment:
     sends_to: tuple[str, int] = ("", 0)
     opening: Opening | None = None
     confinement: Confinement | None = None
+    ready_port: int = 0
+    setup: Sequence[Sequence[str]] = ()
+
+
+def tester_address(case: int) -> str:
+    """The tester's address in a case, counted from 1.
+
+    A new one has no TCP metrics, and tells late packets of earlier cases apart.
+    """
+    high, low = divmod(case % 64_516 or 1, 254)
+    return f"10.78.{high}.{low + 1}"
 
 
 class KernelLane(Closing):
@@ -110,7 +126,6 @@ class KernelLane(Closing):
         self.timing_error = timing_error
         self.profile = profile
         self._cases = 0
-        self._start = (0, 0, 0)
         self._held = contextlib.ExitStack()
         self._process: IutProcess | None = None
         self._resolver: Resolver | None = None
@@ -134,7 +149,7 @@ class KernelLane(Closing):
         borrowed: list[BorrowedInterface] = []
         if attachment.kind == "address":
             if attachment.command:
-                self._process = _start(attachment, self.profile, ())
+                self._process = start_program(attachment, self.profile, ())
             borrowed = [
                 self._held.enter_context(BorrowedInterface(name, satellite)) for name in ports
             ]
@@ -152,10 +167,11 @@ class KernelLane(Closing):
                     fds = [open_tun(ports[0], ethernet=attachment.kind == "tap")]
                     near.callback(os.close, fds[0])
                 self._lay_out_link(netlink, attachment, borrowed)
-                self._captures = [
+                captures = [
                     *(self._held.enter_context(Capture("iut", name, frames)) for name in ports),
                     self._held.enter_context(Capture("peer", "sat_b", frames)),
                 ]
+                self._recorder = Recorder(captures)
             satellite.set_sysctls(ROUTER)
             iut = self.iut_namespace or satellite
             if self.iut_namespace is not None:
@@ -171,8 +187,8 @@ class KernelLane(Closing):
                 if wants_rights and self.iut_namespace is None:
                     iut = near.enter_context(NetworkNamespace(apart=True))
                 with iut.entered():
-                    self._process = _start(attachment, self.profile, fds)
-        self.port = TunPort(far, self._captures)
+                    self._process = start_program(attachment, self.profile, fds)
+        self.port = TunPort(far, captures)
 
     def _lay_out_link(
         self, netlink: Netlink, attachment: Attachment, borrowed: Sequence[BorrowedInterface]
@@ -208,17 +224,13 @@ class KernelLane(Closing):
 
     def begin(self) -> str:
         """Start a case; see :class:`lane.Lane`."""
-        # A new address has no TCP metrics, and tells late packets of earlier cases apart.
         self._cases += 1
-        high, low = divmod(self._cases % 64_516 or 1, 254)
-        address = f"10.78.{high}.{low + 1}"
+        address = tester_address(self._cases)
         self.port.address = bytes(map(int, address.split(".")))
         self.port.discard()
         if self._resolver is not None:
             self._resolver.announce(self.iut_address, self._iut_mac)
-        for capture in self._captures:
-            capture.clear()
-        self._start = clocks.look()
+        self._recorder.begin()
         return address
 
     def open(self, request: OpenRequest) -> None:
@@ -238,12 +250,12 @@ class KernelLane(Closing):
             assert self._process is not None
             self._process.tell(opening.line)
         elif opening.on_host:
-            run_opening(opening.command)
+            run_beside(opening.command)
         elif self._process is not None and self._confined:
             self._process.call(opening.command)
         else:
             with (self.iut_namespace or self._satellite).entered():
-                run_opening(opening.command)
+                run_beside(opening.command)
 
     def abort(self) -> None:
         """Have the implementation's user abort its calls; see :class:`lane.Lane`.
@@ -265,19 +277,8 @@ class KernelLane(Closing):
         Raises:
             BedError: the captures are not complete or the clock was set meanwhile.
         """
-        begun, owners = self._start[1], {self.port.address, socket.inet_aton(GATEWAY_ADDRESS)}
-        found = [
-            Captured((time - begun) / 1e9, capture.point, sent == (capture.point == "peer"), data)
-            for capture in self._captures
-            for time, sent, data in capture.finish()
-            # One too short for addresses may belong to this case.
-            if len(data) < 20 or not owners.isdisjoint((data[12:16], data[16:20]))
-        ]
-        if clocks.was_set(self._start, clocks.look()):
-            raise BedError("The host's clock was set during the case; run it again.")
-        for capture in self._captures:
-            capture.clear()
-        return sorted(found, key=lambda packet: packet.time)
+        owners = {self.port.address, socket.inet_aton(GATEWAY_ADDRESS)}
+        return self._recorder.end(lambda data: not owners.isdisjoint((data[12:16], data[16:20])))
 
     def iut_alive(self) -> str | None:
         """None while the implementation runs, else one sentence on how it ended."""
@@ -295,7 +296,14 @@ class KernelLane(Closing):
         self._held.close()
 
 
-def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int]) -> IutProcess:
+def start_program(
+    attachment: Attachment, profile: LinkProfile, inherited: Sequence[int]
+) -> IutProcess:
+    """Start the implementation in this thread's namespace.
+
+    Raises:
+        BedError: it does not start.
+    """
     values = {
         "address": attachment.address,
         "gateway": attachment.gateway,
@@ -306,9 +314,9 @@ def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int
         "python": sys.executable,
         "fd": inherited[0] if inherited else "",
     }
-    return IutProcess(
+    process = IutProcess(
         Opening(command=tuple(attachment.command)).filled(values).command,
-        ready=attachment.ready,
+        ready=None if attachment.ready_port else attachment.ready,
         ready_timeout=attachment.ready_timeout,
         env=attachment.env,
         cwd=attachment.cwd,
@@ -318,3 +326,12 @@ def _start(attachment: Attachment, profile: LinkProfile, inherited: Sequence[int
         own_network=attachment.kind in ("tun", "tap")
         and not (attachment.confinement is not None and attachment.confinement.network),
     )
+    try:
+        if attachment.ready_port:
+            process.await_listening(attachment.ready_port, attachment.ready_timeout)
+        for command in attachment.setup:
+            process.call(Opening(command=tuple(command)).filled(values).command, "[start] setup")
+    except BaseException:
+        process.close()
+        raise
+    return process

@@ -17,11 +17,12 @@ class TunPort:
 
     Attributes:
         address: the tester's IPv4 address in this case; other packets are discarded.
+        fd: the device.
     """
 
     def __init__(self, fd: int, captures: Sequence[Capture]) -> None:
         """Use the TUN device behind ``fd``; drain ``captures`` whenever the tester waits."""
-        self._fd = fd
+        self.fd = fd
         self._captures = captures
         self.address = b""
         os.set_blocking(fd, False)
@@ -37,7 +38,7 @@ class TunPort:
             BedError: the kernel refuses it.
         """
         try:
-            os.write(self._fd, packet)
+            os.write(self.fd, packet)
         except OSError as error:
             raise BedError(
                 f"The kernel does not take a packet of {len(packet)} octets ({error.strerror})."
@@ -45,22 +46,26 @@ class TunPort:
 
     def receive(self, deadline: float) -> tuple[float, bytes] | None:
         """Block until a packet for this case's address arrives or ``deadline`` passes."""
-        while True:
-            for capture in self._captures:
-                capture.drain()
-            try:
-                packet = os.read(self._fd, 65536)
-            except BlockingIOError:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return None
-                select.select([self._fd], [], [], left)
-                continue
-            if len(packet) < 20 or packet[16:20] == self.address:
-                return time.monotonic(), packet
+        while (packet := self.take()) is None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            select.select([self.fd], [], [], left)
+        return time.monotonic(), packet
+
+    def take(self) -> bytes | None:
+        """A packet for this case's address that has arrived; None when there is none."""
+        for capture in self._captures:
+            capture.drain()
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                packet = os.read(self.fd, 65536)
+                if len(packet) < 20 or packet[16:20] == self.address:
+                    return packet
+        return None
 
     def discard(self) -> None:
         """Throw away what has arrived."""
         with contextlib.suppress(BlockingIOError):
-            while os.read(self._fd, 65536):
+            while os.read(self.fd, 65536):
                 pass

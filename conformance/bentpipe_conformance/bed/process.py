@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from bentpipe_reference.common.processes import die_with_parent
 
@@ -22,7 +23,10 @@ TAIL = 4096
 OPENING_TIMEOUT_S = 10.0
 """Seconds on this place's clock that a command of ``[open]`` may take; it opens and returns."""
 
-REMEDY = "correct [open] command in the implementation's TOML file"
+GLANCE = 0.01
+"""Seconds between looks at what it listens to."""
+LISTENING = "0A"
+"""The state of a socket in /proc/net/tcp."""
 
 
 class IutProcess(Closing):
@@ -119,6 +123,26 @@ class IutProcess(Closing):
             f"{timeout:g} s{self._quoted_stderr()}; correct [start] ready in its TOML file."
         )
 
+    def await_listening(self, port: int, timeout: float) -> None:
+        """Wait until something listens at a TCP port of this thread's network namespace.
+
+        ``timeout`` is in seconds on this place's clock.
+
+        Raises:
+            BedError: it ends, or never listens.
+        """
+        deadline = time.monotonic() + timeout
+        while not _listens(port):
+            if ended := self.ended():
+                raise BedError(f"The implementation ended before it was ready: {ended}")
+            if time.monotonic() > deadline:
+                raise BedError(
+                    f"The implementation {self.name} did not listen at port {port} within "
+                    f"{timeout:g} s{self._quoted_stderr()}; correct [start] ready_port in its TOML "
+                    "file."
+                )
+            time.sleep(GLANCE)
+
     def tell(self, line: str) -> None:
         """Write a line to its standard input.
 
@@ -154,20 +178,22 @@ class IutProcess(Closing):
             tail = os.pread(self._stderr.fileno(), TAIL, max(0, size - TAIL))
         return quoted(tail.decode(errors="replace"))
 
-    def call(self, command: Sequence[str]) -> None:
-        """Run the command that makes it open a connection, where it runs itself.
+    def call(self, command: Sequence[str], where: str = "[open] command") -> None:
+        """Run a command beside it, with its rights, by default the one that makes it call.
+
+        ``where`` is where its TOML file has the command.
 
         Raises:
             BedError: the command does not start, fails, or does not return in time.
         """
         if self._jail is None:
-            run_opening(command)
+            run_beside(command, where)
             return
         code = self._jail.call(command, OPENING_TIMEOUT_S)
         if code is None:
-            raise _did_not_return(command[0])
+            raise _did_not_return(command[0], where)
         if code:
-            raise _failed(command[0], code, self._jail.complaints())
+            raise _failed(command[0], code, self._jail.complaints(), where)
 
     def close(self) -> None:
         """Kill it and what it started: in its session, or in its isolation."""
@@ -183,8 +209,8 @@ class IutProcess(Closing):
         self._stderr.close()
 
 
-def run_opening(command: Sequence[str]) -> None:
-    """Run the command that makes an implementation open a connection.
+def run_beside(command: Sequence[str], where: str = "[open] command") -> None:
+    """Run a command beside an implementation, by default the one that makes it call.
 
     Raises:
         BedError: it does not start, fails, or does not return in time.
@@ -195,23 +221,41 @@ def run_opening(command: Sequence[str]) -> None:
             timeout=OPENING_TIMEOUT_S,
         )  # fmt: skip
     except OSError as error:
-        raise BedError(f"{command[0]} does not start ({error.strerror}); {REMEDY}.") from None
+        raise BedError(
+            f"{command[0]} does not start ({error.strerror}); {_remedy(where)}."
+        ) from None
     except subprocess.TimeoutExpired:
-        raise _did_not_return(command[0]) from None
+        raise _did_not_return(command[0], where) from None
     if done.returncode:
-        raise _failed(command[0], done.returncode, done.stderr)
+        raise _failed(command[0], done.returncode, done.stderr, where)
 
 
-def _did_not_return(program: str) -> BedError:
+def _listens(port: int) -> bool:
+    """Whether a socket of this thread's network namespace listens at a TCP port."""
+    wanted = f":{port:04X}"
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError):
+            for line in Path("/proc/thread-self/net", name).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[1].endswith(wanted) and fields[3] == LISTENING:
+                    return True
+    return False
+
+
+def _did_not_return(program: str, where: str) -> BedError:
     return BedError(
-        f"{program} did not return within {OPENING_TIMEOUT_S:g} s; [open] command must start the "
-        "opening and return."
+        f"{program} did not return within {OPENING_TIMEOUT_S:g} s; {where} must start what it is "
+        "for and return."
     )
 
 
-def _failed(program: str, code: int, complaints: bytes) -> BedError:
+def _failed(program: str, code: int, complaints: bytes, where: str) -> BedError:
     how = f"exit status {code}{quoted(complaints.decode(errors='replace'))}"
-    return BedError(f"{program} failed with {how}; {REMEDY}.")
+    return BedError(f"{program} failed with {how}; {_remedy(where)}.")
+
+
+def _remedy(where: str) -> str:
+    return f"correct {where} in the implementation's TOML file"
 
 
 def _signal_name(number: int) -> str:

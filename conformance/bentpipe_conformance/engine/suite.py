@@ -134,6 +134,7 @@ class Suite:
         profiles: its requirement profiles, the default one first.
         encapsulated: whether its packets travel in UDP or directly in IPv4, as a description says.
         package: the protocol's folder, ``bentpipe_conformance.protocols.NAME``.
+        between: whether its implementations stand between two ends.
     """
 
     name: str
@@ -142,6 +143,7 @@ class Suite:
     profiles: tuple[str, ...]
     package: str
     encapsulated: bool = False
+    between: bool = False
 
     @property
     def prefix(self) -> str:

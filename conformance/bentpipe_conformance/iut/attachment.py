@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 from bentpipe_conformance.iut.table import Table
 
-AttachKind = Literal["tun", "tap", "namespace", "address", "in-process"]
+AttachKind = Literal["tun", "tap", "namespace", "between", "address", "in-process"]
 KINDS: tuple[AttachKind, ...] = get_args(AttachKind)
 
 TESTERS = ipaddress.IPv4Network("10.78.0.0/16")

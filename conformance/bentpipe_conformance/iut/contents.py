@@ -73,7 +73,7 @@ def contents_of(description: IutDescription) -> Contents:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 found.add(path)
-    commands = [start.words(values)]
+    commands = [start.words(values), *start.setup_words(values)]
     if opening is not None and not opening.on_host:
         commands.append(list(opening.filled(values).command))
     for words in filter(None, commands):

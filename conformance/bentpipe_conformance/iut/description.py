@@ -64,8 +64,8 @@ class IutDescription:
 
 
 def _sysctl(table: Table, kind: AttachKind) -> dict[str, str]:
-    if table.entries and kind != "namespace":
-        raise table.wrong("has a meaning only for kind 'namespace'")
+    if table.entries and kind not in ("namespace", "between"):
+        raise table.wrong("has a meaning only for kinds 'namespace' and 'between'")
     for key, value in table.entries.items():
         if not re.fullmatch(r"net\.[A-Za-z0-9_.-]+", key):
             allowed = 'quoted names under net., such as "net.ipv4.tcp_sack"'
@@ -73,6 +73,17 @@ def _sysctl(table: Table, kind: AttachKind) -> dict[str, str]:
         if isinstance(value, bool) or not isinstance(value, str | int):
             raise table.wrong(f"needs a text or a whole number for {key!r}, not {value!r}")
     return {key: str(value) for key, value in table.entries.items()}
+
+
+def _check_place(table: Table, kind: AttachKind, suite: Suite) -> None:
+    """Refuse a box where an end is judged, and an end where a box is."""
+    if suite.between and kind not in ("between", "in-process"):
+        what = "what stands between two ends: choose 'between'"
+    elif kind == "between" and not suite.between:
+        what = "what is an end itself: choose another one"
+    else:
+        return
+    raise table.wrong(f"has kind {kind!r}, and suite '{suite}' judges {what}")
 
 
 def _encapsulation(table: Table, suite: Suite) -> Encapsulation:
@@ -115,6 +126,7 @@ def parse_description(
     except UnknownSuite as error:
         raise top.wrong(f"has an unknown 'suite': {error}") from None
     attach = read_attach(top.table("attach"))
+    _check_place(top.table("attach"), attach.kind, suite)
     start = read_start(top.table("start"), attach.kind)
     statement = top.table("ics")
     try:

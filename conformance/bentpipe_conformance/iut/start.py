@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -35,6 +36,9 @@ class Start:
     Attributes:
         command: words with :data:`PLACEHOLDERS`.
         ready: the line on standard output that says it listens.
+        ready_port: instead of a line, the TCP port at which it then listens; 0 for a line.
+        setup: commands that are run beside it, with its rights, once it is ready, such as those
+            that lead packets to it.
         build: the recipe that makes ``{cache}``, or empty.
         restart: ``case`` for a fresh process in every case.
     """
@@ -43,14 +47,26 @@ class Start:
     ready: str = "ready"
     build: str = ""
     restart: Restart = "never"
+    ready_port: int = 0
+    setup: tuple[tuple[str, ...], ...] = ()
 
     def words(self, values: Mapping[str, object]) -> list[str]:
         """The command with these placeholders filled in; others stay, for the lane to fill.
 
         Paths are without ``..``: in isolation there may be nothing to go back from.
         """
-        words = (filled(word, {"services": SERVICES, **values}) for word in self.command)
-        return [os.path.normpath(word) if word.startswith("/") else word for word in words]
+        return _words(self.command, values)
+
+    def setup_words(self, values: Mapping[str, object]) -> list[list[str]]:
+        """The commands of the setup, likewise."""
+        return [_words(command, values) for command in self.setup]
+
+
+def _words(command: Sequence[str], values: Mapping[str, object]) -> list[str]:
+    words = [filled(word, {"services": SERVICES, **values}) for word in command]
+    if words and "/" not in words[0] and "{" not in words[0]:
+        words[0] = shutil.which(words[0]) or words[0]
+    return [os.path.normpath(word) if word.startswith("/") else word for word in words]
 
 
 def read_start(table: Table, kind: AttachKind) -> Start:
@@ -59,18 +75,30 @@ def read_start(table: Table, kind: AttachKind) -> Start:
     Raises:
         DescriptionError: it has a mistake.
     """
-    table.only("command", "ready", "build", "restart")
+    table.only("command", "ready", "ready_port", "setup", "build", "restart")
     command = table.words("command")
     restart: Restart = table.choice("restart", RESTARTS, "never")
     if restart == "case" and not command:
         raise table.wrong("needs 'command' for restart = \"case\"")
-    start = Start(command, table.text("ready", "ready"), table.text("build", ""), restart)
+    ready_port = table.port("ready_port", 1) if "ready_port" in table.entries else 0
+    if ready_port and "ready" in table.entries:
+        raise table.wrong("needs either 'ready' or 'ready_port'")
+    start = Start(
+        command, table.text("ready", "ready"), table.text("build", ""), restart, ready_port,
+        table.commands("setup"),
+    )  # fmt: skip
+    if (start.setup or ready_port) and kind not in ("namespace", "between"):
+        raise table.wrong(
+            "has a meaning for 'ready_port' and 'setup' only with kinds 'namespace' and 'between'"
+        )
     named = table.placeholders(command, PLACEHOLDERS, " in 'command'")
+    for words in start.setup:
+        table.placeholders(words, PLACEHOLDERS, " in 'setup'")
     if ("cache" in named) != bool(start.build):
         raise table.wrong("needs 'build' and {cache} in 'command' together or not at all")
     if kind == "in-process" and table.entries:
         raise table.wrong("has no meaning for kind 'in-process'; leave it out")
-    if kind in ("tun", "tap", "namespace") and not command:
+    if kind in ("tun", "tap", "namespace", "between") and not command:
         raise table.wrong(f"lacks 'command', which kind {kind!r} needs")
     if kind in ("tun", "tap") and "fd" not in named:
         raise table.wrong(f"needs {{fd}} in 'command': kind {kind!r} inherits a descriptor")

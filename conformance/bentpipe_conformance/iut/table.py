@@ -90,6 +90,21 @@ class Table:
                 raise self.wrong(f"needs a list of words for {key!r}, and {word!r} is not a text")
         return tuple(words)
 
+    def commands(self, key: str) -> tuple[tuple[str, ...], ...]:
+        """A list of commands, each a list of texts, empty when missing."""
+        found = self.take(key, list, "a list of commands", [])
+        for command in found:
+            if (
+                not isinstance(command, list)
+                or not command
+                or not all(isinstance(word, str) for word in command)
+            ):
+                raise self.wrong(
+                    f"needs a list of commands, each a list of words, for {key!r}, and {command!r} "
+                    "is none"
+                )
+        return tuple(map(tuple, found))
+
     def port(self, key: str, default: int) -> int:
         """A port number other than 0."""
         port = self.take(key, int, "a port number", default)

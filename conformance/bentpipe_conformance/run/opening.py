@@ -7,6 +7,7 @@ from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 
+from bentpipe_conformance.bed.crossing import CrossingLane
 from bentpipe_conformance.bed.jail import Confinement
 from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.engine.lane import Lane
@@ -84,10 +85,12 @@ def open_lane(
         del place["variant"]
     attachment = Attachment(
         command=start.words(values), ready=start.ready, sysctls=description.sysctl,
+        ready_port=start.ready_port, setup=start.setup_words(values),
         opening=description.opening, confinement=_confinement(description, contents), **place,
     )  # fmt: skip
     description.suite.driver.load()
-    return KernelLane(link, attachment, timing_error=timing_error)
+    lane = CrossingLane if attach.kind == "between" else KernelLane
+    return lane(link, attachment, timing_error=timing_error)
 
 
 def _confinement(description: IutDescription, contents: Contents | None) -> Confinement | None:

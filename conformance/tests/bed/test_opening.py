@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.bed.process import IutProcess, run_opening
+from bentpipe_conformance.bed.process import IutProcess, run_beside
 
 LISTENER = """
 import pathlib, sys
@@ -38,7 +38,7 @@ def test_line_for_a_program_that_has_ended_names_the_mend() -> None:
 
 
 def test_command_that_succeeds_is_silent() -> None:
-    run_opening([sys.executable, "-c", "pass"])
+    run_beside([sys.executable, "-c", "pass"])
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_command_that_succeeds_is_silent() -> None:
 )
 def test_command_that_fails_says_why(command: list[str], sentence: str) -> None:
     with pytest.raises(BedError, match=sentence):
-        run_opening(command)
+        run_beside(command)

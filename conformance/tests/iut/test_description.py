@@ -144,7 +144,7 @@ def test_mistake_in_a_gateway_gives_one_sentence(
         ('name = "My stack"', 'name = " "', "mine.toml: the file needs a text for 'name', not an "
          "empty one"),
         ('kind = "tun"', 'kind = "bus"', "mine.toml: [attach] needs one of tun, tap, namespace, "
-         "address, in-process for 'kind', not 'bus'"),
+         "between, address, in-process for 'kind', not 'bus'"),
         ('kind = "tun"', 'kind = "tun"\naddress = "10.0.0.1"', "mine.toml: [attach] has unknown "
          "key 'address'; allowed are kind"),
         ('kind = "tun"', 'kind = "address"\naddress = "ten"\ngateway = "10.0.0.2/24"',
@@ -167,7 +167,7 @@ def test_mistake_in_a_gateway_gives_one_sentence(
         ('command = ["{here}/mine", "--fd", "{fd}", "--address", "{address}", "{mtu}"]', "",
          "mine.toml: [start] lacks 'command', which kind 'tun' needs"),
         ("[services]", '[sysctl]\n"net.ipv4.tcp_sack" = 0\n[services]',
-         "mine.toml: [sysctl] has a meaning only for kind 'namespace'"),
+         "mine.toml: [sysctl] has a meaning only for kinds 'namespace' and 'between'"),
         ("echo = 7007", 'echo = "seven"', "mine.toml: [services] needs a port number for 'echo', "
          "not 'seven'"),
         ("echo = 7007", "echo = true", "mine.toml: [services] needs a port number for 'echo', "
@@ -364,3 +364,62 @@ def test_line_for_a_program_that_is_not_started_is_refused(tmp_path: Path) -> No
     text = BOX.replace("[attach]", 'suite = "stp"\n[attach]', 1).partition("[ics]")[0]
     said = refusal(tmp_path, text + '[open]\nline = "open"\n')
     assert said.endswith("use [open] command")
+
+
+PROXY = """
+id = "mine"
+name = "My proxy"
+suite = "pep"
+
+[attach]
+kind = "between"
+
+[start]
+command = ["{here}/proxy"]
+ready_port = 3129
+setup = [["nft", "-f", "{here}/rules.nft"]]
+"""
+
+
+def test_proxy_when_read_has_its_rules(tmp_path: Path) -> None:
+    read = load_iut(written(tmp_path, PROXY))
+    assert read.attach.kind == "between"
+    assert read.start.ready_port == 3129
+    (words,) = read.start.setup_words({"here": tmp_path})
+    assert words[1:] == ["-f", f"{tmp_path}/rules.nft"]
+    assert words[0].endswith("nft")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('"between"', '"namespace"', "mine.toml: [attach] has kind 'namespace', and suite 'pep' "
+         "judges what stands between two ends: choose 'between'"),
+        ('suite = "pep"', "", "mine.toml: [attach] has kind 'between', and suite 'snr' judges "
+         "what is an end itself: choose another one"),
+        ('["{here}/proxy"]', "[]", "mine.toml: [start] lacks 'command', which kind 'between' "
+         "needs"),
+        ("ready_port", 'ready = "up"\nready_port', "mine.toml: [start] needs either 'ready' or "
+         "'ready_port'"),
+        ("3129", "0", "mine.toml: [start] needs a port number from 1 to 65535 for 'ready_port', "
+         "not 0"),
+        ('[["nft", "-f", "{here}/rules.nft"]]', '["nft"]', "mine.toml: [start] needs a list of "
+         "commands, each a list of words, for 'setup', and 'nft' is none"),
+        ("{here}/rules", "{home}/rules", "mine.toml: [start] has unknown placeholder {home} in "
+         "'setup'; allowed are python, here, cache, fd, address, prefix, gateway, mtu, mac, "
+         "gateway_mac, udp_port, protocol, services"),
+    ],
+)  # fmt: skip
+def test_mistake_in_a_proxy_gives_one_sentence(
+    tmp_path: Path, old: str, new: str, sentence: str
+) -> None:
+    assert old in PROXY
+    assert refusal(tmp_path, PROXY.replace(old, new)) == sentence
+
+
+def test_stack_on_a_tun_has_no_setup(tmp_path: Path) -> None:
+    told = GOOD.replace("[start]", '[start]\nsetup = [["true"]]')
+    assert refusal(tmp_path, told) == (
+        "mine.toml: [start] has a meaning for 'ready_port' and 'setup' only with kinds 'namespace' "
+        "and 'between'"
+    )

@@ -104,7 +104,7 @@ def is_last(packet: Packet) -> bool:
 
 
 def question(number: int, now: float, *, up: bool) -> bytes:
-    """What asks whether the path works: numbered from 0, with the time on the lane's clock."""
+    """What asks whether the path works: numbered from 0, with the seconds since the case began."""
     return PING + f"{'up' if up else 'down'} {number} {now:.6f}".encode()
 
 

@@ -1,11 +1,13 @@
 """An end of a connection through the box: an ordinary TCP, until the script says otherwise.
 
-It has no congestion control, as it stands next to the box, and acknowledges every segment at once.
+It has no congestion control, and no more under way than a satellite link holds that may be between
+it and the box. It acknowledges every segment at once.
 Offsets count the octets of a stream from 0, the first one behind the SYN.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -13,6 +15,8 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST
 
 FIRST_TIMEOUT_S, LONGEST_TIMEOUT_S = 1.0, 20.0
 """Of retransmissions, which the box has to cope with in any case."""
+FLIGHT = 65_535
+"""Octets under way at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ class End:
         self._shift = self._own_shift = 0
         self._sack = self._stamps = False
         self._echo = 0
-        self._offset = iss * 7919 % MODULUS
+        # The same for another connection with these ports (RFC 7323 section 5.4).
+        self._offset = zlib.crc32(repr((local, remote)).encode())
         self._timeout = FIRST_TIMEOUT_S
         self.due: float | None = None
 
@@ -214,6 +219,9 @@ class End:
         if not self._answered:
             return
         progress = self._take_ack(tcp)
+        if self._is_old(tcp):
+            # A probe, or a keep-alive: RFC 9293 section 3.10.7.4 answers what is not acceptable.
+            self.acknowledge()
         if tcp.payload or tcp.flags & FIN:
             self._take_text(tcp)
             if self.acknowledging:
@@ -241,6 +249,11 @@ class End:
         elif first or not self.established:
             self.segment(SYN | ACK, -1)
             self.due = self._now() + self._timeout
+
+    def _is_old(self, tcp: Tcp) -> bool:
+        """Whether a segment without octets has a number before the next one expected."""
+        at = nearest(tcp.seq - self.irs - 1, len(self.got))
+        return not tcp.payload and not tcp.flags & FIN and at < len(self.got) + self.ended
 
     def _take_ack(self, tcp: Tcp) -> bool:
         """Whether the acknowledgment or the window brings anything new."""
@@ -286,7 +299,7 @@ class End:
         """Send what the box permits."""
         if not (self.alive and self.established):
             return
-        end = min(len(self.written), self.edge)
+        end = min(len(self.written), self.edge, self.acked + FLIGHT)
         while self._next < end:
             self._next = self._emit(self._next, end)
         last = self._next == len(self.written) <= self.edge

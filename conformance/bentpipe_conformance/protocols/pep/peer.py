@@ -74,12 +74,17 @@ class Peer:
         self._ends: dict[tuple[str, Place, Place], End] = {}
         self._listeners: dict[int, Listener] = {}
         self._next_port = 20_000
+        self._began = lane.port.now()
 
     # -- time -----------------------------------------------------------------------------------
 
     def now(self) -> float:
         """Seconds on the lane's clock."""
         return self.lane.port.now()
+
+    def elapsed(self) -> float:
+        """Seconds since the case began, as captured packets have them."""
+        return self.now() - self._began
 
     @property
     def patience(self) -> float:
@@ -161,6 +166,11 @@ class Peer:
             end.take(tcp)
         else:
             self.strays.append((time, side, octets))
+            hosts = self.address, self.server
+            if tcp.flags & (SYN | ACK | RST) == SYN | ACK and tcp.dst in hosts:
+                # Of a call that the ends know nothing of (RFC 9293 section 3.10.7.1).
+                refused = Tcp(tcp.dst, tcp.src, tcp.dport, tcp.sport, tcp.ack, 0, RST, 0, b"")
+                self.send(side, build(refused))
 
     def _called(self, syn: Tcp, local: Place, remote: Place) -> None:
         listener = self._listeners.get(local[1]) or Listener("refuse")

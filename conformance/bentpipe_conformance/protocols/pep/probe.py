@@ -33,8 +33,9 @@ class Interview:
             return through
         port, _ = peer.listen("refuse", port=service)
         caller = peer.call(port)
-        peer.run(lambda: caller.was_reset, peer.patience)
-        if caller.was_reset or not caller.established:
+        # A box that answers early has to take that back; whether it does so rightly, cases judge.
+        peer.run(lambda: caller.was_reset or caller.ended, peer.patience)
+        if caller.was_reset or caller.ended or not caller.established:
             raise NotReached("the connection was refused")
         return Through(caller, caller)
 

@@ -10,4 +10,5 @@ SUITE = Suite(
     protocol="PEP/1",
     profiles=("pep1",),
     package="bentpipe_conformance.protocols.pep",
+    between=True,
 )

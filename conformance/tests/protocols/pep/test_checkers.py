@@ -141,3 +141,140 @@ def test_window_that_is_scaled_and_closed(field: int, expected: set[object]) -> 
     story.data(CLIENT, False, 0, 1000).ack(CLIENT, True, 1000, window=0)
     story.data(CLIENT, False, 1000, 1001).ack(CLIENT, True, 1001, window=field).over()
     assert story.verdicts("PEP-FB-009") == expected
+
+
+def calling(gaps: list[float]) -> Story:
+    """A server that does not answer is called again and again."""
+    story = Story().syn(CLIENT).syn(SERVER, after=0.3)
+    for gap in gaps:
+        story.syn(SERVER, after=gap)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("gaps", "expected"),
+    [
+        ([1.0, 2.0, 4.0, 8.0], PASS),
+        ([1.03, 1.04, 1.04, 1.04, 1.04, 2.08, 4.08], PASS),  # Linux since 6.5
+        ([3.0, 6.0, 12.0], PASS),
+        ([1.0] * 9, FAIL),
+        ([1.0, 2.0, 2.0, 2.0, 2.0], FAIL),
+        ([0.2, 0.4, 0.8, 1.6, 3.2, 6.4], FAIL),
+    ],
+)
+def test_server_that_is_silent(gaps: list[float], expected: set[object]) -> None:
+    assert calling(gaps).over(0.5 * gaps[-1]).verdicts("PEP-OP-010") == expected
+
+
+def stopped() -> Story:
+    """The server permits 1000 octets and no more, and 500 wait in the box."""
+    story = Story().syn(CLIENT).syn(SERVER, after=0.3)
+    story.say(SERVER, False, 18, -1, 0, window=1000, mss=1460).say(SERVER, True, 16)
+    story.syn(CLIENT, answer=True, after=0.3).say(CLIENT, False, 16)
+    story.data(CLIENT, False, 0, 1500).ack(CLIENT, True, 1500)
+    return story.data(SERVER, True, 0, 1000, after=0.3).ack(SERVER, False, 1000, window=0)
+
+
+@pytest.mark.parametrize(
+    ("at", "size", "expected"), [(999, 0, PASS), (1000, 1, PASS), (1000, 0, FAIL)]
+)
+def test_closed_window_probed(at: int, size: int, expected: set[object]) -> None:
+    # RFC 9293 sends an octet; Linux the number before, without one: either has to be answered.
+    story = stopped().data(SERVER, True, at, at + size, after=1.5).over(60.0)
+    assert story.verdicts("PEP-FB-006") == expected
+
+
+def test_blocks_of_a_fin_and_of_what_came_twice() -> None:
+    # The octets before the FIN are missing: its number is reported like an octet's. And what lies
+    # before the window has arrived, too (RFC 2883).
+    story = Story().opened().data(CLIENT, False, 0, 100).ack(CLIENT, True, 100)
+    story.say(CLIENT, False, 17, 1000, payload=octets(1000, 1200))
+    first = story.numbers[CLIENT, False] + 1
+    story.ack(CLIENT, True, 100, sack=((first + 1000, first + 1201),))
+    story.say(CLIENT, False, 16, -(1 << 30), payload=b"?" * 300)
+    old = (first - (1 << 30)) % (1 << 32)
+    story.ack(CLIENT, True, 100, sack=((old, old + 300),))
+    assert story.verdicts("PEP-TR-010") == PASS
+    story.ack(CLIENT, True, 100, sack=((first + 5000, first + 5100),)).over()
+    assert story.verdicts("PEP-TR-010") >= FAIL
+
+
+def test_answer_of_somebody_else_that_passes() -> None:
+    # A SYN-ACK with another number is none of the box's connection: its window shrinks nothing.
+    story = Story().opened().ack(CLIENT, True, 0).say(CLIENT, True, 18, 5, window=100)
+    assert story.over().verdicts("PEP-FB-003") == PASS
+
+
+def silent(end: str, told: str) -> Story:
+    """An end falls silent while octets wait for it; after 900 s the other one gets a RST."""
+    other = SERVER if end == CLIENT else CLIENT
+    story = Story().opened().data(other, False, 0, 500).ack(other, True, 500)
+    story.data(end, True, 0, 500, after=0.3)
+    for wait in (1, 2, 4, 8, 16, 32, 64):
+        story.data(end, True, 0, 500, after=wait)
+    return story.reset(told, True, 0, after=800.0).over()
+
+
+@pytest.mark.parametrize("end", [CLIENT, SERVER])
+def test_end_that_does_not_answer(end: str) -> None:
+    other = SERVER if end == CLIENT else CLIENT
+    assert silent(end, other).verdicts("PEP-RE-008") == PASS
+    assert silent(end, end).verdicts("PEP-RE-008") == FAIL
+
+
+def test_false_end_becomes_a_fin() -> None:
+    # The FIN was acknowledged, the receiver resets, and the sender gets a FIN, which it accepts.
+    story = sent(Story().opened(), 1000).fin(CLIENT, False, 1000).ack(CLIENT, True, 1001)
+    story.reset(SERVER, False, after=1.0).fin(CLIENT, True, 0).say(CLIENT, False, 16, 1001, 1)
+    assert story.over().verdicts("PEP-RE-005", claims={"end": "local"}) == FAIL
+
+
+def test_urgent_octet_lost_is_no_waiting() -> None:
+    story = Story().opened().say(CLIENT, False, 16 | 8 | 32, 0, payload=octets(0, 100))
+    story.ack(CLIENT, True, 100)
+    story.say(SERVER, True, 24, 0, payload=octets(0, 49) + octets(50, 100), after=0.3)
+    story.over()
+    assert story.verdicts("PEP-TR-020") == FAIL
+    assert story.verdicts("PEP-TR-019") == NOTHING
+
+
+@pytest.mark.parametrize(("side", "expected"), [(CLIENT, NOTHING), (SERVER, FAIL)])
+def test_call_given_up_is_answered(side: str, expected: set[object]) -> None:
+    # A box that has forgotten the call routes the answer to the client, whose host refuses it; one
+    # that completes the call leaves it open.
+    story = Story().syn(CLIENT).syn(SERVER, after=0.3).reset(CLIENT, False, after=0.5)
+    story.syn(SERVER, answer=True, after=2.0)
+    if side == CLIENT:
+        story.tell(True, story.packets[-1].data, 0.0, CLIENT)
+    else:
+        story.say(SERVER, True, 16)
+    assert story.over().verdicts("PEP-OP-011") == expected
+
+
+@pytest.mark.parametrize(("filled", "expected"), [(10_000, PASS), (9_000, FAIL)])
+def test_acknowledgment_behind_a_window_that_is_full(filled: int, expected: set[object]) -> None:
+    # The server has filled the box's window but for its first octets: the number of what it sends
+    # then is the first behind the window, and the box need not look at it.
+    story = sent(Story().opened()).data(SERVER, True, 0, 1000, after=2.0)
+    story.data(SERVER, False, 100, filled)
+    story.say(SERVER, False, 16, filled, 1000).data(SERVER, True, 0, 1000, after=2.0)
+    assert story.over().verdicts("PEP-LR-002") == expected
+
+
+@pytest.mark.parametrize(("number", "expected"), [(0, PASS), (7, FAIL)])
+def test_segment_with_syn_that_passes_is_no_call(number: int, expected: set[object]) -> None:
+    # The box calls from a port of its own. What cannot be (SYN and FIN) goes through it as it came,
+    # between the client's ports; a second call of the box has a number of its own.
+    story = Story(ports=(20_009, 20_002)).syn(CLIENT)
+    story.ports = (30_000, 20_002)
+    story.syn(SERVER, after=0.3).syn(SERVER, answer=True)
+    story.ports = (20_009, 20_002)
+    story.syn(CLIENT, answer=True, after=0.3).syn(CLIENT).say(CLIENT, False, 3, 50)
+    story.numbers[SERVER, True] = story.numbers[CLIENT, False] + number
+    assert story.say(SERVER, True, 3, 50).over().verdicts("PEP-OP-003") == expected
+
+
+def test_guess_beyond_the_window_is_no_probe() -> None:
+    # What acknowledges the unsent nobody has to answer.
+    story = Story().opened().data(CLIENT, False, 50_000, 50_300, ack=9_000_000).over()
+    assert story.verdicts("PEP-FB-005") == NOTHING

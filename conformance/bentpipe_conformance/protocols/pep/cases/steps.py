@@ -74,7 +74,7 @@ def asking(peer: Peer, seconds: float, every: float = 0.5) -> None:
     """Let time pass and ask whether the path works: a datagram now and then, each way."""
     until = peer.now() + seconds
     while peer.now() < until:
-        number, now = next(peer.questions), peer.now()
+        number, now = next(peer.questions), peer.elapsed()
         peer.send(CLIENT, peer.datagram(question(number, now, up=True)))
         peer.send(SERVER, peer.datagram(question(number, now, up=False), back=True))
         peer.wait(min(every, until - peer.now()))

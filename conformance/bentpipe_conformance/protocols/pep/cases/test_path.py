@@ -83,7 +83,8 @@ def test_rate_falls(peer: Peer) -> None:
     """The path carries 50 kb/s for 20 s."""
     through = established(peer)
     asking(peer, 2.0)
-    through.client.write(peer.octets(2 * LONG))
+    for end in (through.client, through.server):
+        end.write(peer.octets(2 * LONG))
     asking(peer, 1.0)
     peer.lane.alter_link(rate_bit_s=50_000)
     asking(peer, 20.0, 2.0)

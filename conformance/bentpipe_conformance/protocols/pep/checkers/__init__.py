@@ -106,7 +106,9 @@ def soon(
     """Whether the box answers something in time: ``what``, within so many seconds and the way."""
     if answer is not None and answer.time - cause.time <= allowed(relay, seconds):
         yield context.holds(good, answer, cause)
-    elif answer is not None or watched(relay, cause.time, seconds):
+    elif watched(relay, cause.time, seconds) or (
+        answer is not None and cause.time > relay.scene.quiet_since
+    ):
         yield context.violated(
             bad, cause, expected=f"{what} within {seconds:.0f} s",
             actual="none" if answer is None else f"{what} too late",

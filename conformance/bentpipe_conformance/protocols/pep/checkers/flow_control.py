@@ -16,8 +16,9 @@ from bentpipe_conformance.protocols.pep.checkers import (
     watched,
 )
 from bentpipe_conformance.protocols.pep.replay.flow import Relay
+from bentpipe_conformance.protocols.pep.replay.leg import Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
-from bentpipe_conformance.protocols.tcp.codec import RST
+from bentpipe_conformance.protocols.tcp.codec import FIN, RST, SYN
 
 WITHIN_S = 1.0
 FIRST_PROBE_S = 4.0
@@ -74,6 +75,8 @@ def window_does_not_shrink(_: Relay, stream: Stream, context: Context) -> Iterat
             edge = step.segment.edge
             if not step.inlet or not step.by_box or edge is None or step.segment.tcp.flags & RST:
                 continue
+            if not step.segment.counts:
+                continue  # a SYN-ACK of somebody else that passes
             yield judged(
                 context, edge > limit - unit, f"octets up to {edge} are permitted, after {limit}",
                 step, expected="a right edge that does not move to the left",
@@ -118,6 +121,8 @@ def closed_window_answers(relay: Relay, context: Context) -> Iterator[Finding]:
             segment = step.segment
             if not step.inlet or step.by_box or not segment.payload or segment.start < step.limit:
                 continue
+            if not segment.counts:
+                continue
             answers = (
                 it
                 for it in stream.source.segments
@@ -142,7 +147,7 @@ def closed_window_is_probed(relay: Relay, stream: Stream, context: Context) -> I
     if closed is None or stream.sink is None:
         return
     later = [it for it in stream.sink.segments if it.packet.number > closed.packet.number]
-    probe = next((it for it in later if it.outgoing and it.payload), None)
+    probe = next((it for it in later if it.outgoing and _probes(it, closed)), None)
     reset = next((it for it in later if it.outgoing and it.tcp.flags & RST), None)
     end = next(
         (it.time for it in later if not it.outgoing and (it.edge or 0) > closed.outlet), None
@@ -239,6 +244,16 @@ def _is_stopped(step: Step) -> bool:
     return 0 < step.outlet <= step.relayed + 1 and step.delivered >= step.outlet and (
         step.arrived > step.outlet
     )  # fmt: skip
+
+
+def _probes(segment: Segment, closed: Step) -> bool:
+    """Whether an end has to answer a segment of the box: by its octets, or by its old number.
+
+    RFC 9293 section 3.8.6.1 sends an octet; Linux and others send none, with the number before, as
+    keep-alives have it (RFC 1122 section 4.2.3.6).
+    """
+    old = segment.start < closed.delivered and not segment.tcp.flags & (SYN | FIN | RST)
+    return bool(segment.payload) or old
 
 
 def _opened(stream: Stream) -> Step | None:

@@ -158,9 +158,11 @@ def _ecn(leg: Leg) -> bool:
 
 def _echoes(leg: Leg, context: Context) -> Iterator[Finding]:
     seen: set[int] = set()
+    # A SYN with another number passes, and is not the box's own.
+    passing = {it.packet.number for it in leg.segments if it.tcp.flags & SYN and not it.counts}
     for packet in leg.packets:
         tcp = packet.content
-        if tcp is None or tcp.tsval is None:
+        if tcp is None or tcp.tsval is None or packet.number in passing:
             continue
         if not packet.outgoing:
             seen.add(tcp.tsval)
@@ -183,8 +185,10 @@ def _blocks(leg: Leg, context: Context) -> Iterator[Finding]:
         return
     for segment in leg.segments:
         if not segment.outgoing:
-            if segment.counts and segment.payload:
-                arrived.add(segment.start, segment.end)
+            # A FIN has a number, too; and what was not acceptable may be reported (RFC 2883).
+            end = segment.end + (segment.fin is not None)
+            if end > segment.start:
+                arrived.add(segment.start, end)
             continue
         for left, right in segment.tcp.sack:
             start = nearest((left - first.seq - 1) % MODULUS, segment.ack or 0)

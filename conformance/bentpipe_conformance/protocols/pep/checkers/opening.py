@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.lane import CLIENT
 from bentpipe_conformance.protocols.pep.checkers import (
     At,
     Context,
@@ -19,13 +20,15 @@ from bentpipe_conformance.protocols.pep.checkers import (
 )
 from bentpipe_conformance.protocols.pep.codec import Report, reports
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
-from bentpipe_conformance.protocols.pep.replay.leg import Leg, Segment
+from bentpipe_conformance.protocols.pep.replay.leg import Leg, Packet, Segment
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
 
 WITHIN_S = 1.0
 EARLY_S = 0.1
 FIRST_S = (1.0, 3.0)
 """Seconds between the first two SYNs of a call."""
+ALIKE = 5
+"""Times of that length at most, before the time doubles."""
 CROWD = 50
 """Connections beside which a box may give one up for want of room."""
 TOLERANCE = 0.25
@@ -78,7 +81,12 @@ def one_call(relay: Relay, context: Context) -> Iterator[Finding]:
     ]  # fmt: skip
     if first is None or len(syns) < 2:
         return
-    again = next((leg for leg in relay.calls[1:] if not _was_ended(relay, first, leg)), None)
+    sent = [packet.data[20:] for packet in relay.client.packets if not packet.outgoing]
+    again = next(
+        (leg for leg in relay.calls[1:]
+         if not _was_ended(relay, first, leg) and leg.packets[0].data[20:] not in sent),
+        None,
+    )  # fmt: skip
     if again is not None:
         yield context.violated(
             "the box calls the server twice for one connection", At(again.packets[0]),
@@ -215,16 +223,15 @@ def server_is_called_again(relay: Relay, context: Context) -> Iterator[Finding]:
         return
     times = [packet.time for packet in syns]
     gaps = [later - earlier for earlier, later in pairwise(times)]
-    good = bool(gaps) and _near(gaps[0], *FIRST_S) and all(
-        _near(later, 2 * earlier, 2 * earlier) for earlier, later in pairwise(gaps)
-    )  # fmt: skip
     waited = until - times[-1]
     overdue = waited > (2 * gaps[-1] if gaps else FIRST_S[1]) * (1 + TOLERANCE)
+    good = bool(gaps) and _near(gaps[0], *FIRST_S) and _backs_off(gaps)
     waiting = until - times[0]
     shown = ", ".join(f"{gap:.1f}" for gap in gaps)
     yield judged(
         context, good and not overdue, f"the SYN is sent {len(times)} times in {waiting:.1f} s",
-        *map(At, syns[:4]), expected="again after 1 s to 3 s, and the time doubling then",
+        *map(At, syns[:4]),
+        expected=f"again after 1 s to 3 s, and the time doubling, at the latest after {ALIKE}",
         actual=f"after {shown or 'no'} s",
     )  # fmt: skip
 
@@ -237,7 +244,7 @@ def client_gives_up(relay: Relay, context: Context) -> Iterator[Finding]:
     resets = relay.resets(relay.client, by_box=False)
     if server is None or server.answered is None or not resets:
         return
-    if resets[0].packet.number > server.answered.number:
+    if resets[0].packet.number > server.answered.number or _passes(relay, server.answered):
         return
     told = relay.resets(server, by_box=True)
     if told and told[0].time - server.answered.time <= allowed(relay, WITHIN_S):
@@ -352,11 +359,24 @@ def _reset_of_client(relay: Relay, cause: Segment | Report) -> Segment | None:
 
 
 def _calls_on(relay: Relay, report: Report) -> bool:
-    """Whether the box goes on with the call."""
-    leg = relay.server
-    return leg is not None and any(
-        packet.outgoing and packet.number > report.packet.number for packet in leg.packets
-    )
+    """Whether the box goes on with the call, or calls again without being asked again."""
+    asked = [
+        packet.number for packet in relay.client.packets
+        if not packet.outgoing and packet.number > report.packet.number
+    ]  # fmt: skip
+    return any(
+        packet.outgoing and report.packet.number < packet.number < min(asked, default=1 << 62)
+        for leg in relay.calls for packet in leg.packets
+    )  # fmt: skip
+
+
+def _passes(relay: Relay, answer: Packet) -> bool:
+    """Whether the box has no such call any more, and the server's answer goes to the client."""
+    return any(
+        it.outgoing and it.side == CLIENT and it.number > answer.number
+        and it.data[20:] == answer.data[20:]
+        for it in relay.scene.packets
+    )  # fmt: skip
 
 
 def _was_ended(relay: Relay, first: Leg, later: Leg) -> bool:
@@ -378,6 +398,16 @@ def _was_refused_before(relay: Relay) -> bool:
             if 0 < since < 60.0 and since > allowed(other, 0.0):
                 return True
     return False
+
+
+def _backs_off(gaps: Sequence[float]) -> bool:
+    """Whether times double, the first at most :data:`ALIKE` times staying the same."""
+    alike = 1
+    while alike < len(gaps) and _near(gaps[alike], gaps[0], gaps[0]):
+        alike += 1
+    return alike <= ALIKE and all(
+        _near(later, 2 * earlier, 2 * earlier) for earlier, later in pairwise(gaps[alike - 1 :])
+    )
 
 
 def _near(gap: float, least: float, most: float) -> bool:

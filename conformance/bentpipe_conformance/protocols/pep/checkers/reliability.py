@@ -99,7 +99,11 @@ def end_called_back(relay: Relay, context: Context) -> Iterator[Finding]:
         if before is None or not before.end_taken or before.end is None:
             continue
         other = relay.opposite(stream)
-        closed = other is not None and other.last is not None and other.last.end_delivered
+        closed = other is not None and any(
+            step.end is not None and step.end_delivered
+            for step in other.steps
+            if step.packet.number < failed.packet.number
+        )
         if before.delivered >= before.end or closed:
             continue
         yield from _must_reset(relay, stream.source, failed, context)
@@ -155,7 +159,16 @@ def failed_side_is_no_end(relay: Relay, context: Context) -> Iterator[Finding]:
                     ended, expected="a RST", actual="a FIN",
                 )  # fmt: skip
                 continue
-        if given_up is not None and _is_open(stream.source, given_up):
+        told = next(
+            (it for it in relay.resets(stream.source, by_box=True) if _is_silent(sink, it)), None
+        )
+        if told is not None:
+            yield context.holds("one end does not answer, and the other gets a RST", told)
+        elif (
+            given_up is not None
+            and _is_open(stream.source, given_up)
+            and not _is_silent(stream.source, given_up)
+        ):
             yield from _must_reset(relay, stream.source, given_up, context)
 
 
@@ -341,8 +354,12 @@ def _is_silent(leg: Leg, until: Segment) -> bool:
     """Whether the end of a leg had not answered for 30 s, and the box had asked."""
     before = [it for it in leg.segments if it.packet.number < until.packet.number]
     heard = max((it.time for it in before if not it.outgoing), default=leg.began)
-    asked = [it for it in before if it.outgoing and it.time > heard]
-    return bool(asked) and until.time - heard > 30.0
+    known = max((it.ack for it in before if not it.outgoing and it.ack is not None), default=0)
+    asked = any(
+        it.outgoing and it.time > heard and (it.tcp.size or it.fin is not None or it.start < known)
+        for it in before
+    )
+    return asked and until.time - heard > 30.0
 
 
 def _closed_first_by_box(leg: Leg) -> Segment | None:

@@ -26,6 +26,8 @@ class Segment:
         counts: whether the box has to look at it: False for what lies outside the window, or
             acknowledges what was not sent. True for what the box sends.
         doubtful: of a RST that does not count: it may be the number that the box expects next.
+        at_edge: of what counts: its number may be the first behind the window, which RFC 9293
+            section 3.10.7.4 does not accept while something before it is missing.
     """
 
     packet: Packet
@@ -36,6 +38,7 @@ class Segment:
     edge: int | None
     counts: bool = True
     doubtful: bool = False
+    at_edge: bool = False
 
     @property
     def tcp(self) -> Tcp:
@@ -181,13 +184,16 @@ class Leg:
         if tcp.flags & ACK and listener.first is not None:
             ack = nearest((tcp.ack - listener.first.seq - 1) % MODULUS, listener.top)
             edge = ack + (tcp.window << self.shift(speaker))
-        counts, doubtful = True, False
+        counts, doubtful, at_edge = True, False, False
         if not packet.outgoing and tcp.flags & RST:
             expected = {listener.ack, speaker.top}
             counts, doubtful = expected == {start}, start in expected
         elif not packet.outgoing:
             counts = self._is_acceptable(start, ack, listener)
-        found = Segment(packet, start, end, fin, ack, edge, counts, doubtful)
+            # A scaled window is named up to a unit; whether it was rounded up nobody sees.
+            unit = 1 << self.shift(listener)
+            at_edge = start > listener.edge - unit and start != listener.ack
+        found = Segment(packet, start, end, fin, ack, edge, counts, doubtful, at_edge)
         self.segments.append(found)
         if not counts or tcp.flags & RST:
             return

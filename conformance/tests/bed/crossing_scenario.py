@@ -1,0 +1,82 @@
+"""Runs inside the guest for test_crossing.py: a router as a box, and what its two sides see."""
+
+import json
+import sys
+from typing import Any
+
+from bentpipe_conformance.bed.crossing import SERVER_ADDRESS, CrossingLane
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.lanes import Attachment
+from bentpipe_conformance.engine.codec import UDP, build_ipv4, build_udp
+from bentpipe_reference.common.link.profile import load_profiles
+
+GEO = load_profiles()["geo"]
+ROUTER = ["{python}", "-IS", "-c", "import time; print('ready', flush=True); time.sleep(1e6)"]
+LISTENER = """
+import socket, time
+time.sleep(3)
+listener = socket.create_server(("", 3129))
+time.sleep(1e6)
+"""
+
+
+def datagram(source: str, target: str, text: bytes) -> bytes:
+    src, dst = (bytes(map(int, address.split("."))) for address in (source, target))
+    return build_ipv4(src, dst, UDP, build_udp(src, dst, 30_000, 9, text))
+
+
+def seen(lane: CrossingLane) -> list[tuple[float, str, str, bool, str]]:
+    return [
+        (round(it.time, 4), it.point, it.side, it.outgoing, it.data[28:].decode())
+        for it in lane.end()
+    ]
+
+
+def routed() -> dict[str, Any]:
+    """A datagram each way, twice, the second time over a link that loses everything."""
+    found: dict[str, Any] = {}
+    with CrossingLane(GEO, Attachment("between", ROUTER)) as lane:
+        for name, changes in (("usual", {}), ("lost", {"loss_probability": 1.0}), ("again", {})):
+            address = lane.begin()
+            if changes:
+                lane.alter_link(**changes)
+            began = lane.port.now()
+            lane.port.send(datagram(address, SERVER_ADDRESS, b"up"))
+            lane.far.send(datagram(SERVER_ADDRESS, address, b"down"))
+            arrived = []
+            while (item := lane.receive(began + 5.0)) is not None:
+                arrived.append((round(item[0] - began, 3), item[1], item[2][28:].decode()))
+            found[name] = {"arrived": arrived, "captured": seen(lane)}
+        late = datagram(address, SERVER_ADDRESS, b"late")
+        lane.begin()
+        lane.port.send(late)
+        found["late"] = {"arrived": lane.receive(lane.port.now() + 5.0), "captured": seen(lane)}
+    return found
+
+
+def refusal(attachment: Attachment) -> str:
+    try:
+        with CrossingLane(GEO, attachment) as lane:
+            return f"alive: {lane.iut_alive()}"
+    except BedError as error:
+        return str(error)
+
+
+def main() -> None:
+    listener = ["{python}", "-IS", "-c", LISTENER]
+    names = "sorted(name for _, name in socket.if_nameindex())"
+    looks = f"import socket; assert {names} == ['client', 'lo', 'server']"
+    wrong = [["{python}", "-c", "import sys; print('no such table', file=sys.stderr); sys.exit(2)"]]
+    print(json.dumps({
+        "routed": routed(),
+        "listens": refusal(Attachment("between", listener, ready_port=3129)),
+        "silent": refusal(Attachment("between", ROUTER, ready_port=3129, ready_timeout=2.0)),
+        "interfaces": refusal(
+            Attachment("between", ROUTER, setup=[["{python}", "-IS", "-c", looks]])
+        ),
+        "wrong": refusal(Attachment("between", ROUTER, setup=wrong)),
+    }))  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

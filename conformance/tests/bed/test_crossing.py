@@ -1,0 +1,68 @@
+"""A lane on which a box stands between two ends, in a guest with a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from bentpipe_conformance.bed.kernel import Kernel
+
+pytestmark = pytest.mark.bed
+ONE_WAY = 0.3
+
+
+@pytest.fixture(scope="module")
+def happened(virtual_kernel: Kernel, play: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    return play(virtual_kernel, "crossing_scenario.py")
+
+
+@pytest.mark.parametrize("case", ["usual", "again"])
+def test_datagrams_that_are_routed_reach_the_other_port(
+    happened: dict[str, Any], case: str
+) -> None:
+    arrived = happened["routed"][case]["arrived"]
+    assert {(side, text) for _, side, text in arrived} == {("client", "down"), ("server", "up")}
+    assert [time for time, _, _ in arrived] == pytest.approx([ONE_WAY] * 2, abs=0.01)
+
+
+def test_datagrams_that_are_routed_are_captured_in_the_order_in_which_they_pass(
+    happened: dict[str, Any],
+) -> None:
+    captured = happened["routed"]["usual"]["captured"]
+    own = [(side, outgoing, text) for _, point, side, outgoing, text in captured if point == "iut"]
+    assert own == [
+        ("client", False, "up"), ("server", True, "up"),
+        ("server", False, "down"), ("client", True, "down"),
+    ]  # fmt: skip
+    peer = [(outgoing, text) for _, point, _, outgoing, text in captured if point == "peer"]
+    assert sorted(peer) == [(False, "down"), (True, "up")]
+
+
+def test_link_that_is_altered_is_captured_at_the_box_only(happened: dict[str, Any]) -> None:
+    assert happened["routed"]["lost"]["arrived"] == []
+    captured = happened["routed"]["lost"]["captured"]
+    assert {(point, text) for _, point, _, _, text in captured} == {("iut", "up")}
+
+
+def test_packet_of_an_earlier_case_is_nobody_s(happened: dict[str, Any]) -> None:
+    assert happened["routed"]["late"] == {"arrived": None, "captured": []}
+
+
+def test_box_that_listens_at_last_is_ready(happened: dict[str, Any]) -> None:
+    assert happened["listens"] == "alive: None"
+
+
+def test_box_that_never_listens_gives_one_sentence(happened: dict[str, Any]) -> None:
+    assert "did not listen at port 3129 within 2 s" in happened["silent"]
+    assert "correct [start] ready_port" in happened["silent"]
+
+
+def test_setup_that_fails_gives_one_sentence(happened: dict[str, Any]) -> None:
+    assert "failed with exit status 2" in happened["wrong"]
+    assert "no such table" in happened["wrong"]
+    assert happened["wrong"].endswith("correct [start] setup in the implementation's TOML file.")
+
+
+def test_setup_runs_in_the_namespace_of_the_box(happened: dict[str, Any]) -> None:
+    assert happened["interfaces"] == "alive: None"
