@@ -37,4 +37,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             path = nodeid.partition("::")[0]
             return path if path.endswith(TOGETHER) else nodeid
 
+        def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+            """Forget what is done: all that is kept is counted anew after each test."""
+            scope = self._split_scope(self.registered_collections[node][item_index])
+            super().mark_test_complete(node, item_index, duration)
+            if all(self.assigned_work[node][scope].values()):
+                del self.assigned_work[node][scope]
+
     return Together(config, log)
