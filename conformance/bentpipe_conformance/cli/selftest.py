@@ -86,10 +86,17 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     help="Judge N encounters of two Linux hosts in the bed instead.",
 )
 @click.option(
+    "--ns3",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Judge N encounters of two hosts simulated by ns-3 (Debian's libns3-dev) instead.",
+)
+@click.option(
     "--keep",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="With --linux: store the packets of who is accused in this folder, made if missing.",
+    help="With --linux or --ns3: store the packets of who is accused in this folder, made if "
+    "missing.",
 )
 @seed_option
 @click.option("--jobs", default=os.cpu_count() or 1, show_default=True, help="Processes.")
@@ -100,7 +107,8 @@ def selftest(
     mutate: bool, sample: int | None,
     modules: tuple[str, ...], survivors_of: Path | None, whole: bool, usual: bool,
     publish: Path | None,
-    linux: int | None, keep: Path | None, seed: int, jobs: int, out: Path | None, as_json: bool,
+    linux: int | None, ns3: int | None, keep: Path | None, seed: int, jobs: int, out: Path | None,
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Run every case against every mutant of the reference, in virtual time.
 
@@ -121,10 +129,11 @@ def selftest(
     an explanation no longer fits or a run of all mutants misses its limits.
 
     With --linux it is two hosts of the bed's kernel, with sysctls, congestion controls, users and
-    links drawn at random; known deviations of Linux from a requirement are subtracted.
+    links drawn at random; known deviations of Linux from a requirement are subtracted. With --ns3
+    it is two hosts of the simulator ns-3, with attributes of its TCP drawn at random.
     """
-    if mutate + sum(given is not None for given in (transfers, number, linux)) > 1:
-        names = "--mutate, --round, --transfers and --linux"
+    if mutate + sum(given is not None for given in (transfers, number, linux, ns3)) > 1:
+        names = "--mutate, --round, --transfers, --linux and --ns3"
         raise Failure(f"{names} are different runs; give one", USAGE)
     if mutate:
         asked = mutation.Asked(
@@ -135,8 +144,8 @@ def selftest(
     if sample or modules or survivors_of or usual or publish:
         names = "--sample, --module, --survivors-of, --usual and --publish"
         raise Failure(f"{names} go with --mutate", USAGE)
-    if keep is not None and linux is None:
-        raise Failure("--keep goes with --linux", USAGE)
+    if keep is not None and linux is None and ns3 is None:
+        raise Failure("--keep goes with --linux or --ns3", USAGE)
     if record and (number is None or only):
         raise Failure("--record goes with --round, and with all of its faults", USAGE)
     if number is not None:
@@ -144,14 +153,15 @@ def selftest(
         raise click.exceptions.Exit(status)
     from bentpipe_conformance.selftest import subjects as running
 
-    if transfers is not None or linux is not None:
+    if transfers or linux or ns3:
         if only:
             sentence = "--only chooses mutants, and these runs have none; leave all but one out"
             raise Failure(sentence, USAGE)
         if transfers:
             _judge_transfers(suite, range(seed, seed + transfers), jobs, out, as_json=as_json)
-        elif linux:
-            _judge_linux(suite, range(seed, seed + linux), jobs, out, keep, as_json=as_json)
+        seeds = range(seed, seed + (linux or ns3 or 0))
+        name = "linux" if linux else "ns-3"
+        _judge_strangers(suite, name, seeds, jobs, out, keep, as_json=as_json)
     with explained(ValueError):
         chosen = running.subjects(suite, only)
     if only and not any(item.target for item in chosen):
@@ -199,22 +209,28 @@ def _judge_transfers(
     raise click.exceptions.Exit(FAILED if outcome["accusations"] else PASSED)
 
 
-def _judge_linux(
-    suite: str, seeds: range, jobs: int, out: Path | None, keep: Path | None, *, as_json: bool
-) -> NoReturn:
+def _judge_strangers(
+    suite: str, name: str, seeds: range, jobs: int, out: Path | None, keep: Path | None, *,
+    as_json: bool,
+) -> NoReturn:  # fmt: skip
     from bentpipe_conformance.bed.errors import BedError
-    from bentpipe_conformance.selftest import innocence, strangers
+    from bentpipe_conformance.iut.build import IutUnavailable
+    from bentpipe_conformance.selftest import innocence, ns3, strangers
 
     if suite != strangers.SUITE:
-        raise Failure(f"Linux speaks TCP: choose the suite {strangers.SUITE}", USAGE)
+        raise Failure(f"{name.capitalize()} speaks TCP: choose the suite {strangers.SUITE}", USAGE)
     if keep is not None:
         try:
             keep.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             sentence = f"{keep} cannot be made ({error.strerror}); choose another folder"
             raise Failure(sentence, USAGE) from None
-    with explained(BedError), counting("encounters judged", len(seeds)) as advance:
-        hearings = strangers.hear_all(seeds, max(1, jobs), advance, keep)
+    stranger = strangers.STRANGERS[name]
+    with explained(BedError, IutUnavailable):
+        if stranger is strangers.NS3:
+            ns3.prepare(lambda line: click.echo(line, err=True))
+        with counting("encounters judged", len(seeds)) as advance:
+            hearings = strangers.hear_all(seeds, max(1, jobs), advance, keep, stranger)
     outcome = innocence.summary(hearings, suite)
     _deliver(outcome, out, None if as_json else _print_transfers)
     raise click.exceptions.Exit(FAILED if outcome["accusations"] else PASSED)

@@ -284,6 +284,31 @@ def _compile_lwip(sources: Path, output: Path, shop: _Shop) -> None:
     shop.run(command, cwd=sources)
 
 
+# ns-3: Debian's libraries, installed.
+
+_NS3_LIBRARIES = ("internet", "traffic-control", "point-to-point", "network", "core")
+
+
+def _ns3_toolchain() -> str:
+    compiler = _said([_program("g++") or "g++", "--version"])
+    version = _said([_program("pkg-config") or "pkg-config", "--modversion", "ns3-internet"])
+    if not compiler or not version:
+        missing = "a C++ compiler" if version else "ns-3 with its headers"
+        raise IutUnavailable(
+            f"This machine lacks {missing}: apt-get install libns3-dev g++ pkg-config."
+        )
+    return f"ns-3 {version}, {compiler}"
+
+
+def _compile_ns3(sources: Path, output: Path, shop: _Shop) -> None:
+    # Not what pkg-config says: that names libraries of ns-3's dependencies without their packages.
+    command: list[str | Path] = [
+        "g++", "-std=c++17", "-O2", "-Wall", "-Wextra", *sorted(sources.glob("*.cc")),
+        *(f"-lns3-{name}" for name in _NS3_LIBRARIES), "-o", output / "meet",
+    ]  # fmt: skip
+    shop.run(command, cwd=sources)
+
+
 # smoltcp, stp-rust: crates; Cargo.toml pins every version, also of what they need in turn.
 
 
@@ -336,6 +361,7 @@ def _go_recipe(title: str, program: str) -> Recipe:
 RECIPES: Mapping[str, Recipe] = {
     "gvisor": _go_recipe("gVisor netstack", "gvisor-responder"),
     "lwip": Recipe("lwIP", _lwip_toolchain, _compile_lwip),
+    "ns3": Recipe("ns-3", _ns3_toolchain, _compile_ns3),
     "rwbp-go": _go_recipe("rwbp-go", "rwbp-go"),
     "smoltcp": _cargo_recipe("smoltcp", "smoltcp-responder"),
     "stp-go": _go_recipe("stp-go", "stp-go"),

@@ -34,7 +34,7 @@ _BOUNDED = ("4096 8192 16384", "4096 65536 65536")
 def draw_encounter(seed: int) -> Encounter:
     """The encounter of a seed: one link, two hosts, and one to four connections between them."""
     numbers = random.Random(f"linux {seed}")
-    link = _draw_link(numbers)
+    link = draw_link(numbers)
     sysctls = _draw_sysctls(numbers), _draw_sysctls(numbers)
     taken: set[tuple[int, int]] = set()
     meetings = [_draw_meeting(numbers, taken) for _ in range(numbers.choice((1, 2, 3, 4)))]
@@ -83,7 +83,8 @@ _WIDER_SYSCTLS: Mapping[str, tuple[str, ...]] = {
 """Beside those of every encounter."""
 
 
-def _draw_link(numbers: random.Random) -> LinkProfile:
+def draw_link(numbers: random.Random) -> LinkProfile:
+    """A link that loses packets; every fourth reorders and duplicates them too."""
     delay = numbers.choice((0.001, 0.02, 0.06, 0.15, 0.3))
     untidy = numbers.random() < 0.25
     back = delay * numbers.choice((1.0, 1.0, 0.2))
@@ -137,9 +138,7 @@ def _draw_sysctls(numbers: random.Random) -> dict[str, str]:
 
 def _draw_meeting(numbers: random.Random, taken: set[tuple[int, int]]) -> Meeting:
     caller = numbers.randrange(2)
-    user, server = numbers.choice((_upload, _upload, _download, _dialogue, _both, _restless))(
-        numbers
-    )
+    user, server = draw_scripts(numbers)
     service = _ENDLESS if server.endless else _FIRST_PORT + len(taken)
     port = _FIRST_PORT + len(taken) if (caller, service) in taken else service
     taken.add((caller, port))
@@ -164,6 +163,12 @@ def _draw_options(numbers: random.Random) -> dict[str, Any]:
 # -- users: the caller's script and the other's ---------------------------------------------------
 
 _SIZES = (1, 300, 5000, 60_000, 250_000, 1_000_000)
+
+
+def draw_scripts(numbers: random.Random) -> tuple[Script, Script]:
+    """What the two users of a connection do, the caller's first."""
+    kinds = _upload, _upload, _download, _dialogue, _both, _restless
+    return numbers.choice(kinds)(numbers)
 
 
 def _reader(numbers: random.Random, **others: Any) -> Script:
@@ -253,25 +258,33 @@ def statement(sysctls: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
     }
 
 
+def reorders(link: LinkProfile) -> bool:
+    """Whether packets may overtake one another."""
+    return any(way.reorder_probability > 0 for way in (link.forward, link.return_))
+
+
+def reads_slowly(script: Script) -> bool:
+    """Whether a user leaves what has arrived unread for a while."""
+    return script.pause > 0 or script.deaf[1] > 0
+
+
 def settings(encounter: Encounter, meeting: Meeting, host: int) -> dict[str, Any]:
     """What was set at one end of a connection, ``peer.`` before what was set at the other."""
-    ways = encounter.link.forward, encounter.link.return_
-    reorders = any(way.reorder_probability > 0 for way in ways)
     both = all(each["net.ipv4.tcp_sack"] == "1" for each in encounter.sysctls)
     found: dict[str, Any] = {
-        "link": "reorders" if reorders else "in order", "sack": "on" if both else "off",
+        "link": "reorders" if reorders(encounter.link) else "in order",
+        "sack": "on" if both else "off",
     }  # fmt: skip
     for end, prefix in ((host, ""), (1 - host, "peer.")):
         place = int(meeting.caller != end)
         script = meeting.scripts[place]
-        slowly = script.pause > 0 or script.deaf[1] > 0
         own = {
             **{
                 name.removeprefix("net.ipv4."): value
                 for name, value in encounter.sysctls[end].items()
             },
             **meeting.options[place],
-            "reads": "slowly" if slowly else "at once",
+            "reads": "slowly" if reads_slowly(script) else "at once",
         }
         found |= {f"{prefix}{name}": value for name, value in own.items()}
     found["buffer"] = "bounded" if _has_bounded_buffer(found) else "default"

@@ -1,7 +1,7 @@
-"""Whether real Linux is ever accused: encounters in the bed, judged connection by connection.
+"""Whether real stacks are ever accused: their encounters, judged connection by connection.
 
 Each host of each connection is judged with the conformance statement that its settings imply.
-What Linux really does against a requirement is in ``deviations.toml``, reviewed, and subtracted.
+What a stack really does against a requirement is in ``deviations.toml``, reviewed, and subtracted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -31,9 +31,9 @@ from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.captures import dump_captured
+from bentpipe_conformance.selftest import linux, ns3
 from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
 from bentpipe_conformance.selftest.innocence import Accusation, Hearing
-from bentpipe_conformance.selftest.linux import draw_encounter, settings, statement
 from bentpipe_conformance.selftest.pool import work_through
 
 SUITE, PROFILE = "snr", "rfc"
@@ -81,6 +81,30 @@ def play(encounters: Sequence[Encounter]) -> list[Evidence]:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class Stranger:
+    """A stack that nobody here has written.
+
+    Attributes:
+        name: in ``deviations.toml``.
+        draw: the encounter of a seed.
+        play: what is captured of encounters; raises what the function says.
+        statement: what a host claims, by its own settings and those of a socket.
+        settings: what was set at a host of a connection and at its peer.
+    """
+
+    name: str
+    draw: Callable[[int], Encounter]
+    play: Callable[[Sequence[Encounter]], list[Evidence]]
+    statement: Callable[[Mapping[str, str], Mapping[str, Any]], dict[str, Any]]
+    settings: Callable[[Encounter, Meeting, int], dict[str, Any]]
+
+
+LINUX = Stranger("linux", linux.draw_encounter, play, linux.statement, linux.settings)
+NS3 = Stranger("ns-3", ns3.draw_encounter, ns3.play, ns3.statement, ns3.settings)
+STRANGERS = {stranger.name: stranger for stranger in (LINUX, NS3)}
+
+
 def _port(packet: bytes, own: bool) -> int:
     """The source port of a packet, or its destination port."""
     at = (packet[0] & 15) * 4
@@ -106,11 +130,11 @@ def _concerns(packet: bytes, meeting: Meeting, source: bool) -> bool:
     return packet[9] == 6 and _port(packet, source) == meeting.port
 
 
-def _own_fin(captured: Sequence[Captured]) -> float:
-    """Number of the packet by which a host ends its stream, infinity when it does not."""
+def _fin(captured: Sequence[Captured], *, own: bool) -> float:
+    """Number of the packet by which a host or its peer ends its stream, infinity for none."""
     ends = (
         number for number, item in enumerate(captured, start=1)
-        if item.outgoing and item.data[(item.data[0] & 15) * 4 + 13] & FIN
+        if item.outgoing == own and item.data[(item.data[0] & 15) * 4 + 13] & FIN
     )  # fmt: skip
     return next(ends, math.inf)
 
@@ -163,18 +187,20 @@ def _store(heard: Heard, name: str, keep: Path | None) -> None:
         keep.joinpath(f"{name}.pcapng").write_bytes(octets)
 
 
-def hear(encounter: Encounter, evidence: Evidence, keep: Path | None = None) -> Hearing:
+def hear(
+    encounter: Encounter, evidence: Evidence, keep: Path | None = None, stranger: Stranger = LINUX
+) -> Hearing:
     """Judge one encounter; ``keep`` is a folder for the packets of a host that is accused."""
     suite = suite_named(SUITE)
     passed: set[str] = set()
     accusations = []
     packets = subtracted = 0
-    deviations = known_deviations("linux")
+    deviations = known_deviations(stranger.name)
     for heard in connections(encounter, evidence):
         own = heard.meeting.options[heard.host != heard.meeting.caller]
-        ics = statement(encounter.sysctls[heard.host], own)
-        facts = settings(encounter, heard.meeting, heard.host)
-        own_fin = _own_fin(heard.captured)
+        ics = stranger.statement(encounter.sysctls[heard.host], own)
+        facts = stranger.settings(encounter, heard.meeting, heard.host)
+        fins = {"closing": _fin(heard.captured, own=True), "ended": _fin(heard.captured, own=False)}
         trace = read_trace(heard.captured, EXACT_S, suite=suite)
         packets += len(trace.packets)
         results = list(judge(trace, PROFILE, ics, suite=suite))
@@ -187,7 +213,8 @@ def hear(encounter: Encounter, evidence: Evidence, keep: Path | None = None) -> 
             if found.verdict is Verdict.PASS:
                 passed.add(found.requirement)
             elif found.verdict in (Verdict.FAIL, Verdict.ERROR):
-                facts["closing"] = bool(found.packets) and max(found.packets) >= own_fin
+                last = max(found.packets, default=0)
+                facts |= {name: last >= fin for name, fin in fins.items()}
                 these = [item for item in deviations if item.explains(found.requirement, facts)]
                 known = _explains(these, found, judge_with)
                 what = found.requirement, found.sentence, found.packets
@@ -201,21 +228,24 @@ def hear(encounter: Encounter, evidence: Evidence, keep: Path | None = None) -> 
     )  # fmt: skip
 
 
-def _hear_some(keep: Path | None, seeds: Sequence[int]) -> list[Hearing]:
-    encounters = [draw_encounter(seed) for seed in seeds]
-    return [hear(*item, keep) for item in zip(encounters, play(encounters), strict=True)]
+def _hear_some(keep: Path | None, name: str, seeds: Sequence[int]) -> list[Hearing]:
+    stranger = STRANGERS[name]
+    encounters = [stranger.draw(seed) for seed in seeds]
+    played = zip(encounters, stranger.play(encounters), strict=True)
+    return [hear(*item, keep, stranger) for item in played]
 
 
 def hear_all(
-    seeds: Sequence[int], jobs: int, report: Callable[[Hearing], None], keep: Path | None = None
-) -> list[Hearing]:
-    """Judge the encounters of many seeds in ``jobs`` guests at a time, reporting each in turn.
+    seeds: Sequence[int], jobs: int, report: Callable[[Hearing], None], keep: Path | None = None,
+    stranger: Stranger = LINUX,
+) -> list[Hearing]:  # fmt: skip
+    """Judge the encounters of many seeds on ``jobs`` processes, reporting each in turn.
 
     The packets of who is accused go into the folder ``keep``: time within a guest is virtual, but
     what a kernel draws at random is not drawn again.
 
     Raises:
-        BedError: see :func:`play`.
+        BedError: see the stranger's ``play``.
     """
     batches = [seeds[start : start + BATCH] for start in range(0, len(seeds), BATCH)]
     heard: list[Hearing] = []
@@ -225,5 +255,5 @@ def hear_all(
             report(hearing)
         heard.extend(hearings)
 
-    work_through(batches, partial(_hear_some, keep), jobs, pass_on)
+    work_through(batches, partial(_hear_some, keep, stranger.name), jobs, pass_on)
     return heard

@@ -55,7 +55,7 @@ def test_settings_name_what_the_peer_has_set_too() -> None:
     assert own["peer.congestion"] == meeting.options[1]["congestion"]
 
 
-@pytest.mark.parametrize("stack", ["linux", "gvisor", "smoltcp", "lwip"])
+@pytest.mark.parametrize("stack", ["linux", "ns-3", "gvisor", "smoltcp", "lwip"])
 def test_known_deviations_name_requirements_of_the_suite(stack: str) -> None:
     requirements = suite_named("snr").requirements()
     found = known_deviations(stack)

@@ -29,6 +29,7 @@ from bentpipe_conformance.protocols.tcp.replay.option_list import (
     padding,
     walk_options,
 )
+from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 ETHERNET_MTU = 1500
 """A longer packet on a link of this size shows the sender's segmentation offload."""
@@ -310,13 +311,17 @@ def _data_is_accepted(flow: Flow, context: Context, odd: Callable[[Packet], str]
         if not what or not arrival.tcp.options_ok:
             continue
         answer = answer_within(flow, arrival, LONGEST_DELAY_S, acknowledging(arrival.end))
-        refusal = next((item for item in flow.resets if item.number > arrival.packet.number), None)
+        if arrival.packet.number > flow.first_reset:
+            return  # the connection is over, whatever the segment carries
+        refusal = flow.own_reset
         if answer.timely == "in time" and answer.reply is not None:
             yield context.holds(f"data with {what} was accepted", answer.reply, arrival)
-        elif refusal is not None and refusal.outgoing and answer.reply is None:
-            sentence = f"data with {what} reset the connection"
-            where = Segment(refusal), arrival
-            yield context.violated(sentence, *where, expected="an acknowledgment", actual="a RST")
+        elif answer.reply is None and refusal is not None:
+            if is_own_reset(flow, refusal.packet):
+                sentence = f"data with {what} reset the connection"
+                where = refusal, arrival
+                expected = "an acknowledgment"
+                yield context.violated(sentence, *where, expected=expected, actual="a RST")
         elif answer.timely == "late":
             sentence = f"data with {what} was not acknowledged in time"
             expected = f"an acknowledgment up to offset {arrival.end} within {LONGEST_DELAY_S} s"

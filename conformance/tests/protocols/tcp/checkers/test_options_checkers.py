@@ -10,6 +10,7 @@ from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEA
 
 UNKNOWN = bytes((200, 4, 1, 2))
 BROKEN = bytes((200, 0))
+END = bytes(4)
 
 
 def test_option_in_answer_to_nothing() -> None:
@@ -88,6 +89,20 @@ def test_data_with_unknown_options_dropped() -> None:
     receipt = Receipt().data(0, 100, options=UNKNOWN)
     assert receipt.later().verdicts("SNR-OPT-013") == FAIL
     assert Receipt().data(0, 100, options=UNKNOWN).reply(100).verdicts("SNR-OPT-013") == PASS
+
+
+@pytest.mark.parametrize(("service", "expected"), [(9, FAIL), (20_000, NOTHING)])
+def test_data_with_padded_options_is_answered_by_a_reset_which_a_user_may_have_asked_for(
+    service: int, expected: set[Verdict]
+) -> None:
+    receipt = Receipt(service=service).data(0, 100, options=END).reply(0, flags=RST | ACK)
+    assert receipt.verdicts("SNR-OPT-018") == expected
+
+
+def test_data_with_padded_options_reaches_a_connection_that_is_over() -> None:
+    """ns-3's user closes with data unread; its peer pads every option list."""
+    receipt = Receipt().reply(0, flags=RST | ACK).data(0, 100, options=END, after=0.05)
+    assert receipt.reply(0, flags=RST).verdicts("SNR-OPT-018") == NOTHING
 
 
 def test_silence_after_a_broken_option_list() -> None:
