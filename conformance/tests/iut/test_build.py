@@ -131,7 +131,7 @@ def test_recipe_not_built_from_these_sources_is_not_found(
 
 def test_unknown_recipe_names_the_known_ones() -> None:
     with pytest.raises(
-        IutUnavailable, match=r"'tox'; \[start\] build can be gvisor, lwip, rwbp-go"
+        IutUnavailable, match=r"'tox'; \[start\] build can be gvisor, lwip, ns3, rwbp-go"
     ):
         build("tox", nothing)
 
