@@ -20,6 +20,12 @@ implementation is configured with. No case has it as the tester's own."""
 NANO = 1_000_000_000
 """Nanoseconds in a second: the resolution of stored captures."""
 
+LARGEST_PACKET = 1900
+"""Octets of the largest packet that a script may send: what captures of the test bed have room for.
+
+Those of more than a link's MTU are cut into fragments there.
+"""
+
 
 class LaneError(Exception):
     """The bed, not the implementation, failed; the case's verdict is *error*."""

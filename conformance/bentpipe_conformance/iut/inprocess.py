@@ -15,7 +15,13 @@ from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.subject import Host, Subject, subject_of
 
-from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S, Captured, LaneError, OpenRequest
+from bentpipe_conformance.engine.lane import (
+    LARGEST_PACKET,
+    SIMULATION_ERROR_S,
+    Captured,
+    LaneError,
+    OpenRequest,
+)  # fmt: skip
 from bentpipe_conformance.engine.suite import Suite
 from bentpipe_conformance.iut.between import BetweenLane
 from bentpipe_conformance.iut.station import Station
@@ -131,7 +137,15 @@ class SimulatedPort:
         return self._simulation.now
 
     def send(self, packet: bytes) -> None:
-        """Put a packet on the link."""
+        """Put a packet on the link.
+
+        Raises:
+            LaneError: it is too large for a test bed, where the case could not be judged.
+        """
+        if len(packet) > LARGEST_PACKET:
+            raise LaneError(
+                f"a packet of {len(packet)} octets is sent, of {LARGEST_PACKET} at most"
+            )
         self._captured.append(Captured(self.now(), "peer", False, packet))
         self._link.send(packet, len(packet))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from bentpipe_conformance.engine.lane import LARGEST_PACKET, LaneError
 from bentpipe_conformance.iut.inprocess import SimulatedLane
 from bentpipe_reference.common.link.profile import load_profiles
 
@@ -43,3 +44,10 @@ def test_host_that_is_always_due_is_held_to_hang(pause_s: float, died: bool) -> 
     assert begun.port.now() == 2.0
     assert (begun.iut_alive() is not None) is died
     assert not died or "it hung" in str(begun.iut_alive())
+
+
+def test_packet_that_no_test_bed_could_capture_is_refused() -> None:
+    port = lane(0.0).port
+    port.send(bytes(LARGEST_PACKET))
+    with pytest.raises(LaneError, match="a packet of 1901 octets is sent"):
+        port.send(bytes(LARGEST_PACKET + 1))

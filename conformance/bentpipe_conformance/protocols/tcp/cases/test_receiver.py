@@ -25,6 +25,9 @@ AT_ONCE = 24
 LONGEST_S = 30.0
 """Longer than the slowest link takes for all that a script sends."""
 
+LARGEST = 1460
+"""Octets of data in a segment that every link carries."""
+
 
 def _send_units(connection: Connection, *units: int, apart: float = APART_S) -> None:
     """Send small segments by index, so far apart that each is answered before the next."""
@@ -150,7 +153,7 @@ def test_timestamps_negotiated_stream_of_full_segments(connection: Connection) -
 def _full_size(connection: Connection) -> int:
     """Octets of the largest segment that the implementation takes and the link carries."""
     assert connection.syn_ack is not None
-    return min(connection.syn_ack.mss or 536, 1460) - (12 if connection.timestamps else 0)
+    return min(connection.syn_ack.mss or 536, LARGEST) - (12 if connection.timestamps else 0)
 
 
 def _stream(connection: Connection) -> None:
@@ -311,6 +314,9 @@ def close_window(connection: Connection, beyond: int = 0, flags: int = ACK | PSH
     wait = connection.rtt + PAUSE_S
     edge = connection.acked + connection.iut_window
     if edge > connection.next_offset:
+        largest = LARGEST - (12 if connection.timestamps else 0)
+        if (before := edge + beyond - connection.next_offset - largest) > 0:
+            connection.send_data(before)
         connection.send_data(edge - connection.next_offset + beyond, flags=flags)
         connection.wait(wait)
         connection.next_offset = max(edge, connection.acked)
