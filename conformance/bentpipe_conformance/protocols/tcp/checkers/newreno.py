@@ -365,10 +365,11 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
 
 
 def _just_written(flow: Flow, ack: Ack) -> bool:
-    """Whether what left late may have found room in the send buffer only then."""
+    """Whether what left late may have been written, or found room in the send buffer, only then."""
     first = next((sent for sent in ack.responses if sent.new), None)
-    late = first is not None and first.since_arrival > PROMPT_S
-    return late and first is not None and may_have_been_full(flow, first)
+    if first is None or first.since_arrival <= PROMPT_S:
+        return False
+    return may_have_been_full(flow, first) or not data_waited(flow, ack)
 
 
 def _inflation(flow: Flow, m: Moment, episode: Episode) -> int:

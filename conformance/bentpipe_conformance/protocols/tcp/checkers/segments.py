@@ -197,7 +197,8 @@ def acknowledgments_carry_the_next_number(flow: Flow, context: Context) -> Findi
                 continue
             at = nearest(event.tcp.seq - first.seq - 1, highest)
             before, answered = answered, True
-            if at == highest - 1 and (before or event.time - arrived > PROMPT_S):
+            apart = before or event.time - arrived > PROMPT_S or event.ack < event.expected
+            if at == highest - 1 and apart:
                 continue  # a keep-alive (section 3.8.4), whose timer met an arrival
             sentence = f"an acknowledgment has the number of offset {at}"
             yield judged(

@@ -112,7 +112,7 @@ def zero_window_is_probed(flow: Flow, context: Context) -> Findings:
             sentence = f"the zero window was probed after {waited:.2f} s"
             yield context.holds(sentence, closure.probes[0], closure.start)
             yield from _ceased(flow, context, closure, patience)
-        elif closure.data_waited_s > patience and closure.data_waits:
+        elif closure.data_waited_s > patience and closure.data_waits(keep_alive=False):
             waited = closure.data_waited_s
             sentence = f"the window was zero, data waiting, for {waited:.0f} s without a probe"
             where = closure.start, *([closure.resumed] if closure.resumed else [])
@@ -305,11 +305,13 @@ def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Findings:
 def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
     """A zero window that opens is used at once (RFC 9293 section 3.10.7.4)."""
     # Exercised by a closure with data waiting that ends in a wide opening.
+    keep_alive = bool(context.ics.get("keep_alive", True))
     for closure in context.prepared.closures:
         opening = closure.end
         # Of a sender that has sent probes only the segments seen are no measure.
         wide = 2 * max(flow.segment, flow.mss)
-        if opening is None or not closure.data_waits or opening.window < wide:
+        waits = closure.data_waits(keep_alive=keep_alive)
+        if opening is None or not waits or opening.window < wide:
             continue
         if _reset_by_sender(flow, closure.start.time, flow.horizon) is not None:
             continue

@@ -61,11 +61,15 @@ class Closure:
         """Seconds at its end in which the sender, certainly with data to send, heard nothing."""
         return 0.0 if self.waited_from is None else self.silence_after(self.waited_from)
 
-    @property
-    def data_waits(self) -> bool:
-        """Whether the sender certainly had data to send: it probed, or sent when it could."""
-        resumed = self.resumed is not None and not self.resumed.timed
-        return bool(self.probes) or (resumed and self.waited_from is not None)
+    def data_waits(self, *, keep_alive: bool) -> bool:
+        """Whether the sender certainly had data to send: it probed, or sent when it could.
+
+        Where users ask for keep-alives (RFC 9293 section 3.8.4), probes alone do not show that.
+        """
+        waited = self.waited_from is not None
+        if self.probes:
+            return waited or not keep_alive
+        return waited and self.resumed is not None and not self.resumed.timed
 
 
 def _is_octet(event: Reply, closure: Closure, flow: Flow) -> bool:

@@ -27,6 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     soonest_timeout,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt, timed_rtt
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 SLUGGISH_S = 0.1
@@ -304,5 +305,5 @@ def may_be_tail_probe(sent: Sent, ics: Mapping[str, Any]) -> bool:
     """
     # Options that the first transmission did not carry take room from the segment.
     tail = sent.una < sent.start and sent.end + len(option_octets(sent.packet)) >= sent.max
-    by_timer = sent.since_arrival > PROMPT_S and sent.transmission == 2
+    by_timer = sent.since_arrival > AT_ONCE_S and sent.transmission == 2
     return bool(ics.get("tlp", True)) and tail and by_timer

@@ -114,6 +114,18 @@ def test_burst_behind_duplicates_the_bed_cannot_tell_apart() -> None:
     assert story.verdicts("SNR-REC-007") == UNCLEAR
 
 
+@pytest.mark.parametrize(("service", "late", "expected"), [
+    (4321, 0.002, NOTHING), (4321, 0.0, FAIL), (19, 0.002, FAIL),
+])  # fmt: skip
+def test_burst_of_what_a_user_writes_soon_after_a_duplicate(
+    service: int, late: float, expected: set[Verdict]
+) -> None:
+    # What waits behind the flight, whose last segment has no PSH, may be less than a segment.
+    story = Story(sack=False, service=service).send(*range(9), push=True).send(9).ack(2, after=RTT)
+    duplicates(story, 2).send(2).ack(2, after=0.01)
+    assert story.send(*range(10, 14), after=late).verdicts("SNR-REC-007") == expected
+
+
 def test_lost_retransmission_repaired_or_forgotten() -> None:
     def lost() -> Story:
         return duplicates(window_limited_flight(), 2).send(2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, Story
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,17 @@ def test_silence_after_an_old_acknowledgment_with_nothing_outstanding_passes() -
 
     assert silent(4).verdicts("SNR-ACK-001") == PASS
     assert silent(3).verdicts("SNR-ACK-001") == FAIL
+
+
+@pytest.mark.parametrize(("tlp", "after", "expected"), [
+    (True, 0.00012, PASS), (True, 0.0, FAIL), (False, 0.00012, FAIL),
+])  # fmt: skip
+def test_duplicate_report_that_the_timer_of_the_tail_meets(
+    tlp: bool, after: float, expected: set[Verdict]
+) -> None:
+    story = Story().send(*range(4), push=True).ack(2, after=RTT).ack(2, (0, 1), after=0.6)
+    claims = {**CLAIMS, "tlp": tlp}
+    assert story.send(3, after=after).verdicts("SNR-SAK-014", claims=claims) == expected
 
 
 @pytest.mark.parametrize(("octets", "expected"), [(1, PASS), (1000, FAIL)])

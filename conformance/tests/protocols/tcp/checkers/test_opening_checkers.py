@@ -179,6 +179,15 @@ def test_syn_with_reserved_bits_and_options_that_cannot_be_read(
     assert receipt.verdicts("SNR-SEG-003") - PASS == expected
 
 
+@pytest.mark.parametrize(("acknowledged", "expected"), [(100, PASS), (300, FAIL)])
+def test_keep_alive_whose_timer_meets_an_arrival(acknowledged: int, expected: set[Verdict]) -> None:
+    # What acknowledges less than has arrived left before that was dealt with.
+    receipt = Receipt().data(0, 100).reply(100, payload=b"x" * 50)
+    receipt.data(200, 300, ack=50, after=1.0).reply(100, (200, 300), seq=50)
+    receipt.data(100, 200, ack=50, after=1.0).reply(acknowledged, seq=49).reply(300, seq=50)
+    assert receipt.verdicts("SNR-SEG-006") - PASS == expected - PASS
+
+
 @pytest.mark.parametrize(("repeats", "expected"), [(2, PASS), (0, FAIL)])
 def test_sender_that_gives_up_long_after_a_reset_below_its_window(
     repeats: int, expected: set[Verdict]

@@ -208,6 +208,20 @@ def test_timeout_after_an_ambiguous_acknowledgment(waited: float, expected: set[
     assert story.send(2, after=waited).verdicts("SNR-RTO-013") == expected
 
 
+@pytest.mark.parametrize(("waited", "expected"), [(2.5, FAIL), (5.3, PASS)])
+def test_backed_off_timeout_that_is_counted_from_the_transmission(
+    waited: float, expected: set[Verdict]
+) -> None:
+    # Whether the acknowledgment restarts the timer is another requirement's business (SNR-RTO-010).
+    story = flight().send(1, after=1.8).send(1, after=3.6).ack(2, after=RTT).send(2, 3)
+    assert story.ack(3, after=1.5).send(3, after=waited).verdicts("SNR-RTO-013") == expected
+
+
+def test_back_off_forgotten_by_a_segment_that_left_long_before() -> None:
+    story = flight().send(1, after=1.8).send(1, after=3.6).ack(2, after=RTT)
+    assert story.send(2, after=1.5).verdicts("SNR-RTO-013") == FAIL
+
+
 def test_back_off_of_a_timer_that_a_second_partial_acknowledgment_leaves_running() -> None:
     story = flight().send(1, after=1.8).send(1, after=3.6).ack(2, after=RTT).send(2, 3)
     story.ack(4, after=RTT).send(4, 5, 6, 7).ack(8, after=RTT).send(8, 9, 10, 11, 12)

@@ -191,6 +191,18 @@ def test_opened_window_used_at_once_or_by_the_next_probe() -> None:
     assert story.send(4, after=8).verdicts("SNR-WIN-007") == FAIL
 
 
+@pytest.mark.parametrize(("asked", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_opened_window_of_a_sender_whose_probes_may_be_keep_alives(
+    asked: bool, expected: set[Verdict]
+) -> None:
+    # Nothing else shows that data waited; what its user writes much later leaves at once.
+    story = Story(window=4 * SIZE, service=4321).send(*range(4), push=True)
+    story.ack(4, after=RTT, window=0).send_octets(4 * SIZE - 1, 0, after=2.0)
+    story.ack(4, after=RTT, window=4 * SIZE).send_octets(4 * SIZE, 0, fin=True, after=8.0)
+    claims = {**CLAIMS, "keep_alive": asked}
+    assert story.verdicts("SNR-WIN-007", claims=claims) == expected
+
+
 def test_opening_smaller_than_two_segments_may_wait() -> None:
     story = _probed(2, 4).ack(4, after=0.1, window=SIZE).send(4, after=8)
     assert story.verdicts("SNR-WIN-007") == NOTHING
