@@ -25,9 +25,6 @@ AT_ONCE = 24
 LONGEST_S = 30.0
 """Longer than the slowest link takes for all that a script sends."""
 
-LARGEST = 1460
-"""Octets of data in a segment that every link carries."""
-
 
 def _send_units(connection: Connection, *units: int, apart: float = APART_S) -> None:
     """Send small segments by index, so far apart that each is answered before the next."""
@@ -153,7 +150,7 @@ def test_timestamps_negotiated_stream_of_full_segments(connection: Connection) -
 def _full_size(connection: Connection) -> int:
     """Octets of the largest segment that the implementation takes and the link carries."""
     assert connection.syn_ack is not None
-    return min(connection.syn_ack.mss or 536, LARGEST) - (12 if connection.timestamps else 0)
+    return min(connection.syn_ack.mss or 536, 1460) - (12 if connection.timestamps else 0)
 
 
 def _stream(connection: Connection) -> None:
@@ -303,20 +300,19 @@ def test_echo_of_half_a_small_window(connection: Connection) -> None:
     connection.serve(lambda: connection.delivered >= 3300)
 
 
-def close_window(connection: Connection, beyond: int = 0, flags: int = ACK | PSH) -> int:
+def close_window(
+    connection: Connection, beyond: int = 0, flags: int = ACK | PSH, size: int = 1400
+) -> int:
     """Fill the window of an echo service that cannot write to the last octet.
 
-    The last segment has these flags and ends ``beyond`` octets behind it; if it is refused, one
-    comes that does not. Returns the offset at which it ends.
+    Segments of ``size`` octets fill it. The last one has these flags and ends ``beyond`` octets
+    behind it; if it is refused, one comes that does not. Returns the offset at which it ends.
     """
     connection.ack(window=0)
-    _fill(connection, _full_size(connection))
+    _fill(connection, size)
     wait = connection.rtt + PAUSE_S
     edge = connection.acked + connection.iut_window
     if edge > connection.next_offset:
-        largest = LARGEST - (12 if connection.timestamps else 0)
-        if (before := edge + beyond - connection.next_offset - largest) > 0:
-            connection.send_data(before)
         connection.send_data(edge - connection.next_offset + beyond, flags=flags)
         connection.wait(wait)
         connection.next_offset = max(edge, connection.acked)
@@ -350,7 +346,7 @@ def test_echo_whose_user_cannot_write(connection: Connection) -> None:
     It is filled to the last octet, probed, and told twice of nothing new; a SYN, and an octet
     without ACK, offer a window. Then the tester takes everything: the window opens.
     """
-    close_window(connection)
+    close_window(connection, size=_full_size(connection))
     connection.window = 1 << 20
     for flags, octets in ((PSH, 1), (SYN | ACK, 0)):
         connection.send_odd(
