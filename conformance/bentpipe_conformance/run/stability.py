@@ -55,14 +55,14 @@ def differences(
 @click.argument("iut", default="linux")
 @click.option("--runs", default=20, show_default=True, help="Certifications in a row.")
 @click.option("--link", default="geo", show_default=True, help="Link profile.")
-@click.option("--profile", default="rfc", show_default=True, help="Requirements.")
+@click.option("--profile", help="Requirements to judge (default: the suite's first).")
 @click.option("--bed", default="auto", show_default=True, help="Place.")
 @click.option("--only", multiple=True, help="Only these cases.")
 @click.option("--load", is_flag=True, help="Keep every core busy with other work meanwhile.")
 @click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 def main(
-    iut: str, runs: int, link: str, profile: str, bed: str, only: tuple[str, ...], load: bool,
-    as_json: bool,
+    iut: str, runs: int, link: str, profile: str | None, bed: str, only: tuple[str, ...],
+    load: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Certify IUT again and again; exit status 0 when no verdict flipped (1 otherwise)."""
     burners = [
@@ -76,10 +76,13 @@ def main(
     try:
         with tempfile.TemporaryDirectory(prefix="bentpipe-stability-") as folder:
             for number in range(runs):
-                plan = make_plan(
-                    iut=iut, link=link, profile=profile, bed=bed, only=only, seed=number,
-                    directory=Path(folder) / str(number),
-                )  # fmt: skip
+                try:
+                    plan = make_plan(
+                        iut=iut, link=link, profile=profile, bed=bed, only=only, seed=number,
+                        directory=Path(folder) / str(number),
+                    )  # fmt: skip
+                except ValueError as error:
+                    raise click.UsageError(str(error)) from None
                 bundle = certify(plan, Watcher())
                 found.append(verdicts_of(seal_bundle(bundle)))
                 bundle.close()
