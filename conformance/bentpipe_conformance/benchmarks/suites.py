@@ -78,6 +78,6 @@ def _certify() -> tuple[float, float]:
         )  # fmt: skip
         with LiveWatcher(quiet=True) as watcher:
             bundle = run_plan(plan, watcher)
-        seal_bundle(bundle)
+        seal_bundle(bundle, jobs=plan.jobs)
         bundle.close()
     return time.monotonic() - started, watcher.link_seconds

@@ -165,7 +165,7 @@ def certify(
             with LiveWatcher(quiet=as_json) as watcher:
                 bundle = run_plan(plan, watcher)
                 run_campaign(plan, bundle, explore, watcher)
-            result = seal_bundle(bundle, key)
+            result = seal_bundle(bundle, key, plan.jobs)
             bundle.close()
     except KeyboardInterrupt:
         again = f"finished cases are in {directory}: go on with --out {directory} --resume"

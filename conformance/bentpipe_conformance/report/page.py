@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any, NotRequired, TypedDict
 
+from bentpipe_reference.common.processes import process_pool
 from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
@@ -35,6 +37,9 @@ MARKS = {
 
 DISSECTED = 12
 """Packets of a case that are shown layer by layer."""
+
+CASES_AT_ONCE = 8
+"""Cases that a process is given at a time where several draw them."""
 
 ORDER = tuple(MARKS)
 ATTENTION = ORDER[:3]
@@ -97,22 +102,33 @@ def render_report(
     texts: Mapping[str, RequirementText],
     finished: float | None = None,
     records: Sequence[CaseRecord] | None = None,
+    jobs: int | None = 1,
 ) -> str:
     """The page of a bundle, from its cases and captures; see `render_page`.
 
     ``finished`` (seconds since 1970) is for a run that is just being finished, ``records`` are the
-    cases as they were judged just now, by default those that are stored.
+    cases as they were judged just now, by default those that are stored. The cases are drawn by
+    ``jobs`` processes (None: one for each core).
 
     Raises:
         BundleError: a stored case or capture is damaged.
     """
     run = bundle.run if finished is None else dataclasses.replace(bundle.run, finished=finished)
-    error, suite = run.bed.timing_error, suite_named(run.suite)
-    cases = (
-        (record, read_trace(bundle.captured(record.id), error, suite=suite))
-        for record in (bundle.cases() if records is None else records)
-    )
-    return render_page(run, result, texts, cases)
+    draw_case = partial(_stored_case, bundle)
+    records = bundle.cases() if records is None else records
+    jobs = min(jobs or len(os.sched_getaffinity(0)), len(records) // CASES_AT_ONCE)
+    if jobs <= 1:
+        return _page(run, result, texts, map(draw_case, enumerate(records, 1)))
+    with process_pool(jobs) as pool:
+        views = pool.map(draw_case, enumerate(records, 1), chunksize=CASES_AT_ONCE)
+        return _page(run, result, texts, views)
+
+
+def _stored_case(bundle: Bundle, numbered: tuple[int, CaseRecord]) -> CaseView:
+    index, record = numbered
+    error, suite = bundle.run.bed.timing_error, suite_named(bundle.run.suite)
+    trace = read_trace(bundle.captured(record.id), error, suite=suite)
+    return _case(index, record, trace, suite, bundled=True)
 
 
 def render_page(
@@ -133,10 +149,21 @@ def render_page(
     keeps memory small.
     """
     suite = suite_named(run.suite)
-    views = [
+    views = (
         _case(index, record, trace, suite, bundled=not quality)
         for index, (record, trace) in enumerate(cases, 1)
-    ]
+    )
+    return _page(run, result, texts, views, quality)
+
+
+def _page(
+    run: RunRecord,
+    result: Mapping[str, Any],
+    texts: Mapping[str, RequirementText],
+    drawn: Iterable[CaseView],
+    quality: Sequence[str] = (),
+) -> str:
+    suite, views = suite_named(run.suite), tuple(drawn)
     anchors = {view.record.id: view.anchor for view in views}
     attribution = result.get("attribution", ())
     requirements = [

@@ -128,7 +128,8 @@ class _Certification:
         return tuple(name for name in self._wanted if name not in self._done)
 
     def _running(self) -> list[str]:
-        return [name for name in self._left() if self._claim(name).exists()]
+        claimed = set(os.listdir(self._claims))
+        return [name for name in self._left() if case_directory(name) in claimed]
 
     def _claim(self, name: str) -> Path:
         return self._claims / case_directory(name)

@@ -155,10 +155,11 @@ def _requirement(
     }
 
 
-def seal_bundle(bundle: Bundle, key: Path | None = None) -> dict[str, Any]:
+def seal_bundle(bundle: Bundle, key: Path | None = None, jobs: int | None = 1) -> dict[str, Any]:
     """Write everything derived from the cases, and the manifest; return the result.
 
-    With an SSH ``key``, what the bundle says is signed.
+    With an SSH ``key``, what the bundle says is signed. ``jobs`` processes draw the cases (None:
+    one for each core).
 
     Raises:
         BundleError: a file cannot be written, or a stored case is damaged.
@@ -166,7 +167,7 @@ def seal_bundle(bundle: Bundle, key: Path | None = None) -> dict[str, Any]:
     """
     records = bundle.cases()
     outcome = result_of(bundle, records, time.time())
-    files = rendered(bundle, outcome, records)
+    files = rendered(bundle, outcome, records, jobs)
     bundle.seal(files, lambda digest: certificate(bundle.run, outcome, digest))
     if key is not None:
         bundle.attest(sign(statement(bundle.run, outcome, bundle.manifest_digest()), key))
@@ -181,9 +182,10 @@ def certificate(run: RunRecord, outcome: Mapping[str, Any], digest: str) -> str:
 
 
 def rendered(
-    bundle: Bundle, outcome: Mapping[str, Any], records: Sequence[CaseRecord]
-) -> dict[str, str]:
-    """The files that are made of a result and the cases, by name.
+    bundle: Bundle, outcome: Mapping[str, Any], records: Sequence[CaseRecord],
+    jobs: int | None = 1,
+) -> dict[str, str]:  # fmt: skip
+    """The files that are made of a result and the cases, by name; ``jobs`` processes draw cases.
 
     Raises:
         BundleError: a capture is missing or damaged.
@@ -200,6 +202,11 @@ def rendered(
         "result.json": json.dumps(outcome, indent=1, ensure_ascii=False) + "\n",
         "junit.xml": junit_xml(bundle.run, outcome, records),
         "report.html": render_report(
-            bundle, outcome, requirements, finished=outcome["finished"], records=records
+            bundle,
+            outcome,
+            requirements,
+            finished=outcome["finished"],
+            records=records,
+            jobs=jobs,
         ),
     }

@@ -84,7 +84,7 @@ def main(
                 except ValueError as error:
                     raise click.UsageError(str(error)) from None
                 bundle = certify(plan, Watcher())
-                found.append(verdicts_of(seal_bundle(bundle)))
+                found.append(verdicts_of(seal_bundle(bundle, jobs=plan.jobs)))
                 bundle.close()
                 click.echo(
                     f"run {number + 1} of {runs}: {time.monotonic() - started:.0f} s", err=True

@@ -195,13 +195,18 @@ def test_hostile_packets_are_drawn_within_bounds(sample: Any) -> None:
     assert max(map(abs, numbers)) <= 4000
 
 
-def test_report_of_a_bundle_is_made_from_what_is_stored(sample: Any, tmp_path: Path) -> None:
+def test_report_of_a_bundle_is_made_from_what_is_stored(
+    sample: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bundle = Bundle.create(tmp_path, dataclasses.replace(sample.run, finished=None))
     for record, captured in sample.cases:
         bundle.add_case(record, captured)
     html = render_report(bundle, sample.result, sample.texts, sample.run.finished)
     cases = sorted(sample.traces(), key=lambda item: item[0].id)
     assert html == render_page(sample.run, sample.result, sample.texts, cases)
+    monkeypatch.setattr("bentpipe_conformance.report.page.CASES_AT_ONCE", 1)
+    assert len(sample.cases) > 1, "each of two processes draws some"
+    assert html == render_report(bundle, sample.result, sample.texts, sample.run.finished, jobs=2)
     links = {link for link in Page(html).every("href") if not link.startswith("#")}
     assert len(links) == 2 * len(sample.cases)
     assert all((tmp_path / link).is_file() for link in links)
