@@ -149,8 +149,8 @@ package: setup
 # -- measure it
 
 bench: setup
-	$(BIN)/python -m bentpipe_conformance.benchmarks
-	$(BIN)/python -m bentpipe_fuzz.campaign.speed
+	@failed=0; for benchmarks in bentpipe_conformance.benchmarks bentpipe_fuzz.campaign.speed; do \
+		$(BIN)/python -m $$benchmarks || failed=1; done; exit $$failed
 
 # No checker may accuse a true reference, whatever the link, the settings and the users do.
 # Code lines of each protocol, room by room.

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import platform
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -75,22 +76,31 @@ def main(only: tuple[str, ...], repeat: int | None, as_json: bool) -> None:
     """Measure what bentpipe costs and print it beside its targets.
 
     Targets are meant for two cores that have nothing else to do. A missed one does not change
-    the exit status.
+    the exit status; a benchmark that breaks makes it 1, after the others have run.
     """
     about = _machine()
     if not as_json:
         click.echo("  ".join(f"{name} {value}" for name, value in about.items()))
     reports = {}
+    broken = {}
     for name in only or BENCHMARKS:
-        reports[name] = BENCHMARKS[name].run(repeat)
+        try:
+            reports[name] = BENCHMARKS[name].run(repeat)
+        except Exception as error:  # the others may have taken long
+            broken[name] = f"{type(error).__name__}: {error}"
+            click.echo(f"\nerror: {name}: {broken[name]}", err=True)
+            continue
         if not as_json:
             _print(name, reports[name])
     if as_json:
         document = {
             "machine": about,
             "benchmarks": {name: asdict(report) for name, report in reports.items()},
+            "errors": broken,
         }
         click.echo(json.dumps(document, indent=2))
+    if broken:
+        sys.exit(1)
 
 
 def _machine() -> dict[str, str]:

@@ -7,7 +7,7 @@ import pytest
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.benchmarks import stp_codecs, suites, tcp_codecs
 from bentpipe_conformance.benchmarks.__main__ import BENCHMARKS, main
-from bentpipe_conformance.benchmarks.model import at_least, below, median_of
+from bentpipe_conformance.benchmarks.model import Report, at_least, below, median_of
 from bentpipe_reference.tcp.wire import parse_packet
 from click.testing import CliRunner
 
@@ -66,6 +66,22 @@ def test_benchmark_without_a_virtual_time_kernel_is_skipped_with_the_reason(
     result = CliRunner().invoke(main, ["--only", "certify"])
     assert result.exit_code == 0
     assert "skipped: there is no kernel; run 'bentpipe bed build'" in result.stdout
+
+
+def test_broken_benchmark_costs_no_other_one_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: int) -> Report:
+        raise RuntimeError("no such file")
+
+    monkeypatch.setattr(tcp_codecs, "reference_codec", fail)
+    monkeypatch.setattr(tcp_codecs, "tester_codec", lambda _: Report("nothing, quickly"))
+    asked = ["--only", "codec", "--only", "tester-codec"]
+    result = CliRunner().invoke(main, asked)
+    assert result.exit_code == 1
+    assert "error: codec: RuntimeError: no such file" in result.stderr
+    assert "tester-codec: nothing, quickly" in result.stdout
+    document = json.loads(CliRunner().invoke(main, [*asked, "--json"]).stdout)
+    assert document["errors"] == {"codec": "RuntimeError: no such file"}
+    assert list(document["benchmarks"]) == ["tester-codec"]
 
 
 def test_every_benchmark_exists() -> None:

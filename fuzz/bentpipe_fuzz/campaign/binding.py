@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from bentpipe_conformance.engine.suite import Suite
+from bentpipe_conformance.engine.suite import Suite, load_suites
 from bentpipe_conformance.engine.trace import Trace
 from hypothesis.strategies import SearchStrategy
 
@@ -111,6 +111,21 @@ class Binding:
                 raise ScriptError(f"{step}: {error}") from None
 
 
+def _module(suite: Suite) -> str:
+    """Where the record of a suite's protocol is, or would be."""
+    return f"bentpipe_fuzz.{suite.folder}.binding"
+
+
+def _has_campaign(suite: Suite) -> bool:
+    package = _module(suite).rpartition(".")[0]
+    return bool(importlib.util.find_spec(package) and importlib.util.find_spec(_module(suite)))
+
+
+def suites_with_campaign() -> list[str]:
+    """The names of the suites whose protocol has a record; others have no campaign."""
+    return [name for name, suite in load_suites().items() if _has_campaign(suite)]
+
+
 @cache
 def binding_of(suite: Suite) -> Binding:
     """The record of a suite's protocol.
@@ -118,8 +133,7 @@ def binding_of(suite: Suite) -> Binding:
     Raises:
         ScriptError: there is none.
     """
-    name = f"bentpipe_fuzz.{suite.folder}"
-    if importlib.util.find_spec(name) is None or not importlib.util.find_spec(f"{name}.binding"):
-        raise ScriptError(f"{suite.protocol} has no campaign: nothing is in {name}.binding")
-    found: Binding = importlib.import_module(f"{name}.binding").BINDING
+    if not _has_campaign(suite):
+        raise ScriptError(f"{suite.protocol} has no campaign: nothing is in {_module(suite)}")
+    found: Binding = importlib.import_module(_module(suite)).BINDING
     return found

@@ -21,7 +21,7 @@ from typing import Any
 import click
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.settings import RunSettings
-from bentpipe_conformance.engine.suite import Suite, load_suites, suite_named
+from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.selftest.pool import work_through
 from bentpipe_conformance.selftest.rounds import load_record
 from bentpipe_conformance.selftest.stage import stage
@@ -29,7 +29,7 @@ from bentpipe_reference.common.blind import load_round, rounds_of
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import subject_of
 
-from bentpipe_fuzz.campaign.binding import binding_of
+from bentpipe_fuzz.campaign.binding import binding_of, suites_with_campaign
 from bentpipe_fuzz.campaign.plan import Planner
 from bentpipe_fuzz.campaign.run import Conversation, play, seldom_collecting
 from bentpipe_fuzz.campaign.script import Script
@@ -179,7 +179,7 @@ def summary(results: Sequence[Measured]) -> dict[str, Any]:
 
 
 @click.command()
-@click.argument("suite", type=click.Choice(list(load_suites())))
+@click.argument("suite", type=click.Choice(suites_with_campaign()))
 @click.option("--examples", default=2000, show_default=True, help="Conversations for each fault.")
 @click.option("--sample", type=click.IntRange(1), help="Only so many faults, at random.")
 @click.option("--only", "names", multiple=True, metavar="ID", help="Only this fault.")

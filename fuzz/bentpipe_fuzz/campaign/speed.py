@@ -12,10 +12,11 @@ import time
 from contextlib import nullcontext
 
 import click
-from bentpipe_conformance.engine.suite import load_suites, suite_named
+from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.selftest.stage import stage
 from bentpipe_reference.common.subject import subject_of
 
+from bentpipe_fuzz.campaign.binding import suites_with_campaign
 from bentpipe_fuzz.campaign.engine import Campaign, Tally
 from bentpipe_fuzz.campaign.sharing import Shared
 
@@ -40,13 +41,13 @@ def timed(name: str, conversations: int, seed: int) -> tuple[float, Tally]:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("suites", nargs=-1, type=click.Choice(list(load_suites())))
+@click.argument("suites", nargs=-1, type=click.Choice(suites_with_campaign()))
 @click.option("--conversations", type=click.IntRange(1), default=600, show_default=True)
 @click.option("--seed", default=1300, show_default=True, help="Of the campaign.")
 @click.option("--profile", "profiled", is_flag=True, help="Print the costliest functions.")
 def main(suites: tuple[str, ...], conversations: int, seed: int, profiled: bool) -> None:
     """Measure how fast campaigns against the references of SUITES (all) are."""
-    for name in suites or load_suites():
+    for name in suites or suites_with_campaign():
         profile = cProfile.Profile() if profiled else None
         with profile or nullcontext():
             seconds, tally = timed(name, conversations, seed)

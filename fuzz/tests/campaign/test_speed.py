@@ -1,0 +1,26 @@
+"""How fast campaigns are."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.suite import load_suites
+from bentpipe_fuzz.campaign.binding import binding_of, suites_with_campaign
+from bentpipe_fuzz.campaign.script import ScriptError
+from bentpipe_fuzz.campaign.speed import main
+from click.testing import CliRunner
+
+
+def test_speed_of_all_is_that_of_the_suites_with_a_campaign() -> None:
+    result = CliRunner().invoke(main, ["--conversations", "1"], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert [line.partition(":")[0] for line in result.stdout.splitlines()] == suites_with_campaign()
+
+
+def test_suites_with_a_campaign_are_those_that_have_a_binding() -> None:
+    assert {"snr", "stp", "rwbp"} <= set(suites_with_campaign())
+    for name, suite in load_suites().items():
+        if name in suites_with_campaign():
+            assert binding_of(suite).verbs
+        else:
+            with pytest.raises(ScriptError, match="has no campaign: nothing is in bentpipe_fuzz"):
+                binding_of(suite)
