@@ -148,9 +148,12 @@ def first_probe(flow: Flow, context: Context) -> Findings:
         # A user may have written after the window had closed.
         if not closure.probes or not closure.rtt or not closure.waiting:
             continue
-        probe = closure.probes[0]
-        if any(closure.start.time < sent.time < probe.time for sent in flow.sent):
+        probe: Sent | Reply = closure.probes[0]
+        early = [sent for sent in flow.sent if closure.start.time < sent.time < probe.time]
+        if early and (early[0].start or early[0].payload != 1):
             continue  # which was one if an arrival does not explain it
+        if early:
+            probe = early[0]  # nothing can have been on its way before the window was offered
         waited = probe.time - closure.start.time
         latest = closure.longest_timeout + COARSE_TICK_S
         yield too_coarse(context, waited, probe) or judged(

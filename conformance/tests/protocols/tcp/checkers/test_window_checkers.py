@@ -91,6 +91,12 @@ def test_window_closed_from_the_start_probed_without_data() -> None:
     assert story.verdicts("SNR-WIN-004") == PASS
 
 
+def test_window_closed_from_the_start_probed_at_once() -> None:
+    story = Story(window=0).send_octets(0, 1, after=0.001).ack(0, after=RTT)
+    story.send_octets(0, 1, after=3.6).ack(0, after=RTT)
+    assert story.verdicts("SNR-WIN-004") == FAIL
+
+
 @pytest.mark.parametrize(("seq", "expected"), [(200, NOTHING), (150, FAIL)])
 def test_window_of_an_older_segment(seq: int, expected: set[Verdict]) -> None:
     story = Story(window=4 * SIZE).send(0, 1).ack(2, after=RTT, data=bytes(100))
