@@ -18,12 +18,14 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     acts_at_once,
     reaction,
 )
-from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
+    may_be_last,
     more_waited,
     most_outstanding,
+    newest_before,
 )
 
 
@@ -77,8 +79,13 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
         room = min(m.window_edge, ack.window_edge) - ack.max >= largest_segment(flow)
         if ack.duplicates != 2 or not (m.open and informed and room):
             continue
-        if ack.flight + largest_segment(flow) > most and not _grew(flow, m):
+        full = ack.flight + largest_segment(flow)
+        if full > most and not _grew(flow, m):
             continue  # the sender's buffer may be full
+        last = newest_before(flow, number := ack.packet.number)
+        pushed = last is not None and may_be_last(flow, last)
+        if pushed and full > most_outstanding(flow, number):
+            continue  # it may be so though it grows with the window
         if not _window_limited_before(m, flow, context):
             continue
         if flow.handshake.sack and any(sent.retransmission for sent in ack.responses):
@@ -101,8 +108,7 @@ def _grew(flow: Flow, m: Moment) -> bool:
     if m.last_advance is None or not m.last_advance.responses:
         return False
     first, last = m.last_advance.responses[0], m.last_advance.responses[-1]
-    at = count_before(flow.sent, first.packet.number)
-    before = max((sent.outstanding for sent in flow.sent[:at]), default=0)
+    before = most_outstanding(flow, first.packet.number)
     return last.outstanding >= before + largest_segment(flow)
 
 

@@ -222,8 +222,8 @@ def full_acknowledgment_lets_data_out(flow: Flow, context: Context) -> Findings:
         if not room or flight + segment > target:
             continue
         new = [sent for sent in end.responses if sent.new]
-        if not new and _was_put_off(flow, end):
-            continue
+        if not new and (_was_put_off(flow, end) or any(s.retransmission for s in end.responses)):
+            continue  # SNR-REC-012 asks whether a retransmission may leave, as of the next recovery
         last = newest_before(flow, end.packet.number)
         if pushed and last is not None and may_be_last(flow, last):
             continue
@@ -365,10 +365,17 @@ def transmissions_per_acknowledgment(flow: Flow, context: Context) -> Findings:
 
 
 def _just_written(flow: Flow, ack: Ack) -> bool:
-    """Whether what left late may have been written, or found room in the send buffer, only then."""
+    """Whether new data may have been written, or found room in the send buffer, only then.
+
+    It left late, or the duplicate before it let nothing out of what may have been an empty queue.
+    """
     first = next((sent for sent in ack.responses if sent.new), None)
-    if first is None or first.since_arrival <= PROMPT_S:
+    if first is None:
         return False
+    at = count_before(flow.acks, ack.packet.number)
+    idle = at > 0 and flow.acks[at - 1].duplicate and not flow.acks[at - 1].responses
+    if first.since_arrival <= PROMPT_S:
+        return idle and may_have_been_full(flow, first)
     return may_have_been_full(flow, first) or not data_waited(flow, ack)
 
 

@@ -405,14 +405,16 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         newest = newest if stale else tcp.tsval
         if number > min(over, flow.first_reset):
             return
+        challenged = bool(tcp.flags & (SYN | RST))  # RFC 5961: one limit for all answers
         if number <= begin:
+            if challenged and item.packet is not flow.handshake.tester:
+                before = item.time
             continue
         at = nearest(tcp.seq - offer.seq - 1, ack)
         arrival = arrivals.get(number)
         old = arrival is not None and arrival.duplicate and number > own_fin
         beyond = at > ack + _LONGEST_WINDOWS * max(edge - ack, widest)
         below = at + tcp.length <= ack if tcp.length else at < ack
-        challenged = bool(tcp.flags & (SYN | RST))  # RFC 5961: one limit for all answers
         if not (below or beyond or challenged):
             if max(at + tcp.length, at + 1) > now:
                 before = item.time  # an edge that has moved back may refuse it, which is answered

@@ -67,9 +67,7 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
             continue
         if _started_earlier(expiry, context):
             continue
-        repairs = _is_under_repair(sent, context) or _after_loss_signals(flow, sent, expiry.rtt)
-        if not acts_at_once(context.ics) and repairs:
-            # A paced sender's repairs leave later than what asked for them, as if timed.
+        if may_be_paced(flow, expiry, context):
             continue
         # What left once more in between restarts no timer (RFC 6298 rules 5.1 and 5.3).
         first = expiry.head and expiry.rank == 1
@@ -87,6 +85,13 @@ def _started_earlier(expiry: Expiry, context: Context) -> bool:
     fast = (episode for episode in context.prepared.episodes if episode.fast)
     partial = ([ack for ack in e.acks if ack.advance and ack is not e.end] for e in fast)
     return any(expiry.progress in acks[1:] for acks in partial)
+
+
+def may_be_paced(flow: Flow, expiry: Expiry, context: Context) -> bool:
+    """Whether a pacing timer may have put a repair off, which then looks as if timed."""
+    sent = expiry.sent
+    repairs = _is_under_repair(sent, context) or _after_loss_signals(flow, sent, expiry.rtt)
+    return repairs and not acts_at_once(context.ics)
 
 
 def _is_under_repair(sent: Sent, context: Context) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, timer_expiries
+from bentpipe_conformance.protocols.tcp.checkers.retransmission_timer import may_be_paced
 from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded
 from bentpipe_conformance.protocols.tcp.replay.aftermath import Aftermath, Step
 from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
@@ -94,6 +95,8 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
         # A segment acknowledged in part stays on the queue, whole (RFC 9293 section 3.10.7.4).
         earliest = earliest or sent.start < sent.una < sent.end
         if earliest or probe or not expiry.samples or silent <= 1.5 * expiry.longest_rtt:
+            continue
+        if may_be_paced(flow, expiry, context):
             continue
         yield context.violated(
             f"the timer retransmitted offset {sent.start} while {sent.una} is outstanding",

@@ -323,8 +323,10 @@ def _inflated(flow: Flow, context: Context, episode: Episode, share: float) -> I
     proportional = context.permitted("proportional") and context.ics.get("prr", True)
     window = max(share * (episode.flight - sent_by_duplicates(flow, episode)), 2 * segment)
     threshold = window
-    window += DUPLICATE_THRESHOLD * segment
-    delivered = reported = DUPLICATE_THRESHOLD * segment
+    # One that begins late has heard of more than three segments that have left the network.
+    heard = episode.trigger.duplicates if episode.trigger is not None else 0
+    delivered = reported = max(DUPLICATE_THRESHOLD, heard) * segment
+    window += reported
     acked = duplicates = 0
     timeout = timer_within(episode)
     acks = [ack for ack in episode.acks if ack is not episode.end]

@@ -62,13 +62,17 @@ MAX_WINDOW_SHIFT = 14
 
 
 class Freedom(Enum):
-    """What an implementation may do by RFC 9293 section 3.10.7.4, and nothing shows that it did."""
+    """What an implementation may do, and nothing shows that it did.
+
+    The first ones by RFC 9293 section 3.10.7.4.
+    """
 
     HEEDS = "heeds the acknowledgment of what a closed window keeps out"
     HEEDS_COPIES = "heeds that of a copy as well"
     REFUSES = "refuses what lies at the right edge of the window"
     KEEPS_WINDOW = "takes no window from an older segment"
     RUNS_SHORT = "has less than a segment waiting, which Nagle's rule holds (section 3.7.4)"
+    TIMES_SEGMENTS = "counts a timeout from the transmission of a segment (RFC 6298 section 5)"
 
 
 class Habit(Enum):
@@ -104,6 +108,8 @@ class Flow:
         alike: its first SYN with the same number, of this connection or one before it.
         whole: (source, sequence number, octets) of large segments that reached the tester uncut.
         reading: the freedoms, and the habits, that its implementation is supposed to use.
+        timed: numbers of segments that, in this reading, a timer sent though something had just
+            arrived.
         doubts: the freedoms that would change what some packet of it means.
         source: its packets, damaged ones included.
     """
@@ -130,6 +136,7 @@ class Flow:
     alike: Packet | None = None
     whole: frozenset[tuple[str, int, int]] = frozenset()
     reading: frozenset[Freedom | Habit] = frozenset()
+    timed: frozenset[int] = frozenset()
     doubts: set[Freedom] = field(default_factory=set)
     source: list[Packet] = field(default_factory=list)
 
@@ -176,6 +183,7 @@ class _Replay:
         self.flow = flow
         self.sender = Sender(
             flow.reaction,
+            timed=flow.timed,
             strict=Freedom.KEEPS_WINDOW in flow.reading,
             widest=Habit.KEEPS_WIDER_WINDOWS in flow.reading,
         )

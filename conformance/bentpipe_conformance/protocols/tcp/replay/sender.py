@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Container
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
@@ -51,6 +52,7 @@ class Sender:
         sack: whether SACK was negotiated.
         shift: the tester's window shift, once negotiated.
         edge: highest right edge the tester has offered.
+        timed: numbers of packets that a timer sent, whatever has just arrived.
         strict: whether only a segment not older than the one before updates the window, by SND.WL1
             and SND.WL2 (RFC 9293 section 3.10.7.4).
         keeps_wider: whether a repeated acknowledgment only widens the window, or closes it.
@@ -58,7 +60,11 @@ class Sender:
         widest: widest window the tester has offered (MAX.SND.WND of RFC 5961 section 5.2).
     """
 
-    def __init__(self, reaction: float, *, strict: bool = False, widest: bool = False) -> None:
+    def __init__(
+        self, reaction: float, *, timed: Container[int] = (), strict: bool = False,
+        widest: bool = False,
+    ) -> None:  # fmt: skip
+        self.timed = timed
         self.strict = strict
         self.keeps_wider = widest
         self.sack = False
@@ -102,7 +108,8 @@ class Sender:
         end = start + tcp.length
         transmission = self._transmissions.sent(start, end, new=start >= self._max)
         quiet = packet.time - self.last_in if self.last_in is not None else float("inf")
-        cause = self._last_ack if quiet <= self._reaction else None
+        answers = quiet <= self._reaction and packet.number not in self.timed
+        cause = self._last_ack if answers else None
         sent = Sent(
             packet, start, end, tcp.size, transmission, self._una, self._max, self.edge,
             self._sacked.snapshot(), self._duplicates, cause, quiet, packet.time - self._last_out,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.codec import PSH, URG
@@ -96,9 +96,15 @@ def stopped_at(flow: Flow) -> float:
 
 
 @lru_cache(maxsize=4)
-def most_outstanding(flow: Flow) -> int:
-    """The most that was ever outstanding: the sender's buffer holds at least as much."""
-    return max((sent.outstanding for sent in flow.sent), default=0)
+def _peaks(flow: Flow) -> list[int]:
+    """With each segment sent, the most that has been outstanding."""
+    return list(accumulate((sent.outstanding for sent in flow.sent), max))
+
+
+def most_outstanding(flow: Flow, number: float = math.inf) -> int:
+    """The most that was outstanding before a packet: the sender's buffer holds at least as much."""
+    at = len(flow.sent) if number == math.inf else count_before(flow.sent, int(number))
+    return _peaks(flow)[at - 1] if at else 0
 
 
 def more_waited(flow: Flow, sent: Sent) -> bool:

@@ -91,3 +91,13 @@ def test_first_duplicate_while_a_user_writes_little(push: bool, expected: set[Ve
     story = Story(service=4321).send(*range(6), push=push).ack(1, after=RTT).send(6, push=push)
     story.ack(2, after=0.01).send(7, push=push).ack(2, after=0.01).send(8, push=push)
     assert story.verdicts("SNR-LT-004") == expected
+
+
+@pytest.mark.parametrize(("push", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_first_two_duplicates_behind_a_buffer_that_grows_with_the_window(
+    push: bool, expected: set[Verdict]
+) -> None:
+    story = Story(sack=False).send(*range(12)).ack(1, after=RTT).send(12, 13, push=push)
+    story.ack(2, after=0.01).send(14, 15, push=push)
+    duplicates(story, 2, 2).send(2).ack(16, after=RTT).send(16)
+    assert story.verdicts("SNR-LT-001") == expected

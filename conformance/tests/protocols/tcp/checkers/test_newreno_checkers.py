@@ -214,3 +214,20 @@ def test_end_of_a_recovery_before_which_each_duplicate_let_a_segment_out(
     story.send(0, after=0.01).ack(0, (1, 20), after=RTT).send(*range(30, 30 + left))
     assert story.ack(30, after=0.01).verdicts("SNR-REC-013") == expected
     assert story.send(30 + left).verdicts("SNR-REC-013") == (expected and PASS)
+
+
+def test_end_of_a_recovery_with_which_the_next_begins() -> None:
+    """What it lets out is the next recovery's first retransmission (RFC 8985 section 6.2)."""
+    story = Story(sack=True).send(*range(20)).ack(0, (1, 4), after=RTT).send(0)
+    story.ack(0, (1, 20), after=RTT).send(*range(20, 26)).ack(20, after=0.01)
+    assert story.verdicts("SNR-REC-013") == FAIL
+    assert story.send(20).verdicts("SNR-REC-013") == NOTHING
+
+
+@pytest.mark.parametrize(("push", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_burst_at_a_duplicate_behind_one_that_found_the_queue_empty(
+    push: bool, expected: set[Verdict]
+) -> None:
+    story = Story(sack=False).send(*range(9)).send(9, push=push).ack(2, after=RTT)
+    duplicates(duplicates(story, 2).send(2), 2).send(*range(10, 14))
+    assert story.verdicts("SNR-REC-007") == expected

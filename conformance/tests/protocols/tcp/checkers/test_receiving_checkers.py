@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, URG
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR, Story
 
 
 def _gap() -> Receipt:
@@ -217,3 +217,14 @@ def test_empty_segment_below_the_window_and_what_follows(
 ) -> None:
     receipt = Receipt().data(0, 100).reply(100).data(50, 50, after=2.0)
     assert receipt.reply(100, flags=flags, after=delay).later().verdicts("SNR-RCV-029") == expected
+
+
+@pytest.mark.parametrize(("later", "expected"), [(0.01, NOTHING), (1.5, FAIL)])
+def test_empty_segment_below_the_window_soon_after_a_repeated_syn_ack(
+    later: float, expected: set[Verdict]
+) -> None:
+    """Answers to what is odd may be limited in number (RFC 5961 section 7), also while it opens."""
+    story = Story(calls=True).send(0)
+    story._put(False, flags=SYN | ACK, seq=99, after=0.5).ack(1, after=0.01)
+    story.ack(1, seq=99, after=later).ack(1, after=5)
+    assert story.verdicts("SNR-RCV-029") == expected

@@ -166,3 +166,13 @@ def test_segment_that_leaves_again_once_the_timer_of_another_has_expired(
         story.send(1, after=0.3)
     story.ack(1, (2, 3), after=0.3).send(3)
     assert story.verdicts("SNR-SAK-004") == expected
+
+
+@pytest.mark.parametrize(("late", "expected"), [(0.005, NOTHING), (0.0, PASS | FAIL)])
+def test_segment_that_leaves_again_once_the_timer_of_another_may_have_met_a_report(
+    late: float, expected: set[Verdict]
+) -> None:
+    """What leaves 5 ms after a report may be a timer's, what leaves at once answers it."""
+    story = Story().send(0).send(1, after=0.02).send(2, after=0.35).ack(1, after=RTT - 0.37)
+    story.send(3, 4).ack(1, (2, 3), after=0.37).send(1, after=late).send(3, after=late)
+    assert story.verdicts("SNR-SAK-004") == expected

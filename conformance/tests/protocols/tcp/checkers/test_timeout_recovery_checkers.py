@@ -14,6 +14,7 @@ from bentpipe_conformance.protocols.tcp.story import (
     Story,
     duplicates,
     flight,
+    three_reports,
     window_limited_flight,
 )
 
@@ -213,3 +214,12 @@ def test_original_reported_after_a_timeout_shows_it_spurious(
     story = Story().send(*range(6)).ack(3, after=RTT).send(3, after=2.0)
     story.ack(4, (5, 6), after=RTT).send(4, after=4.0)
     assert story.verdicts("SNR-RTO-012", claims={**CLAIMS, "frto": frto}) == expected
+
+
+@pytest.mark.parametrize(("pacing", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_pacing_timer_repairs_another_than_the_earliest(
+    pacing: bool, expected: set[Verdict]
+) -> None:
+    """A pacing timer may wait longer than any round trip that was measured."""
+    story = three_reports().send(2).ack(2, (3, 6), (7, 9), after=0.01).send(6, after=1.0)
+    assert story.verdicts("SNR-RTO-008", claims={**CLAIMS, "pacing": pacing}) == expected

@@ -150,3 +150,11 @@ def test_window_after_a_timeout_that_met_the_third_duplicate(
     story = Story().send(*range(8)).ack(1, (2, 3), after=RTT).ack(1, (2, 4), after=0.4)
     story.ack(1, (2, 5), after=waited).ack(1, (2, 6), after=0.01).send(1)
     assert story.ack(8, after=RTT).send(8, 9, 10).verdicts("SNR-REC-005", "hk99") == expected
+
+
+def test_new_data_in_a_recovery_that_began_late() -> None:
+    """Each duplicate has told of a segment that has left the network, those before it too."""
+    story = duplicates(flight(20), 1, 10).send(1)
+    duplicates(story, 1, 5).send(*range(21, 26))
+    assert story.verdicts("SNR-REC-006") == PASS
+    assert story.send(26).verdicts("SNR-REC-006") == FAIL
