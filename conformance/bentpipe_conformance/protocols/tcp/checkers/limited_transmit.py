@@ -79,13 +79,8 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
         room = min(m.window_edge, ack.window_edge) - ack.max >= largest_segment(flow)
         if ack.duplicates != 2 or not (m.open and informed and room):
             continue
-        full = ack.flight + largest_segment(flow)
-        if full > most and not _grew(flow, m):
+        if ack.flight + largest_segment(flow) > most and not _grew(flow, m):
             continue  # the sender's buffer may be full
-        last = newest_before(flow, number := ack.packet.number)
-        pushed = last is not None and may_be_last(flow, last)
-        if pushed and full > most_outstanding(flow, number):
-            continue  # it may be so though it grows with the window
         if not _window_limited_before(m, flow, context):
             continue
         if flow.handshake.sack and any(sent.retransmission for sent in ack.responses):
@@ -97,7 +92,7 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
             yield context.unclear(
                 f"new data left {late.time - ack.time:.3f} s after the second duplicate", late, ack
             )
-        elif _full_segment_waited(flow, fresh, ack):
+        elif _full_segment_waited(flow, fresh, ack) and not _may_be_full(flow, ack):
             sentence = "the first two duplicates sent no new data"
             expected = f"new data, {m.window_edge - ack.max} octets of window being free"
             yield context.violated(sentence, ack, expected=expected, actual="nothing new was sent")
@@ -110,6 +105,17 @@ def _grew(flow: Flow, m: Moment) -> bool:
     first, last = m.last_advance.responses[0], m.last_advance.responses[-1]
     before = most_outstanding(flow, first.packet.number)
     return last.outstanding >= before + largest_segment(flow)
+
+
+def _may_be_full(flow: Flow, ack: Ack) -> bool:
+    """Whether the send buffer, which may grow with the window, may hold just what is outstanding.
+
+    It has room for the most that was outstanding before.
+    """
+    number = ack.packet.number
+    last = newest_before(flow, number)
+    more = ack.flight + largest_segment(flow) > most_outstanding(flow, number)
+    return more and last is not None and may_be_last(flow, last)
 
 
 def _full_segment_waited(flow: Flow, fresh: list[Sent], ack: Ack) -> bool:
