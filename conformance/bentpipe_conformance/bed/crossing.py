@@ -14,6 +14,7 @@ import os
 import select
 import socket
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bentpipe_reference.common.link.profile import LinkProfile
@@ -42,6 +43,7 @@ SERVERS, SERVERS_PREFIX = "10.77.0.0", 16
 SERVER_ADDRESS = "10.77.0.2"
 """Of the tester, the same in all cases."""
 PREFIX = 24
+_TESTERS_BEGIN = socket.inet_aton(TESTERS)[: TESTERS_PREFIX // 8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,46 @@ FAR = _Side(
 )  # fmt: skip
 
 
+class Callers:
+    """Addresses from which the tester has called, which tell packets of earlier cases apart.
+
+    A box goes on with what a case has left behind, such as calls for clients that do not exist.
+    """
+
+    def __init__(self) -> None:
+        self._now: set[bytes] = set()
+        self._gone: set[bytes] = set()
+
+    def begin(self, client: bytes) -> None:
+        """A case begins, with a client at this address."""
+        self._gone |= self._now
+        self._now = {client}
+
+    def note(self, packet: bytes) -> None:
+        """The tester sends a packet at the client's side."""
+        # Not one with the server's address, which is the same in all cases.
+        if packet[12:14] == _TESTERS_BEGIN:
+            self._now.add(packet[12:16])
+
+    def belongs(self, packet: bytes) -> bool:
+        """Whether a packet is not of a client of an earlier case alone."""
+        ends = {packet[12:16], packet[16:20]}
+        return not ends & self._gone or bool(ends & self._now)
+
+
+class _NearPort(TunPort):
+    """The tester's end at the client's side."""
+
+    def __init__(self, fd: int, captures: Sequence[Capture], callers: Callers) -> None:
+        super().__init__(fd, captures)
+        self._callers = callers
+
+    def send(self, packet: bytes) -> None:
+        """See :class:`TunPort`."""
+        self._callers.note(packet)
+        super().send(packet)
+
+
 class CrossingLane(Closing):
     """One box between two ends; see :class:`~bentpipe_conformance.engine.lane.Crossing`."""
 
@@ -95,8 +137,7 @@ class CrossingLane(Closing):
         self.profile = profile
         self._cases = 0
         self._altered = False
-        self._client = b""
-        self._gone: set[bytes] = set()
+        self._callers = Callers()
         self._held = contextlib.ExitStack()
         self._process: IutProcess | None = None
         try:
@@ -120,7 +161,8 @@ class CrossingLane(Closing):
         with box.entered():
             own = self._held.enter_context(SidesCapture({CLIENT: CLIENT, SERVER: SERVER}, frames))
         self._recorder = Recorder([own, peer])
-        self.port, self.far = (TunPort(fd, [own, peer]) for fd in fds)
+        self.port: TunPort = _NearPort(fds[0], [own, peer], self._callers)
+        self.far = TunPort(fds[1], [own, peer])
         self.far.address = socket.inet_aton(SERVER_ADDRESS)
         box.set_sysctls({**ROUTER, **UNPRIVILEGED, **attachment.sysctls})
         with box.entered():
@@ -158,8 +200,8 @@ class CrossingLane(Closing):
         """Start a case; see :class:`~bentpipe_conformance.engine.lane.Lane`."""
         self._cases += 1
         address = tester_address(self._cases)
-        self._gone.add(self._client)
-        self._client = self.port.address = socket.inet_aton(address)
+        self.port.address = socket.inet_aton(address)
+        self._callers.begin(self.port.address)
         if self._altered:
             self._set_link(self.profile)
             self._altered = False
@@ -177,12 +219,8 @@ class CrossingLane(Closing):
         Raises:
             BedError: the captures are not complete or the clock was set meanwhile.
         """
-        found = self._recorder.end(self._belongs)
+        found = self._recorder.end(self._callers.belongs)
         return [item for item in found if item.point == "iut" or not self._altered]
-
-    def _belongs(self, packet: bytes) -> bool:
-        """Whether a packet is not of the client of an earlier case."""
-        return self._gone.isdisjoint((packet[12:16], packet[16:20]))
 
     def receive(self, deadline: float) -> tuple[float, str, bytes] | None:
         """What arrives next at either port; see :class:`Crossing`."""
@@ -190,7 +228,7 @@ class CrossingLane(Closing):
         while True:
             for side, port in ports:
                 while (packet := port.take()) is not None:
-                    if len(packet) < 20 or self._belongs(packet):
+                    if len(packet) < 20 or self._callers.belongs(packet):
                         return time.monotonic(), side, packet
             left = deadline - time.monotonic()
             if left <= 0:

@@ -86,6 +86,8 @@ FORBIDDEN = (
 ROOT = "/sys"
 """Where the new root is put together; nothing that an implementation needs is below it."""
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9)}
+TUN = ("net/tun", (10, 200))
+"""Makes devices of the network that its user is administrator of, and of no other."""
 STATUS = struct.Struct("=i")
 FIRST_AT, TAIL_AT = 4, 8
 """Of what is told in the file ``tail``: the wait status, the number of the first process inside as
@@ -207,6 +209,10 @@ def make_world(order: dict[str, Any]) -> None:
     mount("tmpfs", f"{ROOT}/dev", MS_NOSUID | MS_NOEXEC, "mode=755,size=4k,nr_inodes=16")
     for name, numbers in DEVICES.items():
         device(f"{ROOT}/dev/{name}", f"/dev/{name}", os.makedev(*numbers))
+    tun = os.environ.get("BENTPIPE_TUN", f"/dev/{TUN[0]}")
+    if order["network"] and os.path.exists(tun):
+        os.mkdir(f"{ROOT}/dev/net")
+        device(f"{ROOT}/dev/{TUN[0]}", tun, os.makedev(*TUN[1]))
     os.symlink("/proc/self/fd", f"{ROOT}/dev/fd")
     mount("tmpfs", f"{ROOT}/dev", MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NOEXEC, "size=4k")
     mount("tmpfs", ROOT, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV, "size=1g")

@@ -24,6 +24,7 @@ _COMMANDS = {
     "model": "model.model",
     "trace-check": "trace_check.trace_check",
     "stp": "stp.stp",
+    "pep": "pep.pep",
     "fuzz": "bentpipe_fuzz.campaign.command.fuzz",
     "replay": "bentpipe_fuzz.campaign.command.replay",
     "compare": "bentpipe_fuzz.campaign.compare_command.compare",

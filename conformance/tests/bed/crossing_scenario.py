@@ -12,6 +12,8 @@ from bentpipe_reference.common.link.profile import load_profiles
 
 GEO = load_profiles()["geo"]
 ROUTER = ["{python}", "-IS", "-c", "import time; print('ready', flush=True); time.sleep(1e6)"]
+GHOST = "10.78.200.1"
+"""A second address of the tester's."""
 LISTENER = """
 import socket, time
 time.sleep(3)
@@ -47,9 +49,12 @@ def routed() -> dict[str, Any]:
             while (item := lane.receive(began + 5.0)) is not None:
                 arrived.append((round(item[0] - began, 3), item[1], item[2][28:].decode()))
             found[name] = {"arrived": arrived, "captured": seen(lane)}
-        late = datagram(address, SERVER_ADDRESS, b"late")
         lane.begin()
-        lane.port.send(late)
+        lane.port.send(datagram(GHOST, SERVER_ADDRESS, b"from nobody"))
+        found["ghost"] = [text for *_, text in seen(lane)]
+        lane.begin()
+        for late in (address, GHOST):
+            lane.far.send(datagram(SERVER_ADDRESS, late, b"late"))
         found["late"] = {"arrived": lane.receive(lane.port.now() + 5.0), "captured": seen(lane)}
     return found
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from bentpipe_conformance.bed.crossing import SERVER_ADDRESS, Callers
 from bentpipe_conformance.bed.kernel import Kernel
 
 pytestmark = pytest.mark.bed
@@ -45,8 +47,32 @@ def test_link_that_is_altered_is_captured_at_the_box_only(happened: dict[str, An
     assert {(point, text) for _, point, _, _, text in captured} == {("iut", "up")}
 
 
-def test_packet_of_an_earlier_case_is_nobody_s(happened: dict[str, Any]) -> None:
+def test_packet_of_a_second_client_belongs_to_the_case(happened: dict[str, Any]) -> None:
+    assert set(happened["routed"]["ghost"]) == {"from nobody"}
+
+
+def test_packets_of_the_clients_of_earlier_cases_are_nobody_s(happened: dict[str, Any]) -> None:
     assert happened["routed"]["late"] == {"arrived": None, "captured": []}
+
+
+def test_box_that_goes_on_with_what_a_case_left_behind_is_not_accused_in_the_next() -> None:
+    one, ghost, other = (socket.inet_aton(f"10.78.0.{number}") for number in (1, 9, 2))
+    server = socket.inet_aton(SERVER_ADDRESS)
+    callers = Callers()
+    callers.begin(one)
+    callers.note(_packet(ghost, server))
+    callers.note(_packet(server, one))  # a forgery
+    callers.begin(other)
+    assert not callers.belongs(_packet(ghost, server))
+    assert not callers.belongs(_packet(server, one))
+    assert callers.belongs(_packet(other, server))
+    assert callers.belongs(_packet(socket.inet_aton("10.78.0.77"), server))  # an invention
+    callers.note(_packet(ghost, server))
+    assert callers.belongs(_packet(ghost, server))
+
+
+def _packet(source: bytes, target: bytes) -> bytes:
+    return bytes(12) + source + target
 
 
 def test_box_that_listens_at_last_is_ready(happened: dict[str, Any]) -> None:

@@ -15,7 +15,8 @@ from bentpipe_conformance.run.plan import select_cases
 from click.testing import CliRunner
 
 CHEAP = ("list", "show")
-MADE = {"transfer.ndjson": "", "upload.pcapng": "", "server.pcapng": "", "my-stack.toml": ""}
+MADE = {"transfer.ndjson": "", "upload.pcapng": "", "server.pcapng": "", "my-stack.toml": "",
+        "pep.toml": 'lan = "eth0"\nsatellite = "eth1"\n'}  # fmt: skip
 """Files that the examples name."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bentpipe_reference.common.agenda import Agenda
@@ -31,6 +31,23 @@ _DSCP = 0xFC
 
 _Key = tuple[int, Addresses]
 """A port of the box, and a connection there as the box's end of it sees it."""
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a box has done.
+
+    Attributes:
+        opened: connections that it has begun to split.
+        failed: those of them that did not end cleanly on both sides.
+        passed: packets that it has passed on as they were.
+        octets: of streams, by the port at which they arrived, of connections that have ended.
+    """
+
+    opened: int = 0
+    failed: int = 0
+    passed: int = 0
+    octets: list[int] = field(default_factory=lambda: [0, 0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +79,17 @@ class Box:
     Attributes:
         relays: the connections that are split, each with its two ends.
         dropped: packets that were neither processed nor passed on.
+        draining: whether new connections are left whole, so that the box can be taken away when
+            those that it has split have ended.
+        counts: what it has done since it began.
     """
 
     def __init__(self, config: BoxConfig, parts: BoxParts, seed: int) -> None:
         self.config = config
         self.relays: OrderedDict[Relay, tuple[_Key, _Key]] = OrderedDict()
         self.dropped = 0
+        self.draining = False
+        self.counts = Counts()
         self.parts = parts
         self._passing = parts.passing()
         self._random = random.Random(seed)
@@ -114,6 +136,7 @@ class Box:
 
     def forward(self, port: int, packet: bytes) -> None:
         """Pass on what has arrived at a port as it is."""
+        self.counts.passed += 1
         self._outbox.append((1 - port, packet))
 
     def send(self, port: int, segment: Segment, dscp: int = 0) -> None:
@@ -148,7 +171,7 @@ class Box:
         """Whether a segment opens a connection that is to be split."""
         if segment.flags & (_SYN | _ACK | _RST) != _SYN:
             return False
-        if self._passing.must_stay_whole(segment):
+        if self.draining or self._passing.must_stay_whole(segment):
             _remember(self._whole, ends, None)
             _remember(self._whole, ends.swapped(), None)
             return False
@@ -198,6 +221,21 @@ class Box:
         elif endpoint.state is State.SYN_SENT:
             endpoint.fail("the peer cannot be reached", now)
 
+    def stop(self, now: float) -> None:
+        """Reset all that is left, so that nobody takes its end for a clean one (PEP-RE-013)."""
+        for relay in list(self.relays):
+            for endpoint in relay.endpoints:
+                endpoint.abort("the box is stopped", now)
+            self.settle(relay, now)
+
+    def octets(self) -> list[int]:
+        """Octets of streams, by the port at which they arrived."""
+        found = list(self.counts.octets)
+        for relay in list(self.relays):
+            for port in (0, 1):
+                found[port] += relay.carried[port]
+        return found
+
     # -- relays ---------------------------------------------------------------------------------
 
     def has_room(self, now: float) -> bool:
@@ -234,6 +272,7 @@ class Box:
             port, syn, make, self.config, early=self.answers_early(syn, now)
         )  # fmt: skip
         self.relays[relay] = keys
+        self.counts.opened += 1
         for key in keys:
             self._by_ends[key] = relay
             self._ended.pop(key, None)
@@ -300,6 +339,9 @@ class Box:
 
     def _forget(self, relay: Relay, now: float) -> None:
         keys = self.relays.pop(relay)
+        self.counts.failed += any(each.failure is not None for each in relay.endpoints)
+        for port in (0, 1):
+            self.counts.octets[port] += relay.carried[port]
         self._agenda.cancel(relay)
         for key in keys:
             del self._by_ends[key]

@@ -28,6 +28,7 @@ class Relay:
         near: the endpoint that the caller has, None while the caller has no answer.
         refused: whether the caller has to be refused, as the call has failed without an answer.
         classes: by port, the DSCP of what arrives there, in the place of the type of service.
+        carried: by port, octets that have arrived there and been given to the other side.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Relay:
         self.near: Endpoint | None = None
         self.refused = False
         self.classes = [0, 0]
+        self.carried = [0, 0]
         self._make = make
         self._early = early
         self._cancelled = False
@@ -114,7 +116,9 @@ class Relay:
     def carry_octets(self, source: Endpoint, sink: Endpoint, now: float) -> None:
         """As many as there is room for, so that a full sink closes the source's window."""
         while (ready := source.readable) and (room := sink.write_room):
-            sink.write(source.read(min(ready, room)), now)
+            octets = source.read(min(ready, room))
+            self.carried[source is self.endpoint(1)] += len(octets)
+            sink.write(octets, now)
 
     def carry_end(self, source: Endpoint, sink: Endpoint, now: float) -> None:
         """Behind the last octet, and for this direction only (PEP-RE-003, -004, -009)."""

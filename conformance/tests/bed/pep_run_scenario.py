@@ -1,0 +1,81 @@
+"""Runs inside the guest for test_pep_run.py: `bentpipe pep run` between two interfaces."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+from bentpipe_conformance.bed.crossing import SERVER_ADDRESS, CrossingLane
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.lanes import Attachment
+from bentpipe_conformance.engine.codec import UDP, build_ipv4, build_udp
+from bentpipe_conformance.protocols.tcp.codec import SYN, Tcp, build, dissect
+from bentpipe_reference.common.link.profile import load_profiles
+
+LAN = load_profiles()["lan"]
+COMMAND = ["{python}", "-m", "bentpipe_conformance.cli.main", "pep", "run", "--lan", "client"]
+RUN = [*COMMAND, "--satellite", "server"]
+
+
+def ip(*words: str) -> str:
+    return subprocess.run(["ip", *words], capture_output=True, text=True, check=True).stdout
+
+
+def packets(lane: CrossingLane, packet: bytes) -> list[bytes]:
+    """What reaches the server of what the client sends."""
+    lane.port.send(packet)
+    found = []
+    while (item := lane.receive(lane.far.now() + 0.5)) is not None:
+        found += [item[2]] if item[1] == "server" else []
+    return found[:1]
+
+
+def ran() -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    with CrossingLane(LAN, Attachment("between", RUN)) as lane:
+        client = lane.begin()
+        call = build(Tcp(client, SERVER_ADDRESS, 4000, 80, 7777, 0, SYN, 1000, b""))
+        (split,) = packets(lane, call)
+        found["split"] = dissect(split).seq != 7777
+        src, dst = call[12:16], call[16:20]
+        datagram = build_ipv4(src, dst, UDP, build_udp(src, dst, 30_000, 9, b"up"))
+        (passed,) = packets(lane, datagram)
+        found["hops"] = datagram[8] - passed[8]
+        found["untouched"] = passed[28:] == b"up"
+        with lane._box.entered():
+            found["rules"] = ip("rule").count("iif")
+        assert lane._process is not None
+        process = lane._process._process
+        for _ in range(2):
+            os.kill(process.pid, signal.SIGTERM)
+            time.sleep(0.5)
+        found["status"] = process.wait(timeout=10)
+        with lane._box.entered():
+            found["left"] = ip("rule").count("iif")
+            found["devices"] = ip("link").count("pep-")
+        (whole,) = packets(lane, build(Tcp(client, SERVER_ADDRESS, 4001, 80, 8888, 0, SYN, 9, b"")))
+        found["whole"] = dissect(whole).seq == 8888
+    return found
+
+
+def refusal(command: list[str], **sysctls: str) -> str:
+    try:
+        with CrossingLane(LAN, Attachment("between", command, sysctls=sysctls)):
+            return "it runs"
+    except BedError as error:
+        return str(error)
+
+
+def main() -> None:
+    print(json.dumps({
+        "ran": ran(),
+        "absent": refusal([*COMMAND, "--satellite", "nonesuch"]),
+        "still": refusal(RUN, **{"net.ipv4.ip_forward": "0"}),
+    }))  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
