@@ -13,7 +13,7 @@ author = "the bentpipe authors"
 project_copyright = "the bentpipe authors, Apache-2.0"
 version = release = installed_version("bentpipe")
 
-extensions = ["bentpipe_pages"]
+extensions = ["bentpipe_pages", "model_rounds"]
 exclude_patterns = ["_build", "_ext"]
 nitpicky = True
 smartquotes = False

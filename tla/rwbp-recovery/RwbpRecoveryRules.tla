@@ -39,12 +39,12 @@ ListGrows ==
                             /\ Len(transmissions') = Len(transmissions) + n
                             /\ SubSeq(transmissions', 1, Len(transmissions)) = transmissions]_vars
 
-(* RWBP-EC-004: new packets in order, or the lowest of those to be sent again, once.                  *)
+(* RWBP-EC-004: the lowest of those to be sent again, once; new packets, in order, when there is none. *)
 SendsInOrder ==
     [][Sending =>
           LET n == link'[Len(link')]
           IN IF sndNxt' = sndNxt THEN n \in lost /\ (\A p \in lost : n <= p) /\ lost' = lost \ {n}
-             ELSE n = sndNxt /\ sndNxt' = n + 1 /\ n - sndUna < Window /\ lost' = lost]_vars
+             ELSE n = sndNxt /\ sndNxt' = n + 1 /\ n - sndUna < Window /\ lost = {} /\ lost' = {}]_vars
 (* RWBP-EC-007 *)
 TimerRepairs == [][OnTimer => LET n == link'[Len(link')]
                               IN n \notin released /\ lost' = lost \ {n} /\ sndNxt' = sndNxt]_vars
@@ -76,4 +76,8 @@ NeverStuck == Done \/ ENABLED Next
 (* Reachability *)
 NeverLeavesARunOut == Cardinality(Firsts({p \in held : p > RcvNxt})) <= Blocks
 NeverInfersTwo == Cardinality(lost) < 2
+NeverNewestIsLow ==
+    [][Acknowledging => LET above == {p \in held : p > RcvNxt}
+                        IN newest \in above /\ Cardinality(Firsts(above)) > Blocks
+                           => \E f \in Firsts(above) : \A q \in Firsts(above) : q <= f /\ f <= newest]_vars
 =============================================================================

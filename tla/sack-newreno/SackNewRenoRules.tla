@@ -130,7 +130,23 @@ RepairsOnlyHoles ==
     [][Recovering /\ (OnDuplicate \/ OnAdvance) =>
           \A n \in Resent : n \in Holes(repaired) \/ (Rfc /\ rescued' /\ ~rescued /\ n = sndMax - 1)]_vars
 
+(* SNR-RCV-006, SNR-RCV-007: every arrival is acknowledged at once. All below the number has arrived,   *)
+(* the number itself has not, and what else has is reported, the latest arrival with it.              *)
+Arriving == Len(link') < Len(link) /\ dataLosses' = dataLosses
+ReportsWhatHasArrived ==
+    [][Arriving =>
+          LET ack == ackLink'[Len(ackLink')]
+          IN /\ Len(ackLink') = Len(ackLink) + 1
+             /\ held' = held \cup {Head(link)} /\ ack.cum \notin held'
+             /\ {n \in held' : n < ack.cum} = 0..(ack.cum - 1)
+             /\ ack.sack = {n \in held' : n > ack.cum}]_vars
+
 (* snd_nxt is never behind what has been acknowledged, and nothing of that is sent again. *)
 NeverResendsAcknowledged ==
     [][AckStep => sndNxt' >= sndUna' /\ \A n \in Contents(Sent) : n >= sndUna']_vars
+
+----------------------------------------------------------------------------
+(* Reachability *)
+NeverSkipsTwo ==
+    [][~(OnAdvance /\ ~inRecovery' /\ \E n \in sndNxt..(Reach(sndUna', cwnd') - 2) : {n, n + 1} \subseteq sacked')]_vars
 ==============================================================================

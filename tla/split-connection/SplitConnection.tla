@@ -239,13 +239,15 @@ RefinesService ==
 (* PEP-RE-003, PEP-RE-007, PEP-RE-008, PEP-RE-011, PEP-RE-013: no clean end without delivery. *)
 CleanEnd == \A d \in Ends : finGot[d] => closed[d] /\ Len(delivered[d]) = sent[d]
 
-(* PEP-RE-002 *)
-ConfirmedEnd == \A d \in Ends : finAcked[d] => Len(delivered[d]) = sent[d]
+(* PEP-RE-002: every octet has arrived, and the box has heard so. *)
+ConfirmedEnd == \A d \in Ends : finAcked[d] => Len(delivered[d]) = sent[d] /\ held[d] = <<>>
 
 (* PEP-FB-001, PEP-FB-002, PEP-FB-008 *)
 BufferSuffices == \A d \in Ends : Len(held[d]) <= Buffer
 TakenIsBounded == \A d \in Ends : taken[d] - Len(delivered[d]) <= Buffer
 WindowIsHonest == \A d \in Ends : limit[d] - Len(delivered[d]) <= Buffer
+(* PEP-LR-001: nothing is sent to a receiver beyond its window. *)
+ReceiverHasRoom == \A d \in Ends : Len(delivered[d]) - read[d] <= Window
 WindowNeverShrinks == [][\A d \in Ends : limit'[d] >= limit[d]]_vars
 
 (* PEP-FB-004: back-pressure never deadlocks. Without failures every sender gets rid of all it has, but  *)

@@ -83,7 +83,8 @@ def model(
     memory: int, out: Path | None, models: Path | None, as_json: bool,
     host: str | None, update_manifest: bool, fetch: bool, coverage: bool,
     scenarios: bool, check: bool, first: bool, within: float | None, diff: str | None,
-    vacuity: bool, alone: bool, edits: Path | None,     **mutation: Any,
+    vacuity: bool, alone: bool, edits: Path | None, number: int | None, record: bool,
+    **mutation: Any,
 ) -> None:  # fmt: skip
     """Check a model, or all of them, and compare with the manifests.
 
@@ -98,6 +99,8 @@ def model(
     done: list[Result] = []
     if check and not scenarios:
         raise Failure("--check goes with --scenarios", USAGE)
+    if record and number is None:
+        raise Failure("--record goes with --round", USAGE)
     try:
         root = models or manifests.model_root()
         if diff is not None:
@@ -117,6 +120,13 @@ def model(
                 status = model_designer.tell_edits(
                     _named(name, root), tool, edits, workers, timeout or 120.0, as_json
                 )
+            raise click.exceptions.Exit(status)
+        if number is not None:
+            with _ended_by_signals():
+                status = model_designer.tell_round(
+                    _named(name, root), tool, number, workers, timeout or 120.0,
+                    record=record, as_json=as_json,
+                )  # fmt: skip
             raise click.exceptions.Exit(status)
         if vacuity or alone:
             named = _named(name, root)

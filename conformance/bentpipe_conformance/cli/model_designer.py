@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from bentpipe_conformance.engine.case import load_cases
 from bentpipe_conformance.engine.suite import load_suites
 from bentpipe_conformance.models import alone
 from bentpipe_conformance.models import diagram as ladder
-from bentpipe_conformance.models.answer import Answer, stated
-from bentpipe_conformance.models.edits import ask, read_edits
+from bentpipe_conformance.models.answer import Answer, stated, variables_behind
+from bentpipe_conformance.models.edits import Edit, ask, read_edits
 from bentpipe_conformance.models.impact import Impact, impact_of
 from bentpipe_conformance.models.manifest import Manifest
+from bentpipe_conformance.models.rounds import load_round, record_round, rounds_of
 from bentpipe_conformance.models.tool import Tool, ToolProblem
 from bentpipe_conformance.models.vacuity import antecedents_of, occurs
-from bentpipe_conformance.models.verification import Checker
+from bentpipe_conformance.models.verification import Checker, Result
 
 _SOME = 12
 
@@ -44,6 +46,14 @@ options = all_of(
     click.option(
         "--edits", type=click.Path(path_type=Path, exists=True, dir_okay=False),
         help="Instead try every edit of this file (JSON: model, about, before, after).",
+    ),
+    click.option(
+        "--round", "number", type=click.IntRange(1), metavar="N",
+        help="Instead try every edit of this blind round.",
+    ),
+    click.option(
+        "--record", is_flag=True,
+        help="With --round: store what is found as the first run, which alone counts.",
     ),
     click.option(
         "--alone", is_flag=True,
@@ -107,7 +117,8 @@ def _explain(answer: Answer, console: Console) -> None:
         if identifier in registry:
             console.print(f"{identifier}: {registry[identifier].text}", soft_wrap=True)
     if item.outcome is not None and item.outcome.trace:
-        drawn = ladder.build(item.outcome.trace, item.manifest.ladder, item.outcome.loop)
+        shown = variables_behind(item.manifest, item.violated)
+        drawn = ladder.build(item.outcome.trace, item.manifest.ladder, item.outcome.loop, shown)
         console.print(ladder.as_text(drawn), markup=False, highlight=False, soft_wrap=True)
     if text := stated(item.manifest, item.violated):
         console.print("must hold of the last step or state:", highlight=False)
@@ -164,34 +175,77 @@ def tell_edits(
     manifests: Sequence[Manifest], tool: Tool, path: Path, workers: int, seconds: float,
     as_json: bool,
 ) -> int:  # fmt: skip
-    """Print of every edit which property breaks first, and how many broke none; the status."""
+    """Print of every edit of a file which property breaks first, and how many broke none.
+
+    Returns:
+        The exit status.
+    """
     known = {manifest.name: manifest for manifest in manifests}
+    edits = read_edits(path, list(known))
+    rows = [_tried(known[edit.model], edit, tool, workers, seconds, as_json) for edit in edits]
+    return _summed(rows, [not row["problem"] for row in rows], as_json)
+
+
+def tell_round(
+    manifests: Sequence[Manifest], tool: Tool, number: int, workers: int, seconds: float, *,
+    record: bool, as_json: bool,
+) -> int:  # fmt: skip
+    """The same of the edits of a blind round, without those that its review does not count.
+
+    With ``record`` the outcome is stored as that of the first run, model by model.
+    """
+    held = [item for item in manifests if number in rounds_of(item)] or manifests[:1]
+    rounds = [(manifest, load_round(manifest, number)) for manifest in held]
+    if record and any(found.reviews for _, found in rounds):
+        raise Failure(f"the first run of round {number} is recorded; only that one counts", USAGE)
     rows: list[dict[str, Any]] = []
-    for edit in read_edits(path, list(known)):
-        row: dict[str, Any] = {"model": edit.model, "about": edit.about, "problem": ""}
-        try:
-            told = ask(tool, known[edit.model], edit, workers, seconds)
-        except ToolProblem as problem:
-            rows.append(row | {"property": "", "run": "", "problem": str(problem)})
-        else:
-            first = told.broken
-            unread = [item.why for item in told.results if item.verdict == "problem"]
-            rows.append(row | {
-                "property": first.violated or first.verdict if first else "",
-                "run": first.run.name if first else "", "seconds": round(told.seconds, 1),
-                "left": len(told.left), "problem": "" if first or not unread else unread[0],
-            })  # fmt: skip
-        if not as_json:
-            last = rows[-1]
-            found = f"{last['property']} in {last['run']}" if last["property"] else "NOT NOTICED"
-            click.echo(f"{edit.model}: {edit.about}: {last['problem'] or found}")
-    noticed = sum(bool(row["property"]) for row in rows)
-    valid = sum(not row["problem"] for row in rows)
+    counted: list[bool] = []
+    for manifest, found in rounds:
+        tried = [_tried(manifest, edit, tool, workers, seconds, as_json) for edit in found.edits]
+        rows += tried
+        counted += [item.counts for item in found.reviews] or [not row["problem"] for row in tried]
+        if record:
+            record_round(manifest, number, tried, date.today().isoformat())
+    return _summed(rows, counted, as_json)
+
+
+def _tried(
+    manifest: Manifest, edit: Edit, tool: Tool, workers: int, seconds: float, quiet: bool
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"model": edit.model, "about": edit.about, "property": "", "run": "",
+                           "problem": ""}  # fmt: skip
+    try:
+        told = ask(tool, manifest, edit, workers, seconds)
+    except ToolProblem as problem:
+        row["problem"] = str(problem)
+    else:
+        first = told.broken
+        unread = [item.why for item in told.results if item.verdict == "problem"]
+        row |= {
+            "property": _noticing(first) if first else "",
+            "run": first.run.name if first else "", "seconds": round(told.seconds, 1),
+            "left": len(told.left), "problem": "" if first or not unread else unread[0],
+        }  # fmt: skip
+    if not quiet:
+        found = f"{row['property']} in {row['run']}" if row["property"] else "NOT NOTICED"
+        click.echo(f"{edit.model}: {edit.about}: {row['problem'] or found}")
+    return row
+
+
+def _noticing(broken: Result) -> str:
+    """The property that is violated, or the state that is not reached any more."""
+    return broken.violated or f"{broken.run.violates} (not reached)"
+
+
+def _summed(rows: Sequence[dict[str, Any]], counted: Sequence[bool], as_json: bool) -> int:
+    """Print the sums, of what counts; the exit status."""
+    found = [bool(row["property"]) for row, counts in zip(rows, counted, strict=True) if counts]
+    noticed = sum(found)
     if as_json:
         print_json(rows)
     else:
-        click.echo(f"{noticed} of {valid} edits noticed")
-    return PASSED if noticed == len(rows) else FAILED
+        click.echo(f"{noticed} of {len(found)} edits noticed")
+    return PASSED if noticed == len(found) else FAILED
 
 
 def tell_alone(

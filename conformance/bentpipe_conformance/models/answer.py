@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bentpipe_conformance.models.definitions import definitions_of
+from bentpipe_conformance.models.definitions import definitions_of, needed, variables_of
 from bentpipe_conformance.models.manifest import Manifest, Run
 from bentpipe_conformance.models.verification import Checker, Result
 
 BROKEN = ("violation", "not caught", "not covered")
+_TUPLE = re.compile(r"\w+ == <<[\w, <>]*>>")
 _KINDS = {"check": 0, "liveness": 1, "reach": 2, "mutant": 3, "limit": 3}
 
 
@@ -87,3 +89,19 @@ def stated(manifest: Manifest, name: str) -> str:
         if found is not None:
             return found.source
     return ""
+
+
+def variables_behind(manifest: Manifest, name: str) -> frozenset[str]:
+    """The variables that a property speaks of, at whatever remove; none where it is not found.
+
+    A tuple of variables, such as the one that an action may leave unchanged, speaks of none.
+    """
+    texts = [path.read_text(encoding="utf-8") for path in sorted(manifest.folder.glob("*.tla"))]
+    known = {
+        key: item
+        for text in texts
+        for key, item in definitions_of(text).items()
+        if not _TUPLE.fullmatch(item.code)
+    }
+    names = {word for item in needed([name], known) for word in known[item].names}
+    return frozenset().union(*map(variables_of, texts)) & names

@@ -57,6 +57,15 @@ def definitions_of(module: str) -> dict[str, Text]:
     return found
 
 
+def defined_at(module: str, line: int) -> str:
+    """The definition that a line of a module's source belongs to; empty where none does."""
+    for name, item in definitions_of(module).items():
+        first = module[: module.index(item.source)].count("\n") + 1
+        if first <= line <= first + item.source.count("\n"):
+            return name
+    return ""
+
+
 def variables_of(module: str) -> frozenset[str]:
     """The variables that a module declares."""
     return frozenset(

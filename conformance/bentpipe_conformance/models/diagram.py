@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from xml.sax.saxutils import escape
@@ -11,6 +11,7 @@ from bentpipe_conformance.models.tlc import State
 from bentpipe_conformance.models.values import NotAValue, parse_value
 
 _WIDTH = 44
+_COLUMNS = 100  # of a line with changes
 _IGNORED = "age"  # a field that changes while a message is in flight
 
 
@@ -53,7 +54,10 @@ class Ladder:
     loop: int | None
 
 
-def build(trace: Sequence[State], layout: Mapping[str, Any], loop: int | None = None) -> Ladder:
+def build(
+    trace: Sequence[State], layout: Mapping[str, Any], loop: int | None = None,
+    shown: Collection[str] = (),
+) -> Ladder:  # fmt: skip
     """Follow messages and variables through a counterexample.
 
     Args:
@@ -63,6 +67,7 @@ def build(trace: Sequence[State], layout: Mapping[str, Any], loop: int | None = 
             network is a set from which nothing leaves, ``network`` names it, and ``from`` the
             field of a message with the name of its sender; only sending is shown then.
         loop: index of the state the behaviour goes back to.
+        shown: the only variables whose changes are worth showing; none for all but the hidden.
     """
     channels = dict.fromkeys(layout.get("forward", ()), True)
     channels.update(dict.fromkeys(layout.get("back", ()), False))
@@ -91,7 +96,10 @@ def build(trace: Sequence[State], layout: Mapping[str, Any], loop: int | None = 
         changes = tuple(
             f"{name}: {before[name]} -> {value}"
             for name, value in state.variables.items()
-            if name in before and name not in hidden and before[name] != value
+            if name in before
+            and name not in hidden
+            and before[name] != value
+            and (not shown or name in shown)
         )
         action = "start" if number == 1 else state.action
         steps.append(Step(number, action, changes))
@@ -99,16 +107,19 @@ def build(trace: Sequence[State], layout: Mapping[str, Any], loop: int | None = 
 
 
 def as_text(ladder: Ladder) -> str:
-    """The ladder for a terminal: one line per step, arrows for messages, changes below."""
+    """The ladder for a terminal: a line for each step or message, and below it what changed."""
     margin = max(len(step.action) for step in ladder.steps) + 6
     lines = [f"{'':{margin}}{ladder.left:<{_WIDTH - len(ladder.right) + 2}}{ladder.right}"]
     for step in ladder.steps:
         label = f"{step.number:>3}  {step.action}"
-        events = _events(ladder, step.number) or [" " * _WIDTH]
+        changes = _packed(step.changes, _COLUMNS - margin)
+        events = _events(ladder, step.number)
+        if not events:  # between the ends there is room for what one of them does by itself
+            alone = len(changes) == 1 and len(changes[0]) <= _WIDTH - 2
+            events = [f"  {changes.pop() if alone else '':<{_WIDTH - 2}}"]
         for at, event in enumerate(events):
             lines.append(f"{label if at == 0 else '':<{margin}}|{event}|")
-        for change in step.changes:
-            lines.append(f"{'':{margin}}  {change}")
+        lines += [f"{'':{margin}}  {line}" for line in changes]
     if ladder.loop is not None:
         last = ladder.loop + 1 == len(ladder.steps)
         lines.append(
@@ -116,6 +127,17 @@ def as_text(ladder: Ladder) -> str:
             else f"     and from here again from step {ladder.loop + 1} on, forever"
         )  # fmt: skip
     return "\n".join(lines)
+
+
+def _packed(changes: Iterable[str], columns: int) -> list[str]:
+    """As many changes on a line as there is room for."""
+    lines: list[str] = []
+    for change in changes:
+        if lines and len(lines[-1]) + len(change) + 2 <= columns:
+            lines[-1] += f"; {change}"
+        else:
+            lines.append(change)
+    return lines
 
 
 def _events(ladder: Ladder, number: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import threading
@@ -15,6 +16,7 @@ from typing import Any, Literal, TypeVar
 
 from bentpipe_conformance.models import distributed, tlc
 from bentpipe_conformance.models.configuration import Configuration, read_configuration
+from bentpipe_conformance.models.definitions import defined_at
 from bentpipe_conformance.models.manifest import Manifest, Run
 from bentpipe_conformance.models.tool import Tool, ToolProblem
 
@@ -24,6 +26,7 @@ _LARGE = 100_000
 
 _OF_REFINEMENTS = ("ReliableFifo", "violated by the initial state")
 _UNNAMED = "Temporal properties were violated"
+_PLACE = re.compile(r"\bline (\d+), col \d+ to line \d+, col \d+ of module (\w+)")
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -280,7 +283,7 @@ def configured(manifest: Manifest, run: Run) -> Configuration:
 
 def judged(manifest: Manifest, run: Run, config: Configuration, outcome: tlc.Outcome) -> Result:
     """Compare an outcome with what the manifest says of the run."""
-    violated = violated_check(config, outcome)
+    violated = violated_check(config, outcome, manifest.folder)
 
     def result(verdict: Verdict, why: str = "") -> Result:
         return Result(manifest, run, verdict, why, outcome, violated, config)
@@ -319,10 +322,19 @@ def judged(manifest: Manifest, run: Run, config: Configuration, outcome: tlc.Out
     return result("as expected")
 
 
-def violated_check(config: Configuration, outcome: tlc.Outcome) -> str:
-    """The name of what is violated; TLC does not name temporal properties and refinements."""
+def violated_check(config: Configuration, outcome: tlc.Outcome, folder: Path) -> str:
+    """The name of what is violated; TLC does not name temporal properties and refinements.
+
+    Of some it tells the place instead, in a module of ``folder``.
+    """
     if not outcome.violated:
         return ""
+    if place := _PLACE.search(outcome.violated):
+        path = folder / f"{place[2]}.tla"
+        if path.is_file():
+            name = defined_at(path.read_text(encoding="utf-8"), int(place[1]))
+            if name in config.properties:
+                return name
     if outcome.name in (*config.invariants, *config.properties):
         return outcome.name
     if len(config.properties) == 1:

@@ -42,6 +42,16 @@ def test_text_names_actions_losses_and_changes() -> None:
     assert "from step 2" in ladder.as_text(ladder.build(TRACE, LAYOUT, loop=1))
 
 
+def test_changes_share_lines_and_others_are_left_out() -> None:
+    names = ("first", "second", "third")
+    rows = [State("Init", dict.fromkeys(names, "0")), State("Go", dict.fromkeys(names, "1" * 30))]
+    below = ladder.as_text(ladder.build(rows, LAYOUT)).splitlines()[3:]
+    assert [line.split(": ")[0].strip() for line in below] == ["first", "third"]
+    assert "; second: 0 -> 1" in below[0] and max(map(len, below)) <= 102
+    few = ladder.as_text(ladder.build(rows, LAYOUT, shown={"second"})).splitlines()[3:]
+    assert [line.split(":")[0].strip() for line in few] == ["second"]
+
+
 def test_svg_is_well_formed_and_escaped() -> None:
     svg = ladder.as_svg(ladder.build(TRACE, LAYOUT), "a < b")
     root = ElementTree.fromstring(svg)

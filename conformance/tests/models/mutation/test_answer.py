@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 
 from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.models.configuration import Configuration
+from bentpipe_conformance.models.manifest import load_manifest
+from bentpipe_conformance.models.tlc import Outcome
+from bentpipe_conformance.models.verification import violated_check
 from click.testing import CliRunner, Result
 
 
@@ -60,3 +64,13 @@ def test_edits_of_a_file_are_each_noticed_or_not(toy_models: Path, tmp_path: Pat
     assert second == "toy: a louder noise: NOT NOTICED"
     assert "0 places instead of one" in third
     assert last == "1 of 2 edits noticed" and result.exit_code == 1
+
+
+def test_property_that_tlc_tells_by_its_place_is_named(toy_models: Path) -> None:
+    manifest = load_manifest(toy_models / "toy")
+    config = Configuration("Spec", {}, ("Within",), ("Rises", "Other"), False)
+    lines = (manifest.folder / "Toy.tla").read_text(encoding="utf-8").splitlines()
+    line = next(at for at, text in enumerate(lines, 1) if text.startswith("Rises"))
+    place = f"line {line}, col 10 to line {line}, col 36 of module Toy"
+    outcome = Outcome(toy_models, violated=f"Action property {place} is violated.")
+    assert violated_check(config, outcome, manifest.folder) == "Rises"
