@@ -45,12 +45,14 @@ def slow_start_opens_by_a_segment(flow: Flow, context: Context) -> Findings:
         if ack.packet.number >= stopped_at(flow) or opening.last is ack:
             return
         window = min(opening.first_flight + growth, most_outstanding(flow))
-        if ack.window_edge - ack.ack < window + 2 * segment:
-            continue
         flight = max((sent.end for sent in ack.responses), default=ack.max) - ack.ack
         last = latest(flow, ack)
-        if flight < window - slack and last is not None and may_be_last(flow, last):
-            # The buffer may be full.
+        narrow = ack.window_edge - ack.ack < window + 2 * segment
+        full = last is not None and may_be_last(flow, last)
+        if flight < window - slack and (narrow or full):
+            # A window that the receiver or the buffer does not let fill need not grow (RFC 7661).
+            return
+        if narrow:
             continue
         finding = judged(
             context,

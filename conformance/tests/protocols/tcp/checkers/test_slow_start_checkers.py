@@ -208,3 +208,15 @@ def test_slow_start_after_two_timeouts_reaches_half_the_flight_or_not() -> None:
 def test_initial_window_after_lost_syn_acks(segments: int, expected: set[Verdict]) -> None:
     story = Story(syn_acks=(0.001, 1.001, 3.001)).send(*range(segments))
     assert story.verdicts("SNR-SS-001") == expected
+
+
+@pytest.mark.parametrize(("push", "expected"), [(True, PASS), (False, PASS | FAIL)])
+def test_slow_start_after_a_pause_in_which_the_buffer_may_have_been_full(
+    push: bool, expected: set[Verdict]
+) -> None:
+    """Equation 2 says at most: a window that is not filled need not grow (RFC 7661 section 4.3)."""
+    story = Story().send(*range(9)).send(9, push=push)
+    for segment in range(1, 5):
+        story.ack(segment, after=RTT if segment == 1 else 0.01)
+    story.ack(5, after=0.01).send(*range(10, 17)).ack(6, after=0.01).send(*range(17, 30))
+    assert story.verdicts("SNR-SS-005") == expected
