@@ -23,8 +23,6 @@ from bentpipe_reference.tcp.path import Delivery
 from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Segment
 
-_CLOSED = State.CLOSED, State.CLOSED
-
 
 class Link(Protocol):
     """One direction of what is between two nodes."""
@@ -241,9 +239,6 @@ class ConnectionHop:
         far: the other one.
     """
 
-    on_room: Callable[[float], None]
-    on_arrival: Callable[[float], None]
-
     def __init__(self, near: End, far: End) -> None:
         self.read = 0
         self.read_at = 0.0
@@ -251,7 +246,24 @@ class ConnectionHop:
         self.near, self.far = near, far
         self.sending, self.receiving = near.connection, far.connection
         near.peer, far.peer = far, near
-        near.serve, far.serve = self._serve_near, self._serve_far
+
+    @property
+    def on_room(self) -> Callable[[float], None]:
+        """See :class:`Hop`."""
+        return self.near.serve
+
+    @on_room.setter
+    def on_room(self, served: Callable[[float], None]) -> None:
+        self.near.serve = served
+
+    @property
+    def on_arrival(self) -> Callable[[float], None]:
+        """See :class:`Hop`."""
+        return self.far.serve
+
+    @on_arrival.setter
+    def on_arrival(self, served: Callable[[float], None]) -> None:
+        self.far.serve = served
 
     def start(self, now: float) -> None:
         """See :class:`Hop`."""
@@ -267,8 +279,9 @@ class ConnectionHop:
     def started(self) -> bool:
         """See :class:`Hop`."""
         near, far = self.sending, self.receiving
-        states = near.state, far.state
-        return states != _CLOSED or near.receiver is not None or far.receiver is not None
+        if near.state is not State.CLOSED or far.state is not State.CLOSED:
+            return True
+        return near.receiver is not None or far.receiver is not None
 
     @property
     def room(self) -> int:
@@ -303,7 +316,8 @@ class ConnectionHop:
     @property
     def readable(self) -> int:
         """See :class:`Hop`."""
-        return self.receiving.readable
+        receiver = self.receiving.receiver
+        return 0 if receiver is None else receiver.buffer.unread
 
     def await_arrival(self) -> None:
         """See :class:`Hop`; it is called after everything that happens at the far end."""
@@ -323,7 +337,8 @@ class ConnectionHop:
     @property
     def ended(self) -> bool:
         """See :class:`Hop`."""
-        return self.receiving.peer_has_closed and not self.receiving.readable
+        receiver = self.receiving.receiver
+        return receiver is not None and receiver.fin_received and not receiver.buffer.unread
 
     def end(self, now: float) -> None:
         """See :class:`Hop`."""
@@ -339,12 +354,6 @@ class ConnectionHop:
     def failure(self) -> str | None:
         """See :class:`Hop`."""
         return self.sending.failure or self.receiving.failure
-
-    def _serve_near(self, now: float) -> None:
-        self.on_room(now)
-
-    def _serve_far(self, now: float) -> None:
-        self.on_arrival(now)
 
 
 class Chain:

@@ -231,8 +231,12 @@ class SinkHop(WireHop):
         self._room = self.wire.window
         self.on_room(self._simulation.now)
 
-    def _advance(self) -> None:
-        """Let happen what has happened by now: arrivals, and their acknowledgments."""
+    def _advance(self) -> int:
+        """Let happen what has happened by now: arrivals, and their acknowledgments.
+
+        Returns:
+            Octets that there is room for then.
+        """
         flying, acknowledged, now = self._flying, self._acknowledged, self._simulation.now
         two = 2 * self.wire.segment
         while flying and flying[0][0] <= now:
@@ -245,12 +249,9 @@ class SinkHop(WireHop):
                 self._unacknowledged = 0
         while acknowledged and acknowledged[0][0] <= now:
             self._room += acknowledged.popleft()[1]
-
-    @property
-    def room(self) -> int:
-        """See :class:`.chain.Hop`."""
-        self._advance()
         return self._room
+
+    room = property(_advance)
 
     @property
     def read(self) -> int:

@@ -82,9 +82,12 @@ class RangeSet:
 
     def gaps(self, left: int, right: int) -> list[Range]:
         """The ranges of [left, right) that are not in the set, lowest first."""
+        ranges = self._ranges
+        if not ranges or ranges[-1][1] <= left:  # what comes behind all
+            return [(left, right)] if left < right else []
         missing, at = [], left
-        for place in range(self._behind(left), len(self._ranges)):
-            a, b = self._ranges[place]
+        for place in range(self._behind(left), len(ranges)):
+            a, b = ranges[place]
             if a >= right:
                 break
             if a > at:

@@ -146,7 +146,7 @@ class RwbpConnection(Connection):
             if segment.flags & _RST and receiver.is_stray_reset(segment.seq):
                 return
             if self._is_predicted(segment):
-                seq = unwrap(segment.seq, receiver.rcv_nxt)
+                seq = unwrap(segment.seq, receiver.buffer.rcv_nxt)
                 if receiver.is_acceptable(seq, len(segment.payload)):
                     self.sender.silent_timeouts = 0
                     self._take_text(segment, seq, receiver, now)

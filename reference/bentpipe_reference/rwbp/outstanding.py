@@ -7,7 +7,7 @@ from collections import deque
 from heapq import heappop, heappush
 from operator import attrgetter
 
-_START = attrgetter("start")
+START = attrgetter("start")
 _SHRINKS_AT = 256
 
 
@@ -110,7 +110,7 @@ class Outstanding:
         """The segments all of whose data lies in [left, right), lowest first; no bare FIN."""
         found: list[Outgoing] = []
         segments = self._segments
-        at = bisect_left(segments, left, self._head, key=_START)
+        at = bisect_left(segments, left, self._head, key=START)
         while at < len(segments) and segments[at].end - segments[at].fin <= right:
             segment = segments[at]
             if not segment.arrived and segment.payload:
@@ -118,12 +118,13 @@ class Outstanding:
             at += 1
         return found
 
-    def remove(self, segment: Outgoing) -> None:
-        """A segment has arrived; its data is released."""
-        segment.arrived = True
-        self.count -= 1
-        self.octets -= len(segment.payload)
-        segment.payload = b""
+    def remove(self, arrived: list[Outgoing]) -> None:
+        """Segments have arrived; their data is released."""
+        self.count -= len(arrived)
+        for segment in arrived:
+            segment.arrived = True
+            self.octets -= len(segment.payload)
+            segment.payload = b""
 
     def _skip_arrived(self) -> None:
         segments, head = self._segments, self._head

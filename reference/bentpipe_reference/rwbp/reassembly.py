@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import insort
-
 from bentpipe_reference.common.ranges import Range
 from bentpipe_reference.tcp.reassembly import Reassembly
 
@@ -24,7 +22,7 @@ class RunReassembly(Reassembly):
         held = self._held
         left, right = max(seq, self.rcv_nxt), seq + len(payload)
         for start, end in held.gaps(left, right):
-            insort(self._pieces, (start, payload[start - seq : end - seq]))
+            self._hold(start, payload[start - seq : end - seq])
         held.add(left, right)
         if seq <= self.rcv_nxt:
             self._fill()

@@ -83,13 +83,13 @@ class RwbpReceiver(Receiver):
 
     def window_update_due(self) -> bool:
         """RWBP-WN-007."""
-        window, unit = self.edge - self.rcv_nxt, self.unit
+        window, unit = self.edge - self.buffer.rcv_nxt - self.fin_received, self.unit
         gain = self.units() * unit - window
         return 2 * gain >= self._size or (window < unit and gain >= 2 * unit)
 
     def is_acceptable(self, seq: int, length: int) -> bool:
         """As in TCP; what takes no number may stand at the edge, too (RWBP-WN-013)."""
-        following = self.rcv_nxt
+        following = self.buffer.rcv_nxt + self.fin_received
         if length == 0:
             return following <= seq <= self.edge
         return following < seq + length and seq < self.edge > following

@@ -59,9 +59,6 @@ class Round:
         self.served: deque[Entry] = deque()
         self.woken: list[tuple[int, Entry]] = []
 
-    def __bool__(self) -> bool:
-        return bool(self.served or self.woken)
-
     def pop(self) -> Entry:
         """Take out the flow with the lowest place."""
         served, woken = self.served, self.woken
@@ -128,15 +125,17 @@ class RoundRobin:
         """The first flow behind the one served last that can send; it leaves its heap."""
         last = self._last
         while True:
-            while self._round:
-                entry = self._round.pop()
+            current = self._round
+            while current.served or current.woken:
+                entry = current.pop()
                 entry.queued = False
                 if not entry.removed and entry.flow.can_send():
                     return entry
-            if not self._next_round:
+            following = self._next_round
+            if not (following.served or following.woken):
                 self._last = last
                 return None
-            self._round, self._next_round = self._next_round, self._round
+            self._round, self._next_round = following, current
             self._last = -1
 
 

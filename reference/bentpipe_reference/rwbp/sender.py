@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bentpipe_reference.common.rtt import RttEstimator
-from bentpipe_reference.rwbp.outstanding import Outgoing, Outstanding
+from bentpipe_reference.rwbp.outstanding import START, Outgoing, Outstanding
 from bentpipe_reference.rwbp.rtt import RwbpEstimator
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.sender import Sender
@@ -216,14 +218,14 @@ class RwbpSender(Sender):
 
     def on_arrivals(self, arrived: list[Outgoing], now: float) -> None:
         """Step 4: measure, look for false losses, move the right edge, release, start the timer."""
-        highest = max(arrived, key=lambda segment: segment.start)
+        highest = max(arrived, key=START)
         if self.may_measure(highest):
             self.estimator.sample(now - highest.sent)
         for segment in arrived:
             if segment.suspect and self.was_false(segment, now):
                 self.on_false_loss()
-            self.note_first(segment.first)
-            self.segments.remove(segment)
+        self.note_firsts(segment.first for segment in arrived)
+        self.segments.remove(arrived)
         self.backoff = self.backoff_after_progress()
         self.restart_rto(now)
 
@@ -231,12 +233,9 @@ class RwbpSender(Sender):
         """Whether the highest arrived segment yields a sample (RWBP-TM-002)."""
         return highest.first == highest.latest and highest.first > self.at_timeout
 
-    def note_first(self, first: int) -> None:
-        """An FT takes its place among F1, F2 and F3."""
-        firsts = self.highest_first
-        if first > firsts[2]:
-            firsts[2] = first
-            firsts.sort(reverse=True)
+    def note_firsts(self, firsts: Iterable[int]) -> None:
+        """FTs take their places among F1, F2 and F3."""
+        self.highest_first = sorted([*self.highest_first, *firsts], reverse=True)[:3]
 
     def backoff_after_progress(self) -> int:
         """BACKOFF once a segment has arrived (RWBP-TM-004)."""

@@ -39,7 +39,7 @@ class Reassembly:
                 self._fill()
             return
         if self._held.add(seq, seq + len(payload)):
-            insort(self._pieces, (seq, payload))
+            self._hold(seq, payload)
         grown = left, right = self._held.around(seq)
         self.blocks = [grown, *(block for block in self.blocks if not left <= block[0] < right)]
 
@@ -55,6 +55,14 @@ class Reassembly:
             self._ready.append(piece)
             self.unread += len(piece)
             self.rcv_nxt += len(piece)
+
+    def _hold(self, seq: int, piece: bytes) -> None:
+        """Store a piece in its place, which is mostly the last one."""
+        pieces = self._pieces
+        if pieces and pieces[-1][0] > seq:
+            insort(pieces, (seq, piece))
+        else:
+            pieces.append((seq, piece))
 
     def _fill(self) -> None:
         """Deliver stored pieces that are now in order."""

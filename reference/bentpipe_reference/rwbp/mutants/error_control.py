@@ -31,8 +31,7 @@ def literal_list(self: RwbpSender, now: float) -> None:
 @mutant("rwbp-last-match", "on_arrivals", breaks="RWBP-EC-002")
 def last_match(self: RwbpSender, arrived: list[Outgoing], now: float) -> None:
     """The right edge counts by its last transmission, not its first."""
-    for segment in arrived:
-        self.note_first(segment.latest)
+    self.note_firsts(segment.latest for segment in arrived)
     RwbpSender.on_arrivals(self, arrived, now)
 
 
@@ -135,8 +134,7 @@ def keeps_what_blocks_report(self: RwbpSender, ack: Ack) -> list[Outgoing]:
     """Blocks move the right edge, and what they report counts as outstanding all the same."""
     for left, right in ack.blocks:
         if self.accept_sack_block(left, right, ack):
-            for segment in self.segments.within(left, right):
-                self.note_first(segment.first)
+            self.note_firsts(segment.first for segment in self.segments.within(left, right))
     return self.segments.below(ack.number) if ack.number > self.snd_una else []
 
 
