@@ -72,6 +72,13 @@ _SINGLE = {"satellite": "none", "buffer": PAIR.configured(paired=False).config.b
 
 _SMALL = {"receive_buffer": 8192, "send_buffer": 8192}
 
+_PLAIN = {"window_scale": False, "timestamps": False, "sack": False, **_SMALL}
+
+
+def _with_sack_inside(setup: Setup) -> Setup:
+    return setup.configured(inner=replace(setup.config.inner, sack=True))
+
+
 SETTINGS = {
     "single": _configured(_SINGLE, paired=False),
     "early": _configured({"opening": "early"}, opening="early"),
@@ -85,12 +92,11 @@ SETTINGS = {
     # Nothing is too big for a link that carries 1000 octets.
     "mss-536": _ends(("PEP-PC-005", "PEP-PC-007"), mss=536),
     "small-buffers": _ends(("PEP-FB-011",), **_SMALL),
-    "plain-syn": _ends(
-        ("PEP-FB-011", "PEP-TR-008", "PEP-TR-009", "PEP-TR-010"),
-        window_scale=False,
-        timestamps=False,
-        sack=False,
-        **_SMALL,
+    "plain-syn": Setting(
+        # Over the satellite SACK is used nevertheless (PEP-LR-005).
+        lambda setup: _with_sack_inside(setup.endpoints(**_PLAIN)),
+        {"buffer": PAIR.endpoints(**_PLAIN).config.buffer},
+        undecided=frozenset({"PEP-FB-011", "PEP-TR-008", "PEP-TR-009", "PEP-TR-010"}),
     ),
     "wrap": _ends(iss=(1 << 32) - 9000),
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bentpipe_reference.pep.box import Box
 from bentpipe_reference.pep.endpoint import Endpoint, RelayReceiver
 from bentpipe_reference.pep.fragments import is_fragment
-from bentpipe_reference.pep.mutants import mutant
+from bentpipe_reference.pep.mutants import mutant, mutant_setting
 from bentpipe_reference.pep.passing import TCP, Passing
 from bentpipe_reference.pep.relay import Relay
 from bentpipe_reference.tcp.handshake import Handshake
@@ -208,3 +210,10 @@ def blanks_urgent(self: Box, relay: Relay, port: int, segment: Segment, now: flo
         at = min(max(segment.urgent, 1), len(segment.payload))
         segment.payload = segment.payload[: at - 1] + b"\0" + segment.payload[at:]
     Box.receive_in(self, relay, port, segment, now)
+
+
+mutant_setting(
+    "pep-without-blocks-over-the-satellite", "No selective acknowledgments over the satellite.",
+    lambda setup: setup.configured(inner=replace(setup.config.inner, sack=False)),
+    breaks="PEP-LR-005",
+)  # fmt: skip

@@ -127,7 +127,7 @@ def test_quiet_for_two_hours(peer: Peer) -> None:
     quiet(peer)
 
 
-@case("PEP-LR-002")
+@case("PEP-LR-002", "PEP-LR-005")
 def test_established_segment_lost_before_the_server(peer: Peer) -> None:
     """Segments to the server are lost, while it sends to the client."""
     through = established(peer)

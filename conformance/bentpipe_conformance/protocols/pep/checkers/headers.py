@@ -1,4 +1,4 @@
-"""Checkers of headers, which belong to one side (PEP-TR-005 to -011, section 4.2)."""
+"""Checkers of headers, which belong to one side (PEP-TR-005 to -011, PEP-LR-005)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.context import judged, until_violated
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.pep.checkers import At, Context, of_relay, of_stream
-from bentpipe_conformance.protocols.pep.replay.flow import Relay
+from bentpipe_conformance.protocols.pep.checkers import At, Context, of_relay, of_scene, of_stream
+from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import DEFAULT_MSS, Leg
 from bentpipe_conformance.protocols.pep.replay.stream import Stream
-from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN, nearest
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
 
 ECN, CLASS = 3, 0xFC
 _ECE_CWR = 0xC0
@@ -136,6 +136,32 @@ def nothing_answered_unasked(relay: Relay, context: Context) -> Iterator[Finding
             f"the SYN has no {name}, and its answer {'has' if there else 'has none'}",
             At(answer), expected=f"no {name}", actual=f"{name}",
         )  # fmt: skip
+
+
+@of_scene("PEP-LR-005")
+def blocks_on_the_long_side(scene: Scene, context: Context) -> Iterator[Finding]:
+    """Selective acknowledgments are used on the long side."""
+    # Exercised by each SYN of the box over the satellite, and by its answers to those with the
+    # option, where that link is visible. What it lets pass has the number of an end.
+    ends = {
+        it.content.seq for it in scene.packets
+        if not it.outgoing and it.content is not None and it.content.flags & SYN
+    }  # fmt: skip
+    offered: dict[tuple[str, tuple[str, int, str, int]], bool] = {}
+    for packet in scene.satellite:
+        tcp = packet.content
+        if tcp is None or not tcp.flags & SYN or tcp.seq in ends:
+            continue
+        if not packet.outgoing:
+            caller = tcp.src, tcp.sport, tcp.dst, tcp.dport
+            offered[packet.side, caller] = tcp.sack_permitted
+            continue
+        called = tcp.dst, tcp.dport, tcp.src, tcp.sport
+        if not tcp.flags & ACK or offered.get((packet.side, called)):
+            yield judged(
+                context, tcp.sack_permitted, "the box opens a connection over the satellite",
+                At(packet), expected="SACK-Permitted", actual="none",
+            )  # fmt: skip
 
 
 # -- what several ask --------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_FAR, SATELLITE_NEAR, SERVER
 from bentpipe_conformance.engine.trace import Trace as EngineTrace
 from bentpipe_conformance.protocols.pep.codec import disturbed_until, is_last
 from bentpipe_conformance.protocols.pep.replay.fragments import Fragments, is_fragment
@@ -120,6 +120,7 @@ class Scene:
         others: packets of no connection whose opening was seen, at the two sides, in order.
         fragmented: those by which a segment in fragments was complete.
         packets: all at the two sides.
+        satellite: those at the ends of the satellite link, where it is visible, in order.
         until: when the last packet was seen, seconds.
     """
 
@@ -128,6 +129,7 @@ class Scene:
     others: list[Packet] = field(default_factory=list)
     fragmented: list[Packet] = field(default_factory=list)
     packets: list[Packet] = field(default_factory=list)
+    satellite: list[Packet] = field(default_factory=list)
     until: float = 0.0
 
     @cached_property
@@ -146,6 +148,8 @@ def read_flows(trace: Trace) -> list[Flow]:
     fragments = Fragments()
     for captured in trace.at("iut"):
         packet = captured
+        if packet.side in (SATELLITE_NEAR, SATELLITE_FAR):
+            scene.satellite.append(packet)
         if packet.side not in (CLIENT, SERVER):
             continue
         if is_last(packet):
