@@ -259,14 +259,4 @@ ClosedStreamsEnd == \A d \in Ends : Moving(d) => (closed[d] ~> finGot[d] /\ finA
 (* PEP-RE-006, PEP-RE-008, PEP-RE-011: after a failure nobody is left believing in a connection.          *)
 Broken == box # "up" \/ \E e \in Ends : end[e] # "open" \/ ~side[e]
 EveryoneLearns == Broken ~> \A e \in Ends : Done(e) \/ end[e] # "open"
-
-----------------------------------------------------------------------------
-(* Reachability: each of these must be violated, or the model would hold vacuously. *)
-
-NeverBlocked == ~\E d \in Ends : sent[d] < Length(d) /\ sent[d] = limit[d] /\ Len(held[d]) = Buffer
-NeverEndWaits == ~\E d \in Ends : finTaken[d] /\ ~AllConfirmed(d)
-NeverHalfOpen == ~(finGot[1] /\ finAcked[1] /\ ~closed[2] /\ Len(delivered[2]) > 0 /\ sent[2] < Length(2))
-NeverForgotten == ~\E d \in Ends : box = "new" /\ taken[d] > Len(delivered[d])
-NeverBothDone == ~(Done(1) /\ Done(2) /\ Len(delivered[1]) = Up /\ Len(delivered[2]) = Down)
-NeverOneDone == ~\E e \in Ends : Done(e) /\ end[Other(e)] = "reset"
 ==============================================================================

@@ -267,6 +267,12 @@ CookiesAreAnswers ==
        /\ epoch' = epoch /\ now' = now => used \subseteq used'
        /\ epoch' = epoch /\ used' # used /\ now' = now => Len(opened') > Len(opened)]_vars
 
+(* STP-CC-038: a used cookie is forgotten as soon as it is as old as it says, and not before; a         *)
+(* restart forgets all.                                                                               *)
+ForgetsInTime ==
+    [][epoch' = epoch =>
+          used \ used' = {k \in used : now' # now /\ now' - made[k].at >= Remember}]_vars
+
 (* One end moves in a step; nothing sent is taken back. *)
 OneAtATime ==
     [][/\ now' = now => net \subseteq net'

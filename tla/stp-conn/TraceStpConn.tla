@@ -15,7 +15,8 @@ VARIABLES
     trace,      \* which trace
     at,         \* the next event in it
     reply,      \* control packets that the last step sent
-    newest      \* newest CSN of either since its start
+    newest,     \* newest CSN of either since its start
+    heard       \* side and CSN of the connections whose user has been told how they ended
 
 (* TLC would evaluate all traces anew at every step; its registers keep them evaluated.               *)
 Count == Len(TraceLogs)
@@ -42,7 +43,7 @@ SpeaksLater(e) == e
 
 TraceInit == /\ trace \in 1..TLCGet(0) /\ at = 1
              /\ Init
-             /\ reply = {} /\ newest = [client |-> 0, server |-> 0]
+             /\ reply = {} /\ newest = [client |-> 0, server |-> 0] /\ heard = {}
 
 Unmoved == UNCHANGED <<now, clientVars, serverVars, abandoned>>
 Silent == Emit({}, {}) /\ Unmoved
@@ -205,6 +206,12 @@ ReplyShows == reply' = Event.sent \/ Limited
 Opening == Len(opened') > Len(opened)
 OwnRises == Opening => Rises
 
+(* STP-CC-009: the user is told once, and before the connection is forgotten.                *)
+This == <<Event.at, Event.end>>
+Telling == Is("told") \/ (Is("arrive") /\ Event.told # "")
+ToldInTime == /\ Telling => This \notin heard
+              /\ Is("gone") => This \in heard
+
 Step == \/ Begun \/ BegunAgain \/ Sent \/ Released \/ Put \/ IsTold \/ Gone \/ Started \/ IsForged
         \/ Arrived
 
@@ -214,14 +221,16 @@ Shows == /\ ReplyShows /\ ToldShows
          /\ OwnRises
 
 TraceNext ==
-    /\ Step /\ Shows
+    /\ ToldInTime /\ Step /\ Shows
     /\ newest' = IF Is("start") THEN [newest EXCEPT ![Event.at] = 0]
                  ELSE IF Opening \/ (Is("begin") /\ Event.first) THEN [newest EXCEPT ![Event.at] = Event.end]
                  ELSE newest
+    /\ heard' = IF Is("start") THEN {who \in heard : who[1] # Event.at}
+                ELSE IF Telling THEN heard \cup {This} ELSE heard
     /\ at' = at + 1
     /\ UNCHANGED trace
 
-TraceSpec == TraceInit /\ [][TraceNext]_<<vars, trace, at, reply, newest>>
+TraceSpec == TraceInit /\ [][TraceNext]_<<vars, trace, at, reply, newest, heard>>
 
 ----------------------------------------------------------------------------
 (* Why the next event is not possible; only asked where nothing follows. *)
@@ -269,6 +278,8 @@ Wrong ==
 Guard ==
     CASE at > Len(Log) -> "accepted"
       [] ENABLED TraceNext -> "followed"
+      [] Telling /\ This \in heard -> "the user has been told before how this connection ended (STP-CC-009)"
+      [] Is("gone") /\ This \notin heard -> "the user was never told how this connection ended (STP-CC-009)"
       [] Is("begin") /\ Event.first /\ ~Rises -> "the client's CSN does not rise (STP-CC-010)"
       [] Is("begin") /\ Event.first /\ ~EmptyWithout -> "without a cookie a BEGIN carries nothing (STP-CC-034)"
       [] Is("begin") /\ Event.first /\ c.st = "open" -> "the client's connection is not over"

@@ -120,4 +120,8 @@ NumbersAreNear ==
     \A m \in Contents(forward) \cup Contents(return) :
         /\ m.n <= vt_s /\ m.n >= vt_s - (Modulus - Window)
         /\ m.type = "POLL" => m.n > vt_s - (Modulus - Window)
+
+----------------------------------------------------------------------------
+(* Reachability *)
+NeverRoomBeyondHeldFin == ~(Fin \in held /\ vr_mr > Fin + 1)
 ==============================================================================

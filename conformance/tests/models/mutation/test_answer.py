@@ -40,6 +40,22 @@ def test_first_that_breaks_as_json_names_steps(toy_models: Path) -> None:
     assert told["broken"]["steps"][1:] == ["Count"] * (len(told["broken"]["steps"]) - 1)
 
 
+def test_temporal_properties_that_tlc_does_not_tell_apart_are_asked_one_by_one(
+    toy_models: Path,
+) -> None:
+    folder = toy_models / "toy"
+    path = folder / "Toy.tla"
+    text = path.read_text(encoding="utf-8")
+    more = "Always == []<>(count <= Limit)\nFills == <>(count = Limit + 1)\n===="
+    path.write_text(text.replace("====\n", more + "\n"), encoding="utf-8")
+    (folder / "toy.cfg").write_text(
+        "SPECIFICATION Spec\nCONSTANTS Limit = 3\nPROPERTIES Always Fills\nCHECK_DEADLOCK FALSE\n",
+        encoding="utf-8",
+    )
+    told = json.loads(ask(toy_models, "--first", "--json").stdout)
+    assert (told["broken"]["run"], told["broken"]["property"]) == ("safety", "Fills")
+
+
 def test_time_that_is_up_leaves_a_partial_answer(toy_models: Path) -> None:
     path = toy_models / "toy" / "toy.cfg"
     text = path.read_text(encoding="utf-8").replace("= 3", "= 60000")

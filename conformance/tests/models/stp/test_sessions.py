@@ -328,6 +328,31 @@ def test_session_of_the_reference_is_one_of_the_model(
 SMALL = 43
 
 
+def test_user_told_twice_or_never_is_rejected(tmp_path: Path, checked: Checked) -> None:
+    events = recorded(SMALL)
+    traces, expected = {}, {}
+    for side in ("client", "server"):
+        at = position(events, "outcome", side, state=4)  # after its own END, not at an arrival
+        traces[f"{side}: told before"] = [*events[: at + 1], *events[at:]]
+        expected[f"{side}: told before"] = at + 2
+        silent = [*events[:at], *events[at + 1 :]]
+        traces[f"{side}: never told"] = silent
+        expected[f"{side}: never told"] = 1 + position(silent, "gone", side, end=events[at]["end"])
+    found = judged(tmp_path, checked, traces)
+    assert lines(found) == expected
+    assert all(name.partition(": ")[2] in item.guard.replace("has been ", "")
+               for name, item in found.items())  # fmt: skip
+
+
+def position(events: list[Event], kind: str, side: str, **fields: int) -> int:
+    """Where the first such event of a side stands."""
+    return next(
+        at
+        for at, event in enumerate(events)
+        if event["event"] == kind and event["at"] == side and fields.items() <= event.items()
+    )
+
+
 @pytest.mark.slow
 def test_many_sessions_followed_and_each_change_found(tmp_path: Path, checked: Checked) -> None:
     traces: dict[str, list[Event]] = {}
