@@ -264,7 +264,7 @@ def _evidence(sent: Sent | None, m: Moment, flow: Flow, kinds: list[str]) -> boo
         "ranges": lambda: len(above) >= DUPLICATE_THRESHOLD,
         "segments": lambda: held_segments(flow, m.ack) >= DUPLICATE_THRESHOLD,
         "time": lambda: any(
-            overdue(start, time, ack, m.rtt, flow) for ack in _may_be_latest(time, m, flow)
+            overdue(start, at, ack, m.rtt, flow) for ack, at in _reports(time, m, flow)
         ),
     }
     return any(tests[kind]() for kind in kinds)
@@ -286,11 +286,21 @@ def _sent_from(offset: int, flow: Flow, ack: Ack) -> Iterator[Sent]:
         yield sent
 
 
-def _may_be_latest(time: float, m: Moment, flow: Flow) -> list[Ack]:
-    """What may be the latest acknowledgment taken at a time: a timer may have met the arrival."""
-    at = count_before(flow.acks, m.ack.packet.number)
+def _reports(time: float, m: Moment, flow: Flow) -> list[tuple[Ack, float]]:
+    """An acknowledgment and what repeated its number before, each with when it was last the latest.
+
+    What a reordering timer took for lost stays so, and a full window may keep it until the next
+    arrival; that arrival a timer may have met.
+    """
+    number = count_before(flow.acks, m.ack.packet.number)
     met = flow.timing_error < time - m.ack.time <= PROMPT_S
-    return [m.ack, *(flow.acks[at - 1 : at] if met and at else [])]
+    found, until = [(m.ack, time)], time if met else m.ack.time
+    for ack in latest_first(flow.acks, number):
+        if ack.ack != m.ack.ack or len(found) > DUPLICATE_THRESHOLD:
+            break
+        found.append((ack, until))
+        until = ack.time
+    return found
 
 
 def overdue(start: int, time: float, ack: Ack, rtt: float, flow: Flow) -> bool:

@@ -82,6 +82,10 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
         before, sent = step.before, step.sent
         if sent.timed or may_be_undone(first, sent.cause):
             return
+        if rack and sent.since_arrival > AT_ONCE_S + context.timing_error:
+            # A reordering timer: what it takes for lost is replaced within the window of the last
+            # acknowledgment, for only these reduce it (RFC 9937 section 6).
+            return
         pipe = (before.least if rack else before.pipe) + sent.length
         reduced = share * step.delivered + 2 * smss
         if prr and step.out + sent.length <= reduced:

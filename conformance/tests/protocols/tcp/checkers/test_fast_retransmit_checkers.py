@@ -268,3 +268,13 @@ def test_timeout_of_less_than_a_round_trip_that_nothing_has_measured(
     story.send(*range(measured, measured + 6)).ack(measured, after=2.9)
     story.send(measured, after=0.001)
     assert accused == (Verdict.FAIL in story.verdicts("SNR-FR-001"))
+
+
+@pytest.mark.parametrize(("after", "expected"), [(0.31, PASS), (0.05, PASS | FAIL)])
+def test_repair_that_waited_since_a_reordering_timer_expired(
+    after: float, expected: set[Verdict]
+) -> None:
+    """The second report lets it out; by time, the first had shown the loss 0.15 s after it."""
+    story = Story().send(*range(12)).ack(2, after=RTT).send(12, 13)
+    story.ack(2, (3, 4), after=0.01).ack(2, (3, 5), after=after).send(2)
+    assert story.verdicts("SNR-FR-003", claims={**CLAIMS, "rack": True}) == expected

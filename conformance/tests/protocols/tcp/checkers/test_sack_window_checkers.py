@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, Story, flight
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story, flight
 
 
 def _late_recovery(repeated: float | None) -> Story:
@@ -78,3 +78,14 @@ def test_pipe_of_a_user_that_writes_less_than_a_segment(
     story.send_octets(1800, 300).ack(0.6, (0.9, 1.8), (2.1, 2.7), (3.0, 3.9), after=0.01)
     story.send_octets(2700, 300).send_octets(5700, 300)
     assert story.verdicts("SNR-SAK-017") == expected
+
+
+@pytest.mark.parametrize(("late", "expected"), [(0.014, NOTHING), (0.0, PASS | FAIL)])
+def test_recovery_repeats_what_a_reordering_timer_takes_for_lost(
+    late: float, expected: set[Verdict]
+) -> None:
+    """Proportional rate reduction sets the window when an acknowledgment comes (RFC 9937)."""
+    claims = {**CLAIMS, "rack": True}
+    story = Story().send(*range(10)).ack(2, after=RTT).send(10, 11).ack(2, (10, 11), after=0.3)
+    story.send(2).send(*range(3, 10), after=late).ack(12, after=RTT)
+    assert story.verdicts("SNR-SAK-017", claims=claims) == expected
