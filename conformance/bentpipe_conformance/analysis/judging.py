@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import gc
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -135,8 +137,22 @@ def judge_file(
             if task is not None:
                 trace = _trace(part, task, observer)
                 part.clear()
-                found += _judge((group, nth), trace, task, suite, observer, profile, stated)
+                with _collecting_nothing():
+                    found += _judge((group, nth), trace, task, suite, observer, profile, stated)
+                del trace
     return found
+
+
+@contextmanager
+def _collecting_nothing() -> Iterator[None]:
+    """Collect no garbage meanwhile: what a connection's replay makes lives until it is judged."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def read_trace_of(path: Path, suite_name: str, place: Place, task: Task) -> Trace[Any]:

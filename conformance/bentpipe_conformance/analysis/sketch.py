@@ -202,7 +202,7 @@ def find_side(sketches: Iterable[Sketch]) -> Side:
     reasons: dict[str, str] = {}
     for sketch in sketches:
         ends = sketch.appraisal.ends
-        hosts.update({end[0] for end in ends})
+        hosts.update(sorted({end[0] for end in ends}))
         address, how = (
             (ends[0][0], "both ends have this address") if sketch.looped else (sketch.near())
         )

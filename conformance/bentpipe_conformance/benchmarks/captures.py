@@ -28,7 +28,10 @@ from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, write_pcapng
 
 SIZES = (10_000, 100_000, 1_000_000)
 CONNECTION = 10_000
-"""Packets of a connection."""
+"""Packets of a connection, about."""
+
+LONG = 100_000
+"""Packets of a long connection, about."""
 
 LOSS = 0.002
 RATE = 10_000
@@ -97,8 +100,8 @@ def record(
 def write_capture(
     path: Path, packets: int, each: int = CONNECTION, snap: int | None = SNAP,
     link: str = "geo", *, receiver: bool = False,
-) -> None:  # fmt: skip
-    """Write a capture of about so many packets.
+) -> int:  # fmt: skip
+    """Write a capture of about so many packets; return how many.
 
     Args:
         path: the file.
@@ -111,6 +114,7 @@ def write_capture(
     recorded = record(min(each, packets), link=link, receiver=receiver)
     with path.open("wb") as file:
         write_pcapng(file, _copies(recorded, packets, snap), name="bench", base_ns=_STARTED_NS)
+    return max(1, packets // len(recorded)) * len(recorded)
 
 
 def _copies(recorded: list[Frame], packets: int, snap: int | None) -> Iterator[Frame]:
@@ -132,25 +136,29 @@ def analyze(repeat: int) -> Report:
     """Analyze captures of 10^4, 10^5 and 10^6 packets."""
     del repeat
     figures: list[Figure] = []
-    seconds: dict[int, float] = {}
+    costs: list[tuple[int, float]] = []
     with tempfile.TemporaryDirectory(prefix="bentpipe-bench-") as folder:
         path = Path(folder) / "capture.pcapng"
         for size in SIZES:
-            write_capture(path, size)
-            seconds[size], memory = _judged(path)
-            figures.append(at_least(f"packets/s per core, {size}", size / seconds[size], RATE))
-        write_capture(path, CONNECTION * 10, CONNECTION * 10)
-        _, memory = _judged(path)
+            packets = write_capture(path, size)
+            took, _ = _judged(path)
+            costs.append((packets, took))
+            figures.append(at_least(f"packets/s per core, {packets}", packets / took, RATE))
+        packets = write_capture(path, LONG, LONG)
+        took, memory = _judged(path)
+        name = f"packets/s per core, one connection of {packets}"
+        figures.append(at_least(name, packets / took, RATE))
     base = _judged_nothing()
-    exponent = math.log(seconds[SIZES[-1]] / seconds[SIZES[0]]) / math.log(SIZES[-1] / SIZES[0])
+    (few, quick), *_, (many, slow) = costs
+    exponent = math.log(slow / quick) / math.log(many / few)
     return Report(
         f"bentpipe analyze of captures of transfers of the reference over geo, {CONNECTION} "
-        "packets a connection, in one process; CPU time with start-up, and the most memory of one "
-        f"connection of {CONNECTION * 10} packets",
+        "packets a connection, and of one long connection, in one process; CPU time with start-up, "
+        "and the most memory that the long one takes beyond that of a command that judges nothing",
         (
             *figures,
             below("exponent (1 is linear)", exponent, GROWTH),
-            below("octets of memory per packet", (memory - base) / (CONNECTION * 10), OCTETS),
+            below("octets of memory per packet", (memory - base) / packets, OCTETS),
         ),
     )
 
@@ -166,14 +174,15 @@ def _judged_nothing() -> int:
 
 def _measured(*command: str) -> tuple[float, int]:
     script = (
-        "import resource, sys; from bentpipe_conformance.cli.main import main; "
+        "import sys, time; from bentpipe_conformance.cli.main import main; "
+        "from bentpipe_conformance.benchmarks.model import peak_octets; "
         f"sys.argv = ['bentpipe', *{list(command)!r}]\n"
-        "try: main()\nexcept SystemExit: pass\n"
-        "use = resource.getrusage(resource.RUSAGE_SELF)\n"
-        "print(use.ru_utime + use.ru_stime, use.ru_maxrss * 1024, file=sys.stderr)"
+        "try: main()\nexcept SystemExit as done: status = done.code\n"
+        "print(time.process_time(), peak_octets(), file=sys.stderr)\n"
+        "sys.exit(status in (2, 3) and status)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"bentpipe {' '.join(command)}: {done.stderr.strip()}")
     seconds, octets = done.stderr.split()[-2:]
     return float(seconds), int(octets)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import median
 
 
@@ -62,6 +63,15 @@ def wall_seconds(action: Callable[[], object]) -> float:
     before = time.monotonic()
     action()
     return time.monotonic() - before
+
+
+def peak_octets() -> int:
+    """The most memory that this process has had since its program began.
+
+    The kernel's maximum for ``getrusage`` is that of the process it was forked from, too.
+    """
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def median_of(repeat: int, measure: Callable[[], float]) -> float:

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -20,7 +19,14 @@ from bentpipe_reference.stp.io.addresses import Place
 from bentpipe_reference.stp.io.programs import DEFAULT_PORT, Program, dial, serve_place
 from bentpipe_reference.stp.io.streams import open_connection, start_server
 
-from bentpipe_conformance.benchmarks.model import Figure, Report, at_least, below, cpu_seconds
+from bentpipe_conformance.benchmarks.model import (
+    Figure,
+    Report,
+    at_least,
+    below,
+    cpu_seconds,
+    peak_octets,
+)
 
 PACKET_OCTETS = 1400
 MEGABITS = 400
@@ -162,7 +168,7 @@ def _side(role: str, port: str) -> None:
 
 
 def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return peak_octets() / 2**20
 
 
 def _file(octets: int) -> int:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.benchmarks import stp_codecs, suites, tcp_codecs
+from bentpipe_conformance.benchmarks import captures, stp_codecs, suites, tcp_codecs
 from bentpipe_conformance.benchmarks.__main__ import BENCHMARKS, main
 from bentpipe_conformance.benchmarks.model import Report, at_least, below, median_of
 from bentpipe_reference.tcp.wire import parse_packet
@@ -82,6 +84,18 @@ def test_broken_benchmark_costs_no_other_one_its_result(monkeypatch: pytest.Monk
     document = json.loads(CliRunner().invoke(main, [*asked, "--json"]).stdout)
     assert document["errors"] == {"codec": "RuntimeError: no such file"}
     assert list(document["benchmarks"]) == ["tester-codec"]
+
+
+def test_peak_of_memory_is_not_that_of_the_process_it_was_forked_from() -> None:
+    large = b"x" * (200 << 20)
+    script = "from bentpipe_conformance.benchmarks.model import peak_octets; print(peak_octets())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert 1 << 20 < int(done.stdout) < len(large) // 2
+
+
+def test_command_that_is_refused_is_not_measured(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="is not a file"):
+        captures._judged(tmp_path / "none.pcapng")
 
 
 def test_every_benchmark_exists() -> None:

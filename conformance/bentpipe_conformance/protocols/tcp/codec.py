@@ -30,6 +30,8 @@ _HEADER = struct.Struct("!HHIIBBHHH")
 _PROTOCOL = 6
 _SAME: dict[int, int] = {}
 """Ports and windows by themselves: 16 bits each."""
+_LATELY: dict[int, int] = {}
+_MOST_LATELY = 1 << 14
 
 
 @record
@@ -68,7 +70,8 @@ class Tcp:
     @property
     def size(self) -> int:
         """Octets of data, captured or not."""
-        return len(self.payload) + self.missing
+        captured = len(self.payload)
+        return captured + self.missing if captured else self.missing
 
     @property
     def length(self) -> int:
@@ -80,6 +83,16 @@ class Tcp:
     def flag_names(self) -> str:
         """Flags as letters, for example ``SA``."""
         return "".join(name for bit, name in enumerate("FSRPAUEC") if self.flags >> bit & 1)
+
+
+def one_of(number: int) -> int:
+    """The object that stood for an equal number lately, if one did.
+
+    What is sent comes back as what is acknowledged, and a capture has millions of both.
+    """
+    if len(_LATELY) >= _MOST_LATELY:
+        _LATELY.clear()
+    return _LATELY.setdefault(number, number)
 
 
 def nearest(offset: int, expected: int) -> int:
@@ -137,6 +150,7 @@ def _read(
     sport, dport, seq, ack, _, flags, window, _, _ = _HEADER.unpack_from(packet, start)
     # Equal numbers are one object, for captures have millions of them.
     sport, dport, window = map(_SAME.setdefault, *[(sport, dport, window)] * 2)
+    seq, ack = one_of(seq), one_of(ack)
     offset_ok = start + 20 <= data <= end
     if not offset_ok:
         data = end
@@ -147,7 +161,7 @@ def _read(
         options = _dissect_options(packet[start + 20 : data])
     return Tcp(
         address_text(src), address_text(dst), sport, dport, seq, ack, flags, window,
-        payload, *options, checksum_ok, end - data - len(payload), offset_ok,
+        payload, *options, checksum_ok, one_of(end - data - len(payload)), offset_ok,
     )  # fmt: skip
 
 
@@ -184,7 +198,7 @@ def _dissect_options(octets: bytes) -> _Options:
         elif kind == 5 and size >= 10 and (size - 2) % 8 == 0:
             sack = tuple(struct.iter_unpack("!II", value))  # type: ignore[assignment]
         elif kind == 8 and size == 10:
-            tsval, tsecr = struct.unpack("!II", value)
+            tsval, tsecr = map(one_of, struct.unpack("!II", value))
         elif kind in _SIZED:
             ok = False
     return mss, scale, permitted, sack, tsval, tsecr, ok

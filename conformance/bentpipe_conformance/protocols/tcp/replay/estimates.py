@@ -117,7 +117,7 @@ class _Largest:
     def __init__(self) -> None:
         self._seen = self._sure = False
         self.measured = False
-        self._low = self._high = self._variation = 0.0
+        self._low = self._high = self._variation = self._told = 0.0
 
     def sample(self, least: float, most: float, *, sure: bool) -> None:
         """A sample between two values was taken or, unless ``sure``, may have been."""
@@ -148,7 +148,10 @@ class _Largest:
     @property
     def timeout(self) -> float:
         """The largest timeout within its lower bounds (RFC 6298 rules 2.1, 2.4 and 5.7)."""
-        return max(self.value, 1.0 if self.measured else INITIAL_TIMEOUT_S)
+        told = max(self.value, 1.0 if self.measured else INITIAL_TIMEOUT_S)
+        if told != self._told:  # equal ones are one object: there is one for each event
+            self._told = told
+        return self._told
 
 
 def read_estimates(flow: Flow) -> Estimates:

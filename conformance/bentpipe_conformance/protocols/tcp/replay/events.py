@@ -20,7 +20,7 @@ One packet can be two of these: a data segment with a moved acknowledgment field
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from bentpipe_reference.common.ranges import Range
@@ -100,8 +100,8 @@ class Sent(Data):
         sacked: ranges the tester has reported held above ``una`` (never forgotten on a timeout).
         duplicates: duplicate acknowledgments received in a row.
         cause: the acknowledgment that triggered it, None when a timer or the application did.
-        since_arrival: seconds since the last packet that reached the IUT.
-        since_sent: seconds since the IUT last sent data, or infinity.
+        last_arrival: when the last packet reached the IUT, minus infinity before the first.
+        last_sent: when the IUT last sent data, likewise.
         possible: lowest and highest offset that ``una`` may be for the IUT, which may have refused
             an acknowledgment at the right edge of its window, or heeded that of a segment to be
             dropped (RFC 9293 section 3.10.7.4).
@@ -116,10 +116,20 @@ class Sent(Data):
     sacked: tuple[Range, ...]
     duplicates: int
     cause: Ack | None
-    since_arrival: float
-    since_sent: float
+    last_arrival: float
+    last_sent: float
     possible: Range
     probed: bool
+
+    @property
+    def since_arrival(self) -> float:
+        """Seconds since the last packet that reached the IUT, or infinity."""
+        return self.packet.time - self.last_arrival
+
+    @property
+    def since_sent(self) -> float:
+        """Seconds since the IUT last sent data, or infinity."""
+        return self.packet.time - self.last_sent
 
     @property
     def new(self) -> bool:
@@ -300,7 +310,7 @@ class Reply(Segment):
     held: tuple[Range, ...]
     limit: int
     arrived: tuple[Range, ...]
-    echoes: frozenset[int]
+    echoes: Collection[int]
     older_echoes: frozenset[int]
     last_arrival: Arrival | None
     dsack: Range | None

@@ -194,7 +194,8 @@ class _Replay:
     def packet(self, packet: Packet, tcp: Tcp, following: Iterable[Packet]) -> None:
         self.following = following
         self.flow.packets.append(packet)
-        (self.flow.leaving if packet.outgoing else self.flow.arriving).append(Segment(packet))
+        way = self.flow.leaving if packet.outgoing else self.flow.arriving
+        way.append(Segment(packet))
         if tcp.flags & RST:
             self.over = self.over or self._is_heeded(packet)
             self.flow.resets.append(packet)
@@ -204,10 +205,10 @@ class _Replay:
             self._syn(packet, tcp)
         elif self.flow.handshake.iut is None or self.flow.handshake.tester is None:
             return
-        elif packet.outgoing:
-            self._leaving(packet, tcp)
         else:
-            self._arriving(packet, tcp)
+            event = (self._leaving if packet.outgoing else self._arriving)(packet, tcp)
+            if event is not None:
+                way[-1] = event  # what is one segment is one object
 
     def _is_heeded(self, packet: Packet) -> bool:
         """Whether a RST of the tester certainly has ended the connection."""
@@ -299,7 +300,8 @@ class _Replay:
             doubts |= {Freedom.KEEPS_WINDOW} if old and not rejected else set()
         return ack
 
-    def _leaving(self, packet: Packet, tcp: Tcp) -> None:
+    def _leaving(self, packet: Packet, tcp: Tcp) -> Segment | None:
+        """A segment left; what it was."""
         flow = self.flow
         reply = self.receiver.replying(packet, tcp)
         if reply is not None:
@@ -312,10 +314,13 @@ class _Replay:
                 flow.doubts.add(Freedom.RUNS_SHORT)
             flow.sent.append(sent)
             flow.events.append(sent)
+            return sent
+        return reply
 
-    def _arriving(self, packet: Packet, tcp: Tcp) -> None:
+    def _arriving(self, packet: Packet, tcp: Tcp) -> Segment | None:
+        """A segment arrived; what it was."""
         # What has no ACK is dropped, perhaps before its timestamp counts.
-        flow, unsent, sure = self.flow, False, False
+        flow, unsent, sure, ack = self.flow, False, False, None
         if tcp.flags & ACK:
             ack = self._acknowledged(packet, tcp)
             # RFC 5961 section 5.2 drops what acknowledges too little, or too much.
@@ -333,6 +338,8 @@ class _Replay:
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)
+            return arrival
+        return ack
 
 
 def _would_report(ack: Ack) -> bool:

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import islice
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, Tcp, one_of
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction, older
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
+
+_FEW = 8
 
 
 @dataclass(slots=True)
@@ -68,7 +71,7 @@ class Receiver:
         self._recent: frozenset[int] = frozenset()
         self._recent_by_text: frozenset[int] = frozenset()
         self._last_by_text = 0
-        self._echoed: frozenset[int] = frozenset()
+        self._echoed: Collection[int] = ()
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
         self._offered = 0
@@ -259,11 +262,12 @@ class Receiver:
         last = self.last_arrival
         if ack >= self._limit or (last and packet.time - last.time > self._reaction):
             self._doubt = False
-        window = tcp.window << self.shift
+        window = one_of(tcp.window << self.shift)
+        edge = one_of(ack + window)
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
-        self._follow(packet.time, ack, ack + window, blocks)
+        self._follow(packet.time, ack, edge, blocks)
         reply = Reply(
-            packet, ack, window, ack + window, blocks, tcp.size,
+            packet, ack, window, edge, blocks, tcp.size,
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
             self._echoes(packet.time, ack), self._recent_by_text, self.last_arrival,
             self._dsack(ack, blocks),
@@ -322,9 +326,9 @@ class Receiver:
             if left > self.expected and inside:
                 self._held.add(left, right)
 
-    def _echoes(self, time: float, ack: int) -> frozenset[int]:
+    def _echoes(self, time: float, ack: int) -> Collection[int]:
         if not self.timestamps:
-            return frozenset()
+            return ()
         possible, kept = set(self._recent), set[int]()
         # Segments are processed in order: all up to the one that let this number be acknowledged.
         known = (i for i, item in enumerate(self._stamped, 1) if item.limit < ack <= item.reach)
@@ -344,8 +348,9 @@ class Receiver:
             if item.updated and item.sure:
                 insort(later, item.tsval)
         self._recent |= kept
-        if possible != self._echoed:
-            self._echoed = frozenset(possible)
+        if len(possible) != len(self._echoed) or not possible.issuperset(self._echoed):
+            # Of few values, the usual case, a tuple takes a quarter of the memory.
+            self._echoed = tuple(possible) if len(possible) <= _FEW else frozenset(possible)
         return self._echoed
 
 

@@ -77,6 +77,7 @@ class Sender:
         self._last_window = -1
         self.widest = 0
         self._edge = -1  # none yet
+        self._possible = (0, 0)
         self._updated = (0, 0)
         self._duplicates = 0
         self._sacked = RangeSet()
@@ -107,14 +108,18 @@ class Sender:
         start = self.offset(tcp.seq)
         end = start + tcp.length
         transmission = self._transmissions.sent(start, end, new=start >= self._max)
-        quiet = packet.time - self.last_in if self.last_in is not None else float("inf")
-        answers = quiet <= self._reaction and packet.number not in self.timed
+        if start == self._max:
+            start = self._max  # equal numbers are one object
+        last_in = float("-inf") if self.last_in is None else self.last_in
+        answers = packet.time - last_in <= self._reaction and packet.number not in self.timed
         cause = self._last_ack if answers else None
+        possible = min(self._una, self._least), max(self._una, self._most)
+        if possible != self._possible:
+            self._possible = possible
         sent = Sent(
             packet, start, end, tcp.size, transmission, self._una, self._max, self.edge,
-            self._sacked.snapshot(), self._duplicates, cause, quiet, packet.time - self._last_out,
-            (min(self._una, self._least), max(self._una, self._most)),
-            start in self._probed,
+            self._sacked.snapshot(), self._duplicates, cause, last_in, self._last_out,
+            self._possible, start in self._probed,
         )  # fmt: skip
         # An edge that has moved back leaves no room either.
         if (
