@@ -221,7 +221,7 @@ def analyze_capture(
         judged.sort(key=lambda item: item.first)
         analysis = Analysis(
             capture, suite, profile, chosen[0], assess(spool, mine, tasks, chosen, how),
-            tuple(judged), tuple(_rows(suite, profile, judged)), stated or {},
+            tuple(judged), tuple(rows_of(suite, profile, judged)), stated or {},
             spool.started / 1e9,
         )  # fmt: skip
         if not illustrated:
@@ -336,7 +336,7 @@ def _task(sketch: Sketch, chosen: End, gaps: Sequence[float], spool: Spool) -> T
     return Task(end, defects, error)
 
 
-def _rows(suite: Suite, profile: str, judged: Iterable[Judged]) -> Iterator[Row]:
+def rows_of(suite: Suite, profile: str, judged: Iterable[Judged]) -> Iterator[Row]:
     known = [item for item in judged if Defect.LATE not in item.defects]
     for requirement in suite.requirements().values():
         if requirement.testability != "wire" or profile not in requirement.profiles:

@@ -204,7 +204,7 @@ def _judge(
                 elif requirement.id in barred:
                     entries[requirement.id] = Entry(unjudgeable=barred[requirement.id])
                 elif findings:
-                    entries[requirement.id] = _entry(findings)
+                    entries[requirement.id] = entry_of(findings)
         lasted = last.time - first.time
         found.append(
             Judged(
@@ -221,7 +221,8 @@ def _barred(suite: Suite, observer: Observer, defects: Collection[Defect]) -> di
     return {name: why for name, why in reasons.items() if why}
 
 
-def _entry(findings: Sequence[Finding]) -> Entry:
+def entry_of(findings: Sequence[Finding]) -> Entry:
+    """What the findings about one requirement come to."""
     return Entry(
         tuple(item for item in findings if item.verdict is Verdict.PASS),
         tuple(item for item in findings if item.verdict is Verdict.FAIL),

@@ -24,19 +24,25 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Connections that the table shows; all are in the JSON."""
 
+BOXES = "pep"
+"""Suite of boxes."""
+
 _EXAMPLES = examples(
     "analyze server.pcapng",
     "analyze server.pcapng --iut 192.0.2.1 --ics linux --html report.html",
     "analyze client.pcap --congestion-control cubic --json",
+    "analyze client.pcap server.pcap --box --ics pep-haproxy",
 )
 
 
 @click.command(epilog=_EXAMPLES)
-@click.argument("capture", type=click.Path(path_type=Path))
+@click.argument("captures", type=click.Path(path_type=Path), nargs=-1, required=True)
+@click.option("--box", is_flag=True, help="Judge the box between two captures: that of its side "
+              "towards clients, then that towards servers.")  # fmt: skip
 @click.option("--iut", metavar="ADDRESS[:PORT]", help="The implementation to judge "
               "(default: the host at whose side the capture was taken).")  # fmt: skip
 @click.option("--suite", "suite_name", type=click.Choice(list(load_suites())),
-              default=DEFAULT_SUITE, show_default=True, help="Suite to judge by.")  # fmt: skip
+              help=f"Suite to judge by (default: {DEFAULT_SUITE}, or {BOXES}).")  # fmt: skip
 @profile_option()
 @click.option("--ics", metavar="FILE", help="Conformance statement: an implementation's TOML file "
               "or ID, or a file with its [ics] alone (default: nothing is claimed).")  # fmt: skip
@@ -47,7 +53,8 @@ _EXAMPLES = examples(
 @click.option("--jobs", type=click.IntRange(1), help="Processes (default: one for each core).")
 @json_option("Print the analysis as JSON.")
 def analyze(
-    capture: Path, iut: str | None, suite_name: str, profile: str | None, ics: str | None,
+    captures: tuple[Path, ...], box: bool, iut: str | None, suite_name: str | None,
+    profile: str | None, ics: str | None,
     congestion_control: str | None, partial: bool, html: Path | None, jobs: int | None,
     as_json: bool,
 ) -> None:  # fmt: skip
@@ -57,23 +64,39 @@ def analyze(
     judged. Each requirement then holds n times, is violated at packet k of a connection, or was not
     exercised; one that depends on what nobody has claimed is not judged. Exit status 0 without a
     violated MUST, 1 with one, 3 when the capture cannot be judged.
+
+    With --box two captures of the same connections are judged, one on each side of a box that
+    splits them. Their clocks need not agree: what passes says how far they are apart, and what
+    depends on more is unclear. Judged is what follows from the numbers and octets of a connection;
+    whether the box was quick enough is not.
     """
+    from bentpipe_conformance.analysis.box import analyze_box
     from bentpipe_conformance.analysis.capture import analyze_capture
     from bentpipe_conformance.evidence.bundle import BundleError
     from bentpipe_conformance.evidence.frames import CaptureError
     from bentpipe_conformance.evidence.limits import bounded
 
-    if not capture.is_file():
-        raise Failure(f"{capture} is not a file", USAGE)
+    for path in captures:
+        if not path.is_file():
+            raise Failure(f"{path} is not a file", USAGE)
+    if len(captures) != 1 + box:
+        raise Failure("give one capture, or two with --box: the clients' side first", USAGE)
+    if box and (iut or partial or congestion_control):
+        raise Failure("--iut, --partial and --congestion-control do not go with --box", USAGE)
+    capture = captures[0]
     try:
-        suite = suite_named(suite_name)
+        suite = suite_named(suite_name or (BOXES if box else DEFAULT_SUITE))
         chosen = suite.profile(profile)
         stated = _stated(suite, ics, congestion_control)
-        size = capture.stat().st_size
+        size = sum(path.stat().st_size for path in captures)
         with working(f"analyzing {capture.name}") as told, explained(BundleError), bounded(size):
-            analysis = analyze_capture(
-                capture, suite, chosen, iut=iut, stated=stated, partial=partial,
-                jobs=jobs or os.cpu_count() or 1, illustrated=html is not None, told=told,
+            analysis = (
+                analyze_box(captures[0], captures[-1], suite, chosen, stated=stated, told=told)
+                if box
+                else analyze_capture(
+                    capture, suite, chosen, iut=iut, stated=stated, partial=partial,
+                    jobs=jobs or os.cpu_count() or 1, illustrated=html is not None, told=told,
+                )
             )  # fmt: skip
     except CaptureError as error:
         remedy = " Add --partial to judge what precedes." if error.partial and not partial else ""

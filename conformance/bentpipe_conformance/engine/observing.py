@@ -114,3 +114,41 @@ class Observer:
     appraise: Callable[[Sequence[Sighting]], Appraisal]
     claims: Callable[[Any, Ics], Ics]
     unjudgeable: Callable[[str, Collection[Defect]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """One packet of a connection in a capture on one side of a box.
+
+    Attributes:
+        sighting: the packet.
+        up: whether it goes from client to server.
+    """
+
+    sighting: Sighting
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What judging two captures, one on each side of a box, needs to know of a protocol.
+
+    Attributes:
+        passed: the packets of one file that belong to connections whose opening it holds.
+        bounds: how many seconds the server's side is captured later than the client's, at least and
+            at most, as what has passed the box shows; minus infinity, or infinity, where nothing
+            does. Raises ValueError where no connection is in both.
+        flows: the connections of a trace of both sides.
+        ends: client and server of such a connection.
+        going_on: the sides on which it has not ended.
+        lacking: why a connection cannot be judged in these captures; empty when it can.
+        unjudgeable: why a requirement cannot be judged of a connection; empty when it can.
+    """
+
+    passed: Callable[[Sequence[Sighting]], list[Passed]]
+    bounds: Callable[[Sequence[Passed], Sequence[Passed]], tuple[float, float]]
+    flows: Callable[[Any], Sequence[Any]]
+    ends: Callable[[Any], tuple[End, End]]
+    going_on: Callable[[Any], Collection[str]]
+    lacking: Callable[[Any], str]
+    unjudgeable: Callable[[str, Any], str]

@@ -10,6 +10,7 @@ module              record                                    supplies
 ``interpreter``     ``INTERPRETER``, an :class:`Interpreter`  packets, flows, a checker's input
 ``report``          ``REPORTER``, a :class:`Reporter`         a ladder's rows, a plot
 ``observer``        ``OBSERVER``, an :class:`~.observing.Observer`  foreign captures; may be absent
+``sides``           ``SIDES``, a :class:`~.observing.Sides`  two captures of a box; may be absent
 ==================  ========================================  =================================
 
 They are imported when first used, so that a worker inside User-Mode Linux loads one protocol
@@ -31,7 +32,7 @@ from bentpipe_spec.registry import Requirement, load_requirements
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Lane
-from bentpipe_conformance.engine.observing import Observer
+from bentpipe_conformance.engine.observing import Observer, Sides
 from bentpipe_conformance.engine.peer import ScriptedPeer
 from bentpipe_conformance.engine.probe import Interview, Probe, examine
 from bentpipe_conformance.engine.scene import Scene
@@ -178,9 +179,16 @@ class Suite:
     @property
     def observer(self) -> Observer | None:
         """What judging foreign captures needs to know, None when nobody has written it."""
-        if importlib.util.find_spec(f"{self.package}.observer") is None:
-            return None
-        return self._part("observer", Observer)
+        return self._optional("observer", Observer)
+
+    @property
+    def sides(self) -> Sides | None:
+        """What judging captures of both sides of a box needs to know, None likewise."""
+        return self._optional("sides", Sides)
+
+    def _optional(self, module: str, kind: type[_Part]) -> _Part | None:
+        found = importlib.util.find_spec(f"{self.package}.{module}")
+        return None if found is None else self._part(module, kind)
 
     def _part(self, module: str, kind: type[_Part]) -> _Part:
         found = getattr(importlib.import_module(f"{self.package}.{module}"), kind.__name__.upper())

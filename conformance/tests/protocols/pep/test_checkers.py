@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_NEAR, SERVER
 from bentpipe_conformance.protocols.pep.story import BUFFER, FAIL, NOTHING, PASS, Story, octets
-from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN, build, dissect
 
 UP = (CLIENT, False), (SERVER, True)
 
@@ -278,3 +280,11 @@ def test_guess_beyond_the_window_is_no_probe() -> None:
     # What acknowledges the unsent nobody has to answer.
     story = Story().opened().data(CLIENT, False, 50_000, 50_300, ack=9_000_000).over()
     assert story.verdicts("PEP-FB-005") == NOTHING
+
+
+@pytest.mark.parametrize(("offers", "expected"), [(True, PASS), (False, FAIL)])
+def test_call_over_the_satellite(offers: bool, expected: set[object]) -> None:
+    story = Story().opened()
+    call = replace(dissect(story.packets[1].data), seq=5, sack_permitted=offers)
+    story.tell(True, build(call), 0.0, SATELLITE_NEAR).over()
+    assert story.verdicts("PEP-LR-005", claims=Story.claims | {"satellite": "tcp"}) == expected
