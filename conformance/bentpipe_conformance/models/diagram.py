@@ -94,12 +94,13 @@ def build(
                 Message(_shown_without(value, "from"), sender == layout["left"], number)
             )
         changes = tuple(
-            f"{name}: {before[name]} -> {value}"
+            change
             for name, value in state.variables.items()
             if name in before
             and name not in hidden
             and before[name] != value
             and (not shown or name in shown)
+            for change in _changed(name, before[name], value)
         )
         action = "start" if number == 1 else state.action
         steps.append(Step(number, action, changes))
@@ -127,6 +128,37 @@ def as_text(ladder: Ladder) -> str:
             else f"     and from here again from step {ladder.loop + 1} on, forever"
         )  # fmt: skip
     return "\n".join(lines)
+
+
+def _changed(name: str, old: str, new: str) -> Iterable[str]:
+    """What has changed of a variable: of records and sequences only the parts that have."""
+    try:
+        parts = list(_parts(name, parse_value(old), parse_value(new)))
+    except NotAValue:
+        parts = []
+    if not parts or parts == [(name, "")]:
+        return [f"{name}: {old} -> {new}"]
+    return [f"{place}: {change}" for place, change in parts]
+
+
+def _parts(name: str, old: Any, new: Any) -> Iterable[tuple[str, str]]:
+    """Places and what has changed there; nothing is said of a value that is changed as a whole."""
+    if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
+        inner = [
+            (f"{name}.{key}" if isinstance(key, str) else f"{name}[{key}]", old[key], new[key])
+            for key in new
+        ]
+    elif isinstance(old, tuple) and isinstance(new, tuple) and 0 < len(old) == len(new):
+        inner = [(f"{name}[{at}]", *pair) for at, pair in enumerate(zip(old, new, strict=True), 1)]
+    elif isinstance(old, tuple) and isinstance(new, tuple) and old and new[: len(old)] == old:
+        yield name, f"+ {_shown(new[len(old) :])}"
+        return
+    else:
+        yield name, "" if name.isidentifier() else f"{_leaf(old)} -> {_leaf(new)}"
+        return
+    for place, before, after in inner:
+        if before != after:
+            yield from _parts(place, before, after)
 
 
 def _packed(changes: Iterable[str], columns: int) -> list[str]:
@@ -263,6 +295,10 @@ def _alike(one: Any, other: Any) -> bool:
             k: v for k, v in other.items() if k != _IGNORED
         }
     return bool(one == other)
+
+
+def _leaf(value: Any) -> str:
+    return str(value).upper() if isinstance(value, bool) else _shown(value)
 
 
 def _shown(value: Any) -> str:

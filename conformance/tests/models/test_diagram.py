@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
+import pytest
 from bentpipe_conformance.models import diagram as ladder
 from bentpipe_conformance.models.tlc import State
 
@@ -50,6 +51,23 @@ def test_changes_share_lines_and_others_are_left_out() -> None:
     assert "; second: 0 -> 1" in below[0] and max(map(len, below)) <= 102
     few = ladder.as_text(ladder.build(rows, LAYOUT, shown={"second"})).splitlines()[3:]
     assert [line.split(":")[0].strip() for line in few] == ["second"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("{0, 1}", "{0, 1, 2}", ["x: {0, 1} -> {0, 1, 2}"]),
+        ("<<0, 0>>", "<<1, 0>>", ["x[1]: 0 -> 1"]),
+        ("<<1>>", "<<1, 2, 3>>", ["x: + <<2,3>>"]),
+        ("<<>>", "<<1>>", ["x: <<>> -> <<1>>"]),
+        ('<<[st |-> "idle", n |-> 0, k |-> TRUE]>>', '<<[st |-> "open", n |-> 0, k |-> FALSE]>>',
+         ["x[1].st: idle -> open", "x[1].k: TRUE -> FALSE"]),
+        ("(0 :> 1 @@ 1 :> 0)", "(0 :> 2 @@ 1 :> 0)", ["x[0]: 1 -> 2"]),
+    ],
+)  # fmt: skip
+def test_only_the_parts_that_change_are_told(old: str, new: str, says: list[str]) -> None:
+    drawn = ladder.build([State("Init", {"x": old}), State("Go", {"x": new})], LAYOUT)
+    assert list(drawn.steps[1].changes) == says
 
 
 def test_svg_is_well_formed_and_escaped() -> None:

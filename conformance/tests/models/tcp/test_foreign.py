@@ -92,6 +92,34 @@ def test_needless_repetition_is_found_at_its_packet(
     assert {n: i.violation.packet if i.violation else 0 for n, i in found.items()} == expected
 
 
+def test_repair_before_the_third_duplicate_is_found_at_its_packet(
+    recorded: Recorder,
+    judge: Callable[[dict[str, list[Frame]]], dict[str, ForeignJudgement]],
+) -> None:
+    frames = recorded(EndpointConfig(variant="sack-newreno-rfc"), 100, drops=[30])
+    sent: dict[int, int] = {}
+    for again, frame in enumerate(frames):
+        if frame.outgoing and len(frame.data) > 1000:
+            lost = sent.setdefault(dissect(frame.data).seq, again)
+            if lost != again:
+                break
+    una = dissect(frames[lost].data).seq
+    duplicates = [
+        at for at in range(lost, again)
+        if not frames[at].outgoing and dissect(frames[at].data).ack == una
+    ][1:]  # fmt: skip
+    captures, expected = {}, {}
+    for name, after in (("none", lost + 1), ("one", duplicates[0]), ("two", duplicates[1])):
+        early = replace(frames[again], time_ns=frames[after].time_ns)
+        rest = [*frames[after + 1 : again], *frames[again + 1 :]]
+        captures[name] = [*frames[: after + 1], early, *rest]
+        expected[name] = after + 2
+    found = judge(captures)
+    assert {n: i.violation.packet if i.violation else 0 for n, i in found.items()} == expected
+    for name, item in found.items():
+        assert item.violation is not None and "SNR-SAK-00" in item.violation.guard, name
+
+
 def first_violation(frames: list[Frame], requirement: str) -> int:
     """The packet that the checker, which knows nothing of the model, finds first."""
     sender = dissect(frames[0].data).src
