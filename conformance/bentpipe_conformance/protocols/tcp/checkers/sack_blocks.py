@@ -463,6 +463,8 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Findings:
             continue
         if arrival.may_be_stale or arrival.lacks_timestamp or arrival.start < 0:
             continue
+        if arrival.dropped:
+            continue
         if fin is not None and arrival.end >= fin.end:
             continue  # data in the place of the FIN: the peer contradicts itself
         # A segment full of data has no room for blocks; one with room reports a duplicate once.

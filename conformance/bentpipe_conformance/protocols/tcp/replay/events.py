@@ -238,6 +238,7 @@ class Arrival(Data):
         paws_rejected: its timestamp is older than the last one accepted (RFC 7323 section 5.3).
         may_be_stale: its timestamp is older than one the IUT may have accepted.
         lacks_timestamp: it carries no Timestamps option although they were negotiated.
+        dropped: it is, for what it acknowledges (RFC 9293 section 3.10.7.4, RFC 5961 section 5.2).
         acceptable: it certainly passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
         last_ack: highest acknowledgment number the IUT had sent.
         replies: acknowledgments the IUT sent after it and before the next arrival.
@@ -250,6 +251,7 @@ class Arrival(Data):
     paws_rejected: bool
     may_be_stale: bool
     lacks_timestamp: bool
+    dropped: bool
     acceptable: bool
     last_ack: int
     replies: list[Reply] = field(default_factory=list)

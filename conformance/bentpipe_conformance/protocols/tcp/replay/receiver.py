@@ -198,8 +198,8 @@ class Receiver:
         acceptable = acceptable and not self._doubt
         arrival = Arrival(
             packet, start, end, tcp.size, self.expected,
-            self._held.snapshot(), self.edge, self._widest, paws, stale, bare, acceptable,
-            self._last_ack,
+            self._held.snapshot(), self.edge, self._widest, paws, stale, bare, unsent,
+            acceptable, self._last_ack,
         )  # fmt: skip
         self.last_arrival = arrival
         for left, right in () if stale else arrival.held:  # the text of an old one is not read

@@ -181,6 +181,11 @@ def test_duplicate_with_a_timestamp_older_than_the_last_acknowledged_goes_unrepo
     assert receipt.verdicts("SNR-RCV-014") == NOTHING
 
 
+def test_duplicate_that_is_dropped_for_what_it_acknowledges_goes_unreported() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(0, 100, after=1, ack=5000)
+    assert receipt.reply(100).verdicts("SNR-RCV-014") == NOTHING
+
+
 def test_duplicate_reported_in_a_segment_with_data_and_not_again() -> None:
     receipt = _holes().data(100, 200, after=0.1).reply(200).data(0, 100, after=0.1)
     receipt.reply(200, (0, 100), payload=b"x").reply(200, seq=1)
