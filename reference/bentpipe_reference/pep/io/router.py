@@ -15,6 +15,7 @@ LARGEST_PACKET = 65_535
 BATCH = 64
 """Packets that are taken from one device before the other one has its turn."""
 
+_IPV4 = 4
 _TTL_AT, _SUM_AT = 8, 10
 
 
@@ -72,6 +73,10 @@ class Router:
         with contextlib.suppress(BlockingIOError):
             for _ in range(BATCH):
                 packet = os.read(self._descriptors[port], LARGEST_PACKET)
+                if (
+                    not packet or packet[0] >> 4 != _IPV4
+                ):  # the kernel looks for IPv6's routers everywhere
+                    continue
                 self.box.receive(port, packet, self._loop.time())
                 self._leave()
         self._flush()
