@@ -61,6 +61,17 @@ def ran() -> dict[str, Any]:
     return found
 
 
+def killed() -> bool:
+    """Whether a call passes whole after the program was killed."""
+    with CrossingLane(LAN, Attachment("between", RUN)) as lane:
+        client = lane.begin()
+        assert lane._process is not None
+        lane._process._process.kill()
+        lane._process._process.wait(timeout=10)
+        (whole,) = packets(lane, build(Tcp(client, SERVER_ADDRESS, 4001, 80, 8888, 0, SYN, 9, b"")))
+        return dissect(whole).seq == 8888
+
+
 def refusal(command: list[str], **sysctls: str) -> str:
     try:
         with CrossingLane(LAN, Attachment("between", command, sysctls=sysctls)):
@@ -72,6 +83,7 @@ def refusal(command: list[str], **sysctls: str) -> str:
 def main() -> None:
     print(json.dumps({
         "ran": ran(),
+        "killed": killed(),
         "absent": refusal([*COMMAND, "--satellite", "nonesuch"]),
         "still": refusal(RUN, **{"net.ipv4.ip_forward": "0"}),
     }))  # fmt: skip

@@ -34,6 +34,10 @@ def test_second_sigterm_ends_it_and_leaves_the_router_that_was(happened: dict[st
     assert (ran["status"], ran["left"], ran["devices"], ran["whole"]) == (143, 0, 0, True)
 
 
+def test_host_routes_as_before_when_it_is_killed(happened: dict[str, Any]) -> None:
+    assert happened["killed"] is True
+
+
 def test_interface_that_is_not_there_gives_one_sentence(happened: dict[str, Any]) -> None:
     assert "nonesuch" in happened["absent"]
 

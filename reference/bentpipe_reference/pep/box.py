@@ -224,9 +224,7 @@ class Box:
     def stop(self, now: float) -> None:
         """Reset all that is left, so that nobody takes its end for a clean one (PEP-RE-013)."""
         for relay in list(self.relays):
-            for endpoint in relay.endpoints:
-                endpoint.abort("the box is stopped", now)
-            self.settle(relay, now)
+            self._give_up(relay, "the box is stopped", now)
 
     def octets(self) -> list[int]:
         """Octets of streams, by the port at which they arrived."""
@@ -239,15 +237,27 @@ class Box:
     # -- relays ---------------------------------------------------------------------------------
 
     def has_room(self, now: float) -> bool:
-        """Whether one more connection fits, if need be in place of one that is half open."""
+        """Whether one more connection fits, if need be in place of one that nobody would miss.
+
+        That is one that has ended, or else one that is half open.
+        """
         if len(self.relays) < self.config.most_relays:
             return True
-        spare = next((relay for relay in self.relays if relay.is_half_open), None)
+        ended = (relay for relay in self.relays if relay.only_waits)
+        half_open = (relay for relay in self.relays if relay.is_half_open)
+        spare = next(ended, None) or next(half_open, None)
         if spare is not None:
-            for endpoint in spare.endpoints:
-                endpoint.abort("its place is needed", now)
-            self.settle(spare, now)
+            self._give_up(spare, "its place is needed", now)
         return spare is not None
+
+    def _give_up(self, relay: Relay, reason: str, now: float) -> None:
+        """Reset a connection, or forget it where there is nothing left to reset."""
+        if relay.only_waits:
+            self._forget(relay, now)
+            return
+        for endpoint in relay.endpoints:
+            endpoint.abort(reason, now)
+        self.settle(relay, now)
 
     def answers_early(self, syn: Segment, now: float) -> bool:
         """Whether a caller is answered before whom it calls (PEP-SEC-005)."""

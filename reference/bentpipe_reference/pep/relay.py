@@ -61,6 +61,11 @@ class Relay:
         return all(each.state is State.CLOSED for each in self.endpoints)
 
     @property
+    def only_waits(self) -> bool:
+        """Whether both streams have ended, and what is left waits for late segments only."""
+        return all(each.state in (State.CLOSED, State.TIME_WAIT) for each in self.endpoints)
+
+    @property
     def was_refused(self) -> bool:
         """Whether whom it calls has failed before it has sent an octet."""
         receiver = self.far.receiver

@@ -147,6 +147,24 @@ def test_full_box_makes_room_for_a_caller_by_forgetting_one_that_is_half_open() 
     assert {relay.syn.sport for relay in box.relays} == {97, 98, 99}
 
 
+def test_full_box_makes_room_for_a_caller_by_forgetting_one_that_has_ended(
+    network_of: Any, user: Any
+) -> None:
+    network = network_of(PAIR.configured(paired=False, most_relays=1))
+    (box,) = network.boxes
+    for number in (1, 2):  # within TIME-WAIT of the first
+        it = user(b"once more")
+        network.call(it, ECHO)
+        network.run(10 * number)
+        assert bytes(it.got) == b"once more"
+        assert (box.counts.opened, box.counts.failed) == (number, 0)
+        (relay,) = box.relays
+        assert relay.only_waits
+    box.stop(20.0)
+    assert not box.relays
+    assert (box.transmit(20.0), box.counts.failed) == ([], 0)
+
+
 def test_any_octets_end_nothing(network: Any, user: Any) -> None:
     it = user(OCTETS[:50_000])
     network.call(it, ECHO)

@@ -117,6 +117,14 @@ def test_box_that_is_idle_and_drains_ends_at_once(bench: On) -> None:
     assert ended == [True]
 
 
+def test_packet_of_ipv6_goes_nowhere(bench: On) -> None:
+    loop, made = bench
+    made.wires[0].send(b"\x60" + bytes(60))
+    made.tell(0, SYN)
+    assert loop.run_until_complete(made.told(1)).dport == 80
+    assert metrics.numbers(made.router)["passed_packets_total"] == 0
+
+
 def test_packet_that_the_kernel_does_not_take_is_counted(bench: On) -> None:
     loop, made = bench
     made.wires[1].close()

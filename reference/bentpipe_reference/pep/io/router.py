@@ -8,8 +8,6 @@ import os
 from collections.abc import Callable
 
 from bentpipe_reference.pep.box import Box
-from bentpipe_reference.pep.relay import Relay
-from bentpipe_reference.tcp.states import State
 
 LARGEST_PACKET = 65_535
 """Octets of an IPv4 packet."""
@@ -17,6 +15,7 @@ LARGEST_PACKET = 65_535
 BATCH = 64
 """Packets that are taken from one device before the other one has its turn."""
 
+_IPV4 = 4
 _TTL_AT, _SUM_AT = 8, 10
 
 
@@ -74,6 +73,10 @@ class Router:
         with contextlib.suppress(BlockingIOError):
             for _ in range(BATCH):
                 packet = os.read(self._descriptors[port], LARGEST_PACKET)
+                if (
+                    not packet or packet[0] >> 4 != _IPV4
+                ):  # the kernel looks for IPv6's routers everywhere
+                    continue
                 self.box.receive(port, packet, self._loop.time())
                 self._leave()
         self._flush()
@@ -86,7 +89,7 @@ class Router:
             self._alarm.cancel()
         deadline = self.box.next_deadline()
         self._alarm = None if deadline is None else self._loop.call_at(deadline, self._flush)
-        if self._ended is not None and all(map(_has_ended, self.box.relays)):
+        if self._ended is not None and all(relay.only_waits for relay in self.box.relays):
             ended, self._ended = self._ended, None
             ended()
 
@@ -96,11 +99,6 @@ class Router:
                 os.write(self._descriptors[port], with_one_hop_more(packet))
             except OSError:
                 self.lost += 1
-
-
-def _has_ended(relay: Relay) -> bool:
-    """Whether nothing can be lost any more: what is left only waits for late segments."""
-    return all(each.state in (State.CLOSED, State.TIME_WAIT) for each in relay.endpoints)
 
 
 def with_one_hop_more(packet: bytes) -> bytes:
