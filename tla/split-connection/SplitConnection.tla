@@ -250,6 +250,14 @@ WindowIsHonest == \A d \in Ends : limit[d] - Len(delivered[d]) <= Buffer
 ReceiverHasRoom == \A d \in Ends : Len(delivered[d]) - read[d] <= Window
 WindowNeverShrinks == [][\A d \in Ends : limit'[d] >= limit[d]]_vars
 
+(* PEP-RE-006, PEP-RE-008: the box gives up the other side by a reset, and leaves nobody to his timer;   *)
+(* but an end that is through is reset no more.                                                        *)
+GivesUpByReset ==
+    [][\A e \in Ends :
+          side[e] /\ ~side'[e] /\ failures' = failures /\ end[e] = "open" /\ ~Done(e) =>
+              end'[e] = "reset"]_vars
+ThroughIsThrough == [][\A e \in Ends : Done(e) => end'[e] = end[e]]_vars
+
 (* PEP-FB-004: back-pressure never deadlocks. Without failures every sender gets rid of all it has, but  *)
 (* for one whose receiver never reads; and what was closed ends (PEP-RE-004, PEP-RE-009).                *)
 Moving(d) == Other(d) \notin Stalled
