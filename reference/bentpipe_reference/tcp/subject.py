@@ -57,6 +57,9 @@ SOON_BITS = 16.0
 SOON_TICKS_BITS = 13.0
 """The same of the ticks of a timestamp clock: eight seconds."""
 
+REMEMBERED = 1024
+"""ISSs that :class:`SoonWrapping` does not draw again: more than a case has connections."""
+
 
 class SoonWrapping(InitialNumbers):
     """ISSs of which half are random; the data of the others soon passes 2^32, or some of it 2^31.
@@ -69,10 +72,10 @@ class SoonWrapping(InitialNumbers):
     def __init__(self, numbers: random.Random) -> None:
         """See :class:`InitialNumbers`."""
         super().__init__(numbers)
-        self._recent: deque[int] = deque(maxlen=16)
+        self._recent: deque[int] = deque(maxlen=REMEMBERED)
 
     def draw(self, syn: Segment | None) -> int:
-        """See :class:`InitialNumbers`; none is drawn again soon."""
+        """See :class:`InitialNumbers`; no two connections of a case begin alike (SNR-CON-046)."""
         number = soon_wrapping(super().draw(syn), syn, SOON_BITS)
         while number in self._recent:
             number = number - 1 & MASK
