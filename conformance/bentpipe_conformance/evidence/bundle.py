@@ -244,6 +244,10 @@ class Bundle:
         with explained(self.directory):
             write(self.directory / EXPLORATION, serialization.dumps(dict(document)).encode())
 
+    def has(self, case_id: str) -> bool:
+        """Whether a case is stored."""
+        return (self.directory / "cases" / case_directory(case_id) / "case.json").exists()
+
     def completed(self) -> tuple[str, ...]:
         """The IDs of all stored cases, sorted.
 

@@ -110,12 +110,36 @@ def _name(value: Json) -> str:
 
 
 def dumps(value: Json) -> str:
-    """JSON text, indented, with a final newline; equal input gives equal text.
+    """JSON text with a final newline; equal input gives equal text.
+
+    What holds no objects, and no arrays but of plain values, stands on one line. (The standard
+    library indents by a Python loop over every value, this leaves the lines to its C encoder.)
 
     Raises:
         ValueError: a number is infinite or not a number.
     """
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return _laid_out(value, "\n") + "\n"
+
+
+_on_one_line = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+
+
+def _laid_out(value: Json, margin: str) -> str:
+    deeper = margin + " "
+    if isinstance(value, dict) and any(map(_holds_more, value.values())):
+        inside = (f"{_on_one_line(key)}: {_laid_out(v, deeper)}" for key, v in value.items())
+        return f"{{{deeper}{f',{deeper}'.join(inside)}{margin}}}"
+    if isinstance(value, list) and _holds_more(value):
+        inside = (_laid_out(item, deeper) for item in value)
+        return f"[{deeper}{f',{deeper}'.join(inside)}{margin}]"
+    return _on_one_line(value)
+
+
+def _holds_more(value: Json) -> bool:
+    return bool(value) and (
+        isinstance(value, dict)
+        or (isinstance(value, list) and any(isinstance(item, dict | list) for item in value))
+    )
 
 
 def loads(text: str) -> Json:

@@ -18,14 +18,15 @@ class Assignment:
         link: identifier or path of the link profile.
         profile: a profile of the suite.
         suite: name of the suite.
-        cases: identifiers of the cases still to run.
+        cases: identifiers of the cases to run; those that the bundle has are passed over.
         bundle: directory of the bundle.
-        claims: directory of the claims.
+        claims: directory of the claims; after a probe the cases begin when it is there.
         seed: the run's seed.
         contents: the files of the implementation, as the plan has them.
         lanes: how many lanes to run side by side in this place.
         timing_error: seconds, from the bed's check.
-        probe: file to write the probe's result to, instead of running cases; empty otherwise.
+        probe: file that the first of the workers writes the probe's result to before any case;
+            empty for no probe.
     """
 
     iut: str

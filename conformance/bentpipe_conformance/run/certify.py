@@ -22,6 +22,9 @@ from bentpipe_conformance.run.worker import case_record
 POLL_S = 0.1
 """Seconds between two looks at what the workers have finished."""
 
+GLANCE_S = 0.01
+"""The same while they wait for the probe."""
+
 MAX_RESTARTS = 5
 """How often dead or hung workers are replaced before the run gives up on its remaining cases."""
 
@@ -46,47 +49,46 @@ def certify(plan: Plan, watcher: Watcher) -> Bundle:
     else:
         check_vacant(plan.directory)
     with workroom(plan.directory) as room:
-        found = _probe(plan, room)
-        if found.problem:
-            problem = found.problem.rstrip(".")
-            raise AdapterError(f"{plan.run.iut.id} cannot be judged: {problem}.")
-        for sentence in found.disagreements:
-            watcher.note(sentence)
-        bed = replace(plan.run.bed, check={**plan.run.bed.check, "probe": encode(found)})
-        make = Bundle.resume if plan.resume else Bundle.create
-        bundle = make(plan.directory, replace(plan.run, bed=bed))
-        remove_other_rooms(plan.directory, room)
-        claims = room / "claims"
-        claims.mkdir()
-        _Certification(plan, bundle, claims, watcher).run()
+        claims, target = room.resolve() / "claims", room.resolve() / "probe.json"
+        every = tuple(item.id for item in plan.cases)
+        crew = plan.place.start(_assignment(plan, every, claims, target), plan.jobs)
+        try:
+            found = _probed(plan, crew, target)
+            if found.problem:
+                problem = found.problem.rstrip(".")
+                raise AdapterError(f"{plan.run.iut.id} cannot be judged: {problem}.")
+            for sentence in found.disagreements:
+                watcher.note(sentence)
+            bed = replace(plan.run.bed, check={**plan.run.bed.check, "probe": encode(found)})
+            make = Bundle.resume if plan.resume else Bundle.create
+            bundle = make(plan.directory, replace(plan.run, bed=bed))
+            remove_other_rooms(plan.directory, room)
+            claims.mkdir()
+            _Certification(plan, bundle, claims, watcher).run(crew)
+        finally:
+            crew.stop()
     return bundle
 
 
-def _probe(plan: Plan, room: Path) -> Probe:
-    """Run the nonsense probe in the place where the cases will run."""
-    folder = room / "probe"
-    folder.mkdir()
-    target = folder / "probe.json"
-    order = _assignment(plan, ("probe",), str(folder), probe=str(target.resolve()))
-    crew = plan.place.start(order, 1)
-    try:
-        patience = time.monotonic() + plan.case_timeout
-        while crew.alive():
-            if time.monotonic() > patience:
-                return Probe(problem=f"it hung for {plan.case_timeout:.0f} s during the probe")
-            time.sleep(POLL_S)
-        if not target.exists():
-            return Probe(problem=f"the probe ended without a result ({crew.why()})")
-        return decode(Probe, loads(target.read_text(encoding="utf-8")))
-    finally:
-        crew.stop()
+def _probed(plan: Plan, crew: Crew, target: Path) -> Probe:
+    """What one of the crew finds with the nonsense probe, where the cases will run."""
+    patience = time.monotonic() + plan.case_timeout
+    while crew.alive() and not target.exists():
+        if time.monotonic() > patience:
+            return Probe(problem=f"it hung for {plan.case_timeout:.0f} s during the probe")
+        time.sleep(GLANCE_S)
+    if not target.exists():
+        return Probe(problem=f"the probe ended without a result ({crew.why()})")
+    return decode(Probe, loads(target.read_text(encoding="utf-8")))
 
 
-def _assignment(plan: Plan, cases: tuple[str, ...], claims: str, probe: str = "") -> Assignment:
-    run, bundle, claims = plan.run, str(plan.directory.resolve()), os.path.abspath(claims)
+def _assignment(
+    plan: Plan, cases: tuple[str, ...], claims: Path, probe: Path | None = None
+) -> Assignment:
+    run, bundle = plan.run, str(plan.directory.resolve())
     return Assignment(
-        plan.iut, plan.link, run.profile, run.suite, cases, bundle, claims, run.seed,
-        plan.contents, timing_error=run.bed.timing_error, probe=probe,
+        plan.iut, plan.link, run.profile, run.suite, cases, bundle, os.path.abspath(claims),
+        run.seed, plan.contents, timing_error=run.bed.timing_error, probe=str(probe or ""),
     )  # fmt: skip
 
 
@@ -103,8 +105,11 @@ class _Certification:
         self._since: dict[str, float] = {}
         self._hangs = 0
 
-    def run(self) -> None:
-        """Run what is left, replacing workers that die, and give up what cannot be run."""
+    def run(self, crew: Crew) -> None:
+        """Run what is left, replacing workers that die, and give up what cannot be run.
+
+        ``crew`` has probed and waits for the claims; later ones are started here.
+        """
         self._watcher.planned(len(self._wanted), len(self._done))
         for attempt in range(MAX_RESTARTS + 1):
             left = self._left()
@@ -112,8 +117,8 @@ class _Certification:
                 break
             if attempt:
                 self._watcher.note(f"{len(left)} cases are left; starting new workers")
-            order = _assignment(self._plan, left, str(self._claims))
-            crew = self._plan.place.start(order, self._plan.jobs)
+                order = _assignment(self._plan, left, self._claims)
+                crew = self._plan.place.start(order, self._plan.jobs)
             try:
                 self._watch(crew)
             finally:
@@ -161,7 +166,7 @@ class _Certification:
     def _collect(self) -> None:
         """Report what the workers have finished."""
         for name in self._running():
-            if (self._bundle.directory / "cases" / case_directory(name) / "case.json").exists():
+            if self._bundle.has(name):
                 self._done.add(name)
                 self._watcher.finished(self._bundle.case(name), self._running())
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine.attribution import CaseFindings, attribute
+from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.statement import unclaimed
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict, across_cases
 from bentpipe_conformance.evidence.attestation import sign, statement
 from bentpipe_conformance.evidence.bundle import Bundle, BundleError
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
-from bentpipe_conformance.evidence.serialization import encode
+from bentpipe_conformance.evidence.serialization import dumps, encode
 from bentpipe_conformance.run.completeness import lacking
 
 RESULT_FORMAT = "bentpipe-result/2"
@@ -46,10 +46,18 @@ def result_of(
     partial = lacking(run, [record.id for record in records])
     entries = []
     suite = suite_named(run.suite)
+    targeting, found = defaultdict(list), defaultdict(list)
+    stored = {record.id: encode(record.findings) for record in records}
+    for record in records:
+        for name in record.requirements:
+            targeting[name].append(record)
+        for finding, encoded in zip(record.findings, stored[record.id], strict=True):
+            found[finding.requirement].append(_Found(record.id, finding, encoded))
     for requirement in suite.requirements().values():
         if requirement.testability != "wire" or run.profile not in requirement.profiles:
             continue
-        entry = _requirement(requirement, records, run.iut.ics, run.profile)
+        about = targeting[requirement.id], found[requirement.id]
+        entry = _requirement(requirement, *about, run.iut.ics, run.profile)
         if entry is not None:
             entries.append(entry)
     summary = Counter(entry["verdict"] for entry in entries)
@@ -80,7 +88,7 @@ def result_of(
         "requirements": entries,
         "cases": [
             {"id": record.id, "verdict": record.verdict.value, "reason": record.reason,
-             "requirements": list(record.requirements), "findings": encode(record.findings),
+             "requirements": list(record.requirements), "findings": stored[record.id],
              "crafted": encode(record.crafted)}
             for record in records
         ],
@@ -119,17 +127,22 @@ def _overall(
     return across_cases(counted) or Verdict.INCONCLUSIVE
 
 
+class _Found(NamedTuple):
+    """A finding with the case it comes from."""
+
+    case: str
+    finding: Finding
+    encoded: dict[str, Any]
+
+
 def _requirement(
-    requirement: Requirement, records: Sequence[CaseRecord], ics: Mapping[str, Any], profile: str
+    requirement: Requirement,
+    targeting: Sequence[CaseRecord],
+    found: Sequence[_Found],
+    ics: Mapping[str, Any],
+    profile: str,
 ) -> dict[str, Any] | None:
     entry = {"id": requirement.id, "level": requirement.level, "title": requirement.title}
-    targeting = [record for record in records if requirement.id in record.requirements]
-    found = [
-        (record, finding)
-        for record in records
-        for finding in record.findings
-        if finding.requirement == requirement.id
-    ]
     if not targeting and not found:
         return None
     blocked = [record.reason for record in targeting if record.verdict is Verdict.UNSUPPORTED]
@@ -139,18 +152,19 @@ def _requirement(
         return {**entry, "verdict": Verdict.UNSUPPORTED.value, "reason": unsupported,
                 "exercised": 0, "cases": [record.id for record in targeting],
                 "findings": []}  # fmt: skip
-    verdict = across_cases(finding.verdict for _, finding in found) or Verdict.INCONCLUSIVE
-    decisive = next(((r, f) for r, f in found if f.verdict is verdict), None)
-    involved = dict.fromkeys([*(r.id for r in targeting), *(r.id for r, _ in found)])
+    findings = [item.finding for item in found]
+    verdict = across_cases(finding.verdict for finding in findings) or Verdict.INCONCLUSIVE
+    decisive = next((finding for finding in findings if finding.verdict is verdict), None)
+    involved = dict.fromkeys([*(record.id for record in targeting), *(item.case for item in found)])
     return {
         **entry,
         "verdict": verdict.value,
-        "reason": decisive[1].sentence if decisive else "the situation was not reached",
-        "exercised": sum(f.count for _, f in found if f.verdict in (Verdict.PASS, Verdict.FAIL)),
+        "reason": decisive.sentence if decisive else "the situation was not reached",
+        "exercised": sum(f.count for f in findings if f.verdict in (Verdict.PASS, Verdict.FAIL)),
         "cases": list(involved),
         "findings": [
-            {"case": record.id, **encode(finding)}
-            for record, finding in sorted(found, key=lambda item: item[1].verdict is Verdict.PASS)
+            {"case": item.case, **item.encoded}
+            for item in sorted(found, key=lambda item: item.finding.verdict is Verdict.PASS)
         ],
     }
 
@@ -199,7 +213,7 @@ def rendered(
         for item in suite_named(bundle.run.suite).requirements().values()
     }  # fmt: skip
     return {
-        "result.json": json.dumps(outcome, indent=1, ensure_ascii=False) + "\n",
+        "result.json": dumps(outcome),
         "junit.xml": junit_xml(bundle.run, outcome, records),
         "report.html": render_report(
             bundle,

@@ -25,6 +25,9 @@ from bentpipe_conformance.iut.description import load_iut
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.opening import load_link, open_lane, run_settings
 
+GLANCE_S = 0.01
+"""Seconds between two looks for the directory of claims."""
+
 
 class Worker:
     """One worker with one lane at a time; a lane whose implementation died is replaced.
@@ -49,10 +52,15 @@ class Worker:
         bundle = Bundle.open(self.assignment.bundle)
         cases = load_cases(self.assignment.suite)
         try:
-            for identifier in self._claimed():
+            for identifier in self._claimed(bundle):
                 self._one(cases[identifier], bundle)
         finally:
             self._drop_lane()
+
+    def load(self) -> None:
+        """Load what the cases need, while others probe."""
+        load_cases(self.assignment.suite)
+        self._description.suite.driver.load()
 
     def probe(self) -> Probe:
         """Probe the adapter on this worker's lane."""
@@ -63,9 +71,11 @@ class Worker:
         finally:
             self._drop_lane()
 
-    def _claimed(self) -> Iterator[str]:
-        """Cases nobody else has claimed, each claimed now."""
+    def _claimed(self, bundle: Bundle) -> Iterator[str]:
+        """Cases that are neither stored nor claimed by anybody else, each claimed now."""
         for identifier in self.assignment.cases:
+            if bundle.has(identifier):
+                continue
             folder = Path(self.assignment.claims) / case_directory(identifier)
             try:
                 folder.mkdir()
@@ -122,12 +132,7 @@ def main(arguments: Sequence[str]) -> int:
     """``python -m bentpipe_conformance.run.worker ASSIGNMENT``: run it in this place."""
     assignment = Assignment.load(Path(arguments[0]))
     if assignment.probe:
-        found = Worker(assignment).probe()
-        target = Path(assignment.probe)
-        unfinished = target.with_suffix(".new")
-        unfinished.write_text(dumps(encode(found)), encoding="utf-8")
-        unfinished.replace(target)
-        return 0
+        _await_cases(assignment)
     if assignment.lanes == 1:
         Worker(assignment).run()
         return 0
@@ -144,6 +149,22 @@ def main(arguments: Sequence[str]) -> int:
         children.append(child)
     statuses = [os.waitpid(child, 0)[1] for child in children]
     return 1 if any(statuses) else 0
+
+
+def _await_cases(assignment: Assignment) -> None:
+    """Probe, if no other worker does, and wait until there are claims."""
+    worker, target = Worker(assignment), Path(assignment.probe)
+    try:
+        # Not an exclusive file: User-Mode Linux looks first, then opens the host's.
+        target.with_suffix(".begun").mkdir()
+    except FileExistsError:
+        worker.load()
+    else:
+        unfinished = target.with_suffix(".new")
+        unfinished.write_text(dumps(encode(worker.probe())), encoding="utf-8")
+        unfinished.replace(target)
+    while not Path(assignment.claims).exists():
+        time.sleep(GLANCE_S)
 
 
 if __name__ == "__main__":

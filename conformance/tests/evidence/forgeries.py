@@ -48,6 +48,8 @@ def tie(bundle: Path) -> None:
     run = bundle / "run.json"
     identity = hashlib.sha256(run.read_bytes()).hexdigest() if run.exists() else ""
     for path in bundle.glob("cases/*/case.json"):
+        if not path.is_file():
+            continue  # a pipe would be waited for
         held = json.loads(path.read_text(encoding="utf-8"))
         if "run" in held:
             held["run"] = identity

@@ -19,10 +19,15 @@ GROUP = "snr/fast-retransmit/*"
 
 
 class Crew:
-    def __init__(self, hangs: bool) -> None:
-        self.hangs = hangs
+    """Members that claim the first cases, ``at_once`` of them, and do nothing with them."""
+
+    def __init__(self, assignment: Assignment, at_once: int, hangs: bool) -> None:
+        self.assignment, self.at_once, self.hangs = assignment, at_once, hangs
 
     def alive(self) -> bool:
+        if (claims := Path(self.assignment.claims)).exists():
+            for name in self.assignment.cases[: self.at_once]:
+                (claims / case_directory(name)).mkdir(exist_ok=True)
         return self.hangs
 
     def why(self) -> str:
@@ -33,7 +38,7 @@ class Crew:
 
 
 class Place:
-    """Workers that claim the first cases, ``at_once`` of them, and do nothing with them."""
+    """Where such crews are started; the first of them probes."""
 
     name = "simulation"
 
@@ -45,11 +50,8 @@ class Place:
         if assignment.probe:
             probe = {"problem": self.problem, "observed": {}, "disagreements": ["odd"]}
             Path(assignment.probe).write_text(json.dumps(probe))
-            return Crew(False)
         self.started += 1
-        for name in assignment.cases[: self.at_once]:
-            (Path(assignment.claims) / case_directory(name)).mkdir()
-        return Crew(self.hangs)
+        return Crew(assignment, self.at_once, self.hangs)
 
 
 class Watcher:
