@@ -19,11 +19,13 @@ GROUP = "snr/fast-retransmit/*"
 
 
 class Crew:
-    def __init__(self, hangs: bool) -> None:
+    def __init__(self, hangs: bool, looks: int = 1000) -> None:
         self.hangs = hangs
+        self.looks = looks
 
     def alive(self) -> bool:
-        return self.hangs
+        self.looks -= 1
+        return self.hangs and self.looks > 0
 
     def why(self) -> str:
         return "signal 9"
@@ -36,6 +38,8 @@ class Place:
     """Workers that claim the first cases, ``at_once`` of them, and do nothing with them."""
 
     name = "simulation"
+    virtual = True
+    looks = 1000
 
     def __init__(self, at_once: int, hangs: bool, problem: str = "") -> None:
         self.at_once, self.hangs, self.problem = at_once, hangs, problem
@@ -49,7 +53,7 @@ class Place:
         self.started += 1
         for name in assignment.cases[: self.at_once]:
             (Path(assignment.claims) / case_directory(name)).mkdir()
-        return Crew(self.hangs)
+        return Crew(self.hangs, self.looks)
 
 
 class Watcher:
@@ -68,12 +72,15 @@ class Watcher:
         self.notes.append(sentence)
 
 
-def run(folder: Path, place: Place, timeout: float = 9.0) -> tuple[Watcher, Bundle]:
+def run(
+    folder: Path, place: Place, timeout: float = 9.0, lasts: float = 0.0
+) -> tuple[Watcher, Bundle]:
     watcher = Watcher()
     plan = make_plan(
         iut="reference", link="geo", only=(GROUP,), directory=folder / "b", case_timeout=timeout
     )
-    bundle = certify(replace(plan, place=place), watcher)  # type: ignore[arg-type]
+    cases = tuple(replace(item, lasts=lasts) for item in plan.cases)
+    bundle = certify(replace(plan, place=place, cases=cases), watcher)  # type: ignore[arg-type]
     assert len(watcher.records) == watcher.cases
     return watcher, bundle
 
@@ -101,6 +108,17 @@ def test_cases_that_hang_end_the_run_after_three(tmp_path: Path) -> None:
     hung = sum(error.startswith("the case hung: no result after 0 s") for error in errors)
     assert hung == 4
     assert errors.count("not run: the run was given up after 4 hung cases") == watcher.cases - 4
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_case_that_waits_for_long_is_given_its_time_by_the_clock(
+    tmp_path: Path, virtual: bool
+) -> None:
+    place = Place(at_once=1, hangs=True)
+    place.virtual, place.looks = virtual, 4
+    _, bundle = run(tmp_path, place, timeout=0.05, lasts=60.0)
+    hung = any(record.error.startswith("the case hung") for record in bundle.cases())
+    assert hung == virtual
 
 
 def test_probe_that_finds_a_problem_ends_the_run_before_any_case(tmp_path: Path) -> None:
