@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import struct
 import time
+from collections.abc import Callable
 
 from bentpipe_conformance.bed.closing import Closing
 from bentpipe_conformance.bed.errors import BedError
@@ -26,21 +28,25 @@ class Resolver(Closing):
     that is in no link profile.
     """
 
-    def __init__(self, interface: str, gateway: str) -> None:
-        """Open the interface.
+    def __init__(
+        self, interface: str, gateway: str, owns: Callable[[bytes], bool] = lambda _: False
+    ) -> None:
+        """Open the interface; requests for addresses that it ``owns`` are answered.
 
         Raises:
             BedError: this process has no permission.
         """
         self._interface = interface
         self._gateway = socket.inet_aton(gateway)
+        self._owns = owns
         try:
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ARP))
             self._socket.bind((interface, ETH_P_ARP))
             self._socket.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
         except OSError as error:
             raise BedError(f"Speaking ARP on {interface} needs root ({error.strerror}).") from None
-        self._mac: bytes = self._socket.getsockname()[4]
+        self.mac: bytes = self._socket.getsockname()[4]
+        self.fd = self._socket.fileno()
 
     def resolve(self, address: str) -> bytes:
         """The Ethernet address of an IPv4 address.
@@ -51,7 +57,7 @@ class Resolver(Closing):
         wanted = socket.inet_aton(address)
         deadline = time.monotonic() + PATIENCE
         while (now := time.monotonic()) < deadline:
-            self._send(REQUEST, BROADCAST, wanted)
+            self._send(REQUEST, BROADCAST, self._gateway, wanted)
             if found := self._answer(wanted, min(now + AGAIN, deadline)):
                 return found
         raise BedError(
@@ -61,19 +67,23 @@ class Resolver(Closing):
 
     def announce(self, address: str, mac: bytes) -> None:
         """Refresh the gateway's entry in the implementation's table, to spare it a request."""
-        self._send(REPLY, mac, socket.inet_aton(address))
+        self._send(REPLY, mac, self._gateway, socket.inet_aton(address))
+
+    def serve(self) -> None:
+        """Answer what has been asked."""
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self._reply(self._socket.recv(2048, socket.MSG_DONTWAIT))
 
     def close(self) -> None:
         """Close the interface."""
         self._socket.close()
 
-    def _send(self, operation: int, to: bytes, address: bytes) -> None:
+    def _send(self, operation: int, to: bytes, sender: bytes, address: bytes) -> None:
         target = bytes(6) if operation == REQUEST else to
-        packet = _PACKET.pack(
-            _ETHERNET, _IPV4, 6, 4, operation, self._mac, self._gateway, target, address
-        )
+        packet = _PACKET.pack(_ETHERNET, _IPV4, 6, 4, operation, self.mac, sender, target, address)
         try:
-            self._socket.send(to + self._mac + struct.pack("!H", ETH_P_ARP) + packet)
+            self._socket.send(to + self.mac + struct.pack("!H", ETH_P_ARP) + packet)
         except OSError as error:
             raise BedError(
                 f"The interface {self._interface} does not send ({error.strerror}); "
@@ -84,9 +94,25 @@ class Resolver(Closing):
         while (left := deadline - time.monotonic()) > 0:
             if not select.select([self._socket], [], [], left)[0]:
                 return None
-            if found := sender(self._socket.recv(2048), wanted):
+            frame = self._socket.recv(2048)
+            if found := sender(frame, wanted):
                 return found
+            self._reply(frame)
         return None
+
+    def _reply(self, frame: bytes) -> None:
+        if (asked := request(frame)) is not None and self._owns(asked[0]):
+            wanted, mac, address = asked
+            self._send(REPLY, mac, wanted, address)
+
+
+def request(frame: bytes) -> tuple[bytes, bytes, bytes] | None:
+    """Whom an ARP frame asks for, and the Ethernet and IPv4 address of who asks, or None."""
+    if len(frame) < 14 + _PACKET.size:
+        return None
+    hardware, protocol, _, _, operation, mac, asking, _, wanted = _PACKET.unpack_from(frame, 14)
+    known = (hardware, protocol, operation) == (_ETHERNET, _IPV4, REQUEST)
+    return (wanted, mac, asking) if known and wanted != asking else None
 
 
 def sender(frame: bytes, address: bytes) -> bytes | None:

@@ -20,7 +20,7 @@ SOL_PACKET, PACKET_RX_RING, PACKET_STATISTICS, PACKET_VERSION = 263, 5, 6, 10
 TPACKET_V2 = 1
 ETH_P_ALL, ETH_P_IP = 0x0003, 0x0800
 PACKET_OUTGOING = 4
-STATUS_KERNEL, STATUS_USER = 0, 1
+STATUS_KERNEL, STATUS_USER, STATUS_NO_CHECKSUM = 0, 1, 8
 FRAME = 2048
 """Octets of a ring slot: the ring's own header and one packet of at most 1500 octets or so."""
 BLOCK = 4 * FRAME
@@ -40,6 +40,11 @@ class Capture(Closing):
     Attributes:
         point: the side of the link at which it is.
     """
+
+    whole = "choose a link profile with a smaller MTU"
+    """What lets packets fit that are too big for it."""
+    _refused = 0
+    """A status that no packet may have which an interface has received."""
 
     def __init__(self, point: Point, interface: str, frames: int) -> None:
         """Start to capture; the ring holds ``frames`` packets between two calls of :meth:`drain`.
@@ -81,7 +86,12 @@ class Capture(Closing):
                 if kept < length:
                     raise BedError(
                         f"A packet of {length} octets on {self._interface} does not fit the "
-                        "capture; choose a link profile with a smaller MTU."
+                        f"capture; {self.whole}."
+                    )
+                if status & self._refused and not sent:
+                    raise BedError(
+                        f"What arrives on {self._interface or 'the ports'} has no checksums yet; "
+                        "where it is sent, run `ethtool -K INTERFACE tx off tso off gso off`."
                     )
                 data = ring[at + net : at + net + kept]
                 index = _INDEX.unpack_from(ring, at + _INDEX_AT)[0]
@@ -168,3 +178,36 @@ class SidesCapture(Capture):
         """See :meth:`Capture.captured`; what an interface sends, the implementation sends."""
         for (time, sent, data), side in zip(self.finish(), self._sides, strict=True):
             yield Captured((time - begun) / 1e9, "iut", sent, data, side)
+
+
+class FacingCapture(SidesCapture):
+    """Captures our ends of an implementation's cables.
+
+    Attributes:
+        arrived: what the implementation has sent since somebody emptied it: seconds on the
+            real-time clock, side and packet.
+    """
+
+    whole = "where it is sent, run `ethtool -K INTERFACE tso off gso off`"
+    _refused = STATUS_NO_CHECKSUM
+
+    def __init__(self, sides: Mapping[str, str], frames: int) -> None:
+        super().__init__(sides, frames)
+        self.arrived: list[tuple[float, str, bytes]] = []
+        self.fd = self._socket.fileno()
+
+    def _take(self, record: Record, index: int) -> None:
+        if (side := self._by_index.get(index)) is None:
+            return
+        time, sent, data = record
+        # Ethernet pads short packets.
+        octets = int.from_bytes(data[2:4], "big")
+        data = data[:octets] if octets >= 20 else data
+        super()._take((time, sent, data), index)
+        if not sent:
+            self.arrived.append((time / 1e9, side, data))
+
+    def captured(self, begun: int) -> Iterator[Captured]:
+        """See :meth:`Capture.captured`; what an interface receives, the implementation sends."""
+        for item in super().captured(begun):
+            yield Captured(item.time, item.point, not item.outgoing, item.data, item.side)

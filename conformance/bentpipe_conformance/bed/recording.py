@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from bentpipe_conformance.bed import clocks
-from bentpipe_conformance.bed.capture import Capture
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.engine.lane import Captured
+
+
+class Source(Protocol):
+    """Where packets are captured; see :class:`~bentpipe_conformance.bed.capture.Capture`."""
+
+    def clear(self) -> None:
+        """Forget what was captured."""
+
+    def captured(self, begun: int) -> Iterable[Captured]:
+        """What was captured, its times in seconds since ``begun``, in nanoseconds."""
 
 
 class Recorder:
@@ -17,7 +27,7 @@ class Recorder:
         captures: those of the lane, which closes them.
     """
 
-    def __init__(self, captures: Sequence[Capture]) -> None:
+    def __init__(self, captures: Sequence[Source]) -> None:
         self.captures = captures
         self._start = (0, 0, 0)
 

@@ -39,6 +39,8 @@ class Case:
         profiles: the profiles it belongs to.
         script: the function.
         extra: whether it runs only when asked for by name, because it takes long.
+        lasts: seconds that it takes at least, where that is longer than cases usually do; on a wall
+            clock it is given them.
     """
 
     id: str
@@ -49,6 +51,7 @@ class Case:
     profiles: tuple[str, ...]
     script: Script
     extra: bool = False
+    lasts: float = 0.0
 
     @property
     def suite(self) -> Suite:
@@ -63,7 +66,7 @@ _Function = TypeVar("_Function", bound=Script)
 
 def case(
     *requirements: str, needs: tuple[str, ...] = (), profiles: tuple[str, ...] | None = None,
-    extra: bool = False,
+    extra: bool = False, lasts: float = 0.0,
 ) -> Callable[[_Function], _Function]:  # fmt: skip
     """Register a test function as a :class:`Case`, of all its suite's profiles by default."""
 
@@ -75,6 +78,7 @@ def case(
         item = Case(
             identifier(script), purpose.splitlines()[0].rstrip("."), purpose, requirements, needs,
             suite.profiles if profiles is None else profiles, script, extra,
+            lasts,
         )  # fmt: skip
         known = _CASES.get(item.id)
         # The same module may be imported again: pytest does, under a name of its own.

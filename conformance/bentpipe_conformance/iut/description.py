@@ -77,9 +77,9 @@ def _sysctl(table: Table, kind: AttachKind) -> dict[str, str]:
 
 def _check_place(table: Table, kind: AttachKind, suite: Suite) -> None:
     """Refuse a box where an end is judged, and an end where a box is."""
-    if suite.between and kind not in ("between", "in-process"):
-        what = "what stands between two ends: choose 'between'"
-    elif kind == "between" and not suite.between:
+    if suite.between and kind not in ("between", "ports", "in-process"):
+        what = "what stands between two ends: choose 'between' or 'ports'"
+    elif kind in ("between", "ports") and not suite.between:
         what = "what is an end itself: choose another one"
     else:
         return

@@ -42,6 +42,11 @@ class Isolation:
         """What the plan says of it."""
         if kind == "in-process":
             return {"kind": "none", "because": "it is part of the tester's own simulation"}
+        if kind == "ports":
+            return {
+                "kind": "none",
+                "because": "it is a machine of its own: what it runs is unknown",
+            }
         if kind == "address":
             return {
                 "kind": "none",
@@ -72,7 +77,7 @@ def read_isolation(table: Table, kind: AttachKind) -> Isolation:
         DescriptionError: it has a mistake.
     """
     table.only("files", "network", "privileged")
-    if table.entries and kind in ("in-process", "address"):
+    if table.entries and kind in ("in-process", "address", "ports"):
         raise table.wrong(f"has no meaning for kind {kind!r}, which cannot be isolated")
     files = table.words("files")
     table.placeholders(files, ("here", "cache", "packages"))

@@ -96,8 +96,8 @@ def read_start(table: Table, kind: AttachKind) -> Start:
         table.placeholders(words, PLACEHOLDERS, " in 'setup'")
     if ("cache" in named) != bool(start.build):
         raise table.wrong("needs 'build' and {cache} in 'command' together or not at all")
-    if kind == "in-process" and table.entries:
-        raise table.wrong("has no meaning for kind 'in-process'; leave it out")
+    if kind in ("in-process", "ports") and table.entries:
+        raise table.wrong(f"has no meaning for kind {kind!r}; leave it out")
     if kind in ("tun", "tap", "namespace", "between") and not command:
         raise table.wrong(f"lacks 'command', which kind {kind!r} needs")
     if kind in ("tun", "tap") and "fd" not in named:
@@ -114,8 +114,8 @@ def read_opening(table: Table, start: Start, kind: AttachKind, here: Path) -> Op
     if not table.entries:
         return Opening() if kind == "in-process" else None
     table.only("line", "command", "on_host", "abort")
-    if kind == "in-process":
-        raise table.wrong("has no meaning for kind 'in-process'; leave it out")
+    if kind in ("in-process", "ports"):
+        raise table.wrong(f"has no meaning for kind {kind!r}; leave it out")
     line, command = table.text("line", ""), table.words("command")
     if bool(line) == bool(command):
         raise table.wrong("needs either 'line' or 'command'")

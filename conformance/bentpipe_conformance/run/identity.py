@@ -37,7 +37,7 @@ def implementation(description: IutDescription, contents: Contents) -> Implement
         id=description.id, name=description.name, ics=dict(description.ics),
         bundled=is_bundled(description),
         attached={name: value for name, value in encode(asdict(description.attach)).items()
-                  if value not in ("", 0, ["", 0])},
+                  if value not in ("", 0, ["", 0], [])},
         files=dict(sorted(files.items())),
         isolation=description.isolation.record(description.attach.kind),
     )  # fmt: skip

@@ -12,7 +12,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bentpipe_conformance.engine.case import Case, load_cases
-from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S
 from bentpipe_conformance.evidence.bundle import Bundle
 from bentpipe_conformance.evidence.records import Bed, RunRecord
 from bentpipe_conformance.evidence.serialization import encode
@@ -118,7 +117,7 @@ def make_plan(
         suite=suite.name,
         bed=Bed(
             place.name, place.reason, place.kernel,
-            report.timing_error if report else SIMULATION_ERROR_S,
+            place.timing_error,
             encode(report) if report else {},
             place.image.sha256 if place.image else "",
         ),

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from bentpipe_conformance.bed.ports import PortsLane
 from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.execution import Outcome, run_case
 from bentpipe_conformance.engine.lane import Lane, LaneError
@@ -65,7 +66,11 @@ class Worker:
     def probe(self) -> Probe:
         """Probe the adapter on this worker's lane."""
         try:
-            return self._description.suite.driver.probe(self._ready_lane(), self._settings)
+            lane = self._ready_lane()
+            found = self._description.suite.driver.probe(lane, self._settings)
+            if found.problem and isinstance(lane, PortsLane) and (silent := lane.silent()):
+                return Probe(problem=f"{found.problem}; {silent}")
+            return found
         except LaneError as error:
             return Probe(problem=str(error))
         finally:

@@ -12,10 +12,12 @@ from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
 
-from bentpipe_conformance.bed import place
+from bentpipe_conformance.bed import place, ports
 from bentpipe_conformance.bed.check import BedReport
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.kernel import Kernel
+from bentpipe_conformance.bed.namespaces import NetworkNamespace
+from bentpipe_conformance.engine.lane import SIMULATION_ERROR_S
 from bentpipe_conformance.iut.description import IutDescription
 from bentpipe_conformance.run.assignment import Assignment
 from bentpipe_conformance.run.crew import Crew, guest_crew, process_crew
@@ -37,6 +39,7 @@ class Workplace:
         report: what the bed's check measured; None in simulation, which is exact.
         image: the User-Mode Linux to boot; None where workers are processes of this machine.
         single: whether only one lane fits: there is one of an implementation at an address.
+        unmeasured: seconds by which times may be wrong where there is no report.
     """
 
     name: str
@@ -45,6 +48,12 @@ class Workplace:
     report: BedReport | None = None
     image: Kernel | None = None
     single: bool = False
+    unmeasured: float = SIMULATION_ERROR_S
+
+    @property
+    def timing_error(self) -> float:
+        """Seconds by which a time taken there may be wrong."""
+        return self.unmeasured if self.report is None else self.report.timing_error
 
     @property
     def virtual(self) -> bool:
@@ -84,11 +93,13 @@ def choose_workplace(bed: str, description: IutDescription, link: LinkProfile) -
     if bed == "simulation":
         remedy = "choose --bed auto, uml-virtual, uml or host."
         raise BedError(f"{description.id} is not part of the simulation; {remedy}")
-    if kind == "address":
+    if kind in ("address", "ports"):
         if bed not in ("auto", "host"):
-            where = "at an address behind an interface of this machine"
+            where = "behind interfaces of this machine"
             raise BedError(f"{description.id} is {where}; choose --bed host.")
         bed = "host"
+    if kind == "ports":
+        return _between_ports(description)
     try:
         chosen = place.choose(bed, link)
     except BedError as error:
@@ -104,6 +115,23 @@ def choose_workplace(bed: str, description: IutDescription, link: LinkProfile) -
         raise BedError(faults[0])
     found = chosen.version, chosen.report, chosen.kernel
     return Workplace(chosen.name, _reason(chosen), *found, single=kind == "address")
+
+
+def _between_ports(description: IutDescription) -> Workplace:
+    """This machine, as the place of a tester that plays the link itself.
+
+    Raises:
+        BedError: this process may not take interfaces.
+    """
+    try:
+        NetworkNamespace().close()
+    except BedError:
+        raise BedError(
+            f"{description.id} is behind interfaces of this machine, and taking them needs root; "
+            "run the command as root, or inside `unshare -Urn` where the interfaces are made there."
+        ) from None
+    reason = "the tester plays the link itself, between the box's ports"
+    return Workplace("host", reason, os.uname().release, single=True, unmeasured=ports.ERROR_S)
 
 
 def check_place(bed: str, link: LinkProfile) -> tuple[str, str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bentpipe_conformance.engine.lane import OpenRequest
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
-from bentpipe_conformance.iut.attachment import Attach
+from bentpipe_conformance.iut.attachment import Attach, PortPlace
 from bentpipe_conformance.iut.build import RECIPES
 from bentpipe_conformance.iut.description import IutDescription, list_iuts, load_iut
 from bentpipe_conformance.iut.proforma import Item, complete, load_proforma
@@ -131,6 +131,67 @@ def test_mistake_in_a_gateway_gives_one_sentence(
     assert refusal(tmp_path, BOX.replace(old, new)) == sentence
 
 
+RACK = """
+id = "mine"
+name = "My box"
+suite = "pep"
+[attach]
+kind = "ports"
+[attach.client]
+interface = "eth1"
+address = "192.0.2.7"
+gateway = "192.0.2.254/24"
+[attach.server]
+interface = "eth2"
+address = "198.51.100.7"
+gateway = "198.51.100.254/24"
+"""
+
+
+def test_box_with_two_ports_has_a_side_at_each(tmp_path: Path) -> None:
+    box = load_iut(written(tmp_path, RACK))
+    assert box.attach.ports == (
+        PortPlace("client", "eth1", "192.0.2.7", "192.0.2.254"),
+        PortPlace("server", "eth2", "198.51.100.7", "198.51.100.254"),
+    )
+
+
+def test_box_that_bridges_needs_no_addresses(tmp_path: Path) -> None:
+    bare = "\n".join(line for line in RACK.splitlines() if "." not in line or "[" in line)
+    box = load_iut(written(tmp_path, bare))
+    assert [place.address for place in box.attach.ports] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("eth2", "eth1", "mine.toml: [attach.server] names eth1, as does [attach.client]; each "
+         "port has its own"),
+        ("[attach.server]", "[attach.far]", "mine.toml: [attach] has unknown key 'far'; allowed "
+         "are kind, client, server, satellite-near, satellite-far"),
+        ("[attach.server]", "[attach.satellite-far]", "mine.toml: [attach] needs [attach.client], "
+         "[attach.server], and for a pair of boxes [attach.satellite-near] and "
+         "[attach.satellite-far] besides"),
+        ('address = "198.51.100.7"\ngateway = "198.51.100.254/24"', "", "mine.toml: [attach] "
+         "needs 'address' and 'gateway' at every port of a box that routes, and at none of one "
+         "that bridges"),
+        ("198.51.100.", "192.0.2.", "mine.toml: [attach.server] has the network 192.0.2.0/24, "
+         "which overlaps the other port's 192.0.2.0/24; give the implementation another address"),
+        ("198.51.100.", "10.77.3.", "mine.toml: [attach.server] has the network 10.77.3.0/24, "
+         "which overlaps the testers' 10.77.0.0/16; give the implementation another address"),
+        ("[attach.client]", '[start]\ncommand = ["x"]\n[attach.client]', "mine.toml: [start] has "
+         "no meaning for kind 'ports'; leave it out"),
+        ('suite = "pep"', 'suite = "snr"', "mine.toml: [attach] has kind 'ports', and suite 'snr' "
+         "judges what is an end itself: choose another one"),
+    ],
+)  # fmt: skip
+def test_mistake_in_ports_gives_one_sentence(
+    tmp_path: Path, old: str, new: str, sentence: str
+) -> None:
+    assert old in RACK
+    assert refusal(tmp_path, RACK.replace(old, new)) == sentence
+
+
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
@@ -144,7 +205,7 @@ def test_mistake_in_a_gateway_gives_one_sentence(
         ('name = "My stack"', 'name = " "', "mine.toml: the file needs a text for 'name', not an "
          "empty one"),
         ('kind = "tun"', 'kind = "bus"', "mine.toml: [attach] needs one of tun, tap, namespace, "
-         "between, address, in-process for 'kind', not 'bus'"),
+         "between, address, ports, in-process for 'kind', not 'bus'"),
         ('kind = "tun"', 'kind = "tun"\naddress = "10.0.0.1"', "mine.toml: [attach] has unknown "
          "key 'address'; allowed are kind"),
         ('kind = "tun"', 'kind = "address"\naddress = "ten"\ngateway = "10.0.0.2/24"',
@@ -394,7 +455,7 @@ def test_proxy_when_read_has_its_rules(tmp_path: Path) -> None:
     ("old", "new", "sentence"),
     [
         ('"between"', '"namespace"', "mine.toml: [attach] has kind 'namespace', and suite 'pep' "
-         "judges what stands between two ends: choose 'between'"),
+         "judges what stands between two ends: choose 'between' or 'ports'"),
         ('suite = "pep"', "", "mine.toml: [attach] has kind 'between', and suite 'snr' judges "
          "what is an end itself: choose another one"),
         ('["{here}/proxy"]', "[]", "mine.toml: [start] lacks 'command', which kind 'between' "

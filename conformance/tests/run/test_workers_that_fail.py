@@ -21,14 +21,16 @@ GROUP = "snr/fast-retransmit/*"
 class Crew:
     """Members that claim the first cases, ``at_once`` of them, and do nothing with them."""
 
-    def __init__(self, assignment: Assignment, at_once: int, hangs: bool) -> None:
+    def __init__(self, assignment: Assignment, at_once: int, hangs: bool, looks: int) -> None:
         self.assignment, self.at_once, self.hangs = assignment, at_once, hangs
+        self.looks = looks
 
     def alive(self) -> bool:
         if (claims := Path(self.assignment.claims)).exists():
             for name in self.assignment.cases[: self.at_once]:
                 (claims / case_directory(name)).mkdir(exist_ok=True)
-        return self.hangs
+        self.looks -= 1
+        return self.hangs and self.looks > 0
 
     def why(self) -> str:
         return "signal 9"
@@ -41,6 +43,8 @@ class Place:
     """Where such crews are started; the first of them probes."""
 
     name = "simulation"
+    virtual = True
+    looks = 1000
 
     def __init__(self, at_once: int, hangs: bool, problem: str = "") -> None:
         self.at_once, self.hangs, self.problem = at_once, hangs, problem
@@ -51,7 +55,7 @@ class Place:
             probe = {"problem": self.problem, "observed": {}, "disagreements": ["odd"]}
             Path(assignment.probe).write_text(json.dumps(probe))
         self.started += 1
-        return Crew(assignment, self.at_once, self.hangs)
+        return Crew(assignment, self.at_once, self.hangs, self.looks)
 
 
 class Watcher:
@@ -70,12 +74,15 @@ class Watcher:
         self.notes.append(sentence)
 
 
-def run(folder: Path, place: Place, timeout: float = 9.0) -> tuple[Watcher, Bundle]:
+def run(
+    folder: Path, place: Place, timeout: float = 9.0, lasts: float = 0.0
+) -> tuple[Watcher, Bundle]:
     watcher = Watcher()
     plan = make_plan(
         iut="reference", link="geo", only=(GROUP,), directory=folder / "b", case_timeout=timeout
     )
-    bundle = certify(replace(plan, place=place), watcher)  # type: ignore[arg-type]
+    cases = tuple(replace(item, lasts=lasts) for item in plan.cases)
+    bundle = certify(replace(plan, place=place, cases=cases), watcher)  # type: ignore[arg-type]
     assert len(watcher.records) == watcher.cases
     return watcher, bundle
 
@@ -103,6 +110,17 @@ def test_cases_that_hang_end_the_run_after_three(tmp_path: Path) -> None:
     hung = sum(error.startswith("the case hung: no result after 0 s") for error in errors)
     assert hung == 4
     assert errors.count("not run: the run was given up after 4 hung cases") == watcher.cases - 4
+
+
+@pytest.mark.parametrize("virtual", [True, False])
+def test_case_that_waits_for_long_is_given_its_time_by_the_clock(
+    tmp_path: Path, virtual: bool
+) -> None:
+    place = Place(at_once=1, hangs=True)
+    place.virtual, place.looks = virtual, 4
+    _, bundle = run(tmp_path, place, timeout=0.05, lasts=60.0)
+    hung = any(record.error.startswith("the case hung") for record in bundle.cases())
+    assert hung == virtual
 
 
 def test_probe_that_finds_a_problem_ends_the_run_before_any_case(tmp_path: Path) -> None:

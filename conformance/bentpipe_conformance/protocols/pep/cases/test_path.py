@@ -22,6 +22,8 @@ from bentpipe_conformance.protocols.tcp.codec import Tcp, build
 HOP = "10.77.255.1"
 """A router between the box and the server."""
 
+QUIET_S = 2 * 3600 + 180.0
+
 
 def _outage(peer: Peer, seconds: float) -> None:
     """Nothing passes the satellite link while both ends send."""
@@ -118,11 +120,11 @@ def _narrow(peer: Peer, end: End, mtu: int) -> None:
     end.reached_by = deliver
 
 
-@case("PEP-PC-008")
+@case("PEP-PC-008", lasts=QUIET_S)
 def test_quiet_for_two_hours(peer: Peer) -> None:
     """Nothing is sent for 2 hours and 3 minutes."""
     through = established(peer)
-    peer.wait(2 * 3600 + 180.0)
+    peer.wait(QUIET_S)
     both_ways(peer, through, 2000)
     quiet(peer)
 

@@ -1,0 +1,303 @@
+"""Runs inside the guest for test_ports.py: the guest is the host, a namespace is the box.
+
+``data0`` and ``data1`` are where a host's interfaces towards the box would be. Prints what happened
+as JSON.
+"""
+
+import contextlib
+import json
+import os
+import re
+import select
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bentpipe_conformance.bed.check import ping
+from bentpipe_conformance.bed.devices import clear_offloads
+from bentpipe_conformance.bed.errors import BedError
+from bentpipe_conformance.bed.namespaces import NetworkNamespace
+from bentpipe_conformance.bed.netlink import RTM_DELLINK, Netlink
+from bentpipe_conformance.bed.ports import Place, PortsLane
+from bentpipe_conformance.bed.wiring import ROUTER
+from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_FAR, SATELLITE_NEAR, SERVER
+from bentpipe_conformance.iut.description import parse_description
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN, Tcp, build, dissect
+from bentpipe_conformance.run.workplace import choose_workplace
+from bentpipe_reference.common.link.profile import load_profiles
+from scenarios import play
+
+GEO = load_profiles()["geo"]
+PEP = "{python} -m bentpipe_conformance.cli.main pep run --lan port0 --satellite port1"
+ROUTED = (
+    Place(CLIENT, "data0", "192.0.2.1", "192.0.2.254"),
+    Place(SERVER, "data1", "198.51.100.1", "198.51.100.254"),
+)
+BRIDGED = (Place(CLIENT, "data0"), Place(SERVER, "data1"))
+BRIDGE = """
+import contextlib, select, socket
+ports = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) for _ in "01"]
+for number, port in enumerate(ports):
+    port.bind((f"port{number}", 3))
+    port.setsockopt(263, 23, 1)
+print("ready", flush=True)
+while True:
+    for port in select.select(ports, [], [])[0]:
+        with contextlib.suppress(OSError):  # one is not up yet
+            ports[port is ports[0]].send(port.recv(2048))
+"""
+SENDER = """
+import socket, time
+print("ready", flush=True)
+handle = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    handle.sendto(b"10.78.0.1", ("10.78.0.1", 9))
+    time.sleep(0.1)
+"""
+DESCRIPTION = """
+id = "rack"
+name = "The box in the rack"
+suite = "pep"
+[attach]
+kind = "ports"
+[attach.client]
+interface = "data0"
+address = "192.0.2.1"
+gateway = "192.0.2.254/24"
+[attach.server]
+interface = "data1"
+address = "198.51.100.1"
+gateway = "198.51.100.254/24"
+[ics]
+satellite = "none"
+connections = 64
+buffer = 131072
+drain = true
+drain_s = 30
+"""
+
+
+NETWORKS = {
+    "port0": ("192.0.2.1", "10.78.0.0", "192.0.2.254"),
+    "port1": ("198.51.100.1", "10.77.0.0", "198.51.100.254"),
+    "port2": ("192.168.2.1", "10.77.0.0", "192.168.2.254"),
+    "port3": ("192.168.3.1", "10.78.0.0", "192.168.3.254"),
+}
+"""Of each port of a box: its address, the network behind it, and the next hop to that."""
+PAIR = (
+    *ROUTED,
+    Place(SATELLITE_NEAR, "data2", "192.168.2.1", "192.168.2.254"),
+    Place(SATELLITE_FAR, "data3", "192.168.3.1", "192.168.3.254"),
+)
+
+
+@contextlib.contextmanager
+def box(
+    *program: str, ports: Sequence[str] = ("port0", "port1"), cables: str = "", up: bool = True,
+    forwards: bool = True, routes: bool = True, offloads: bool = False,
+) -> Iterator[None]:  # fmt: skip
+    """A box with a program in it, and a cable from each port to the interface of its number."""
+    namespace = NetworkNamespace()
+    namespace.set_sysctls(ROUTER if forwards else {"net.ipv4.ip_forward": "0"})
+    with contextlib.ExitStack() as held:
+        held.callback(namespace.close)
+        for port, cable in zip(ports, cables or "".join(port[-1] for port in ports), strict=True):
+            with Netlink() as netlink:
+                netlink.add_veth(f"data{cable}", port, namespace.fd, 1500, 1000)
+                held.callback(_delete, f"data{cable}")
+                netlink.set_link(f"data{cable}")
+            with namespace.entered(), Netlink() as inside:
+                address, network, gateway = NETWORKS[port]
+                if not offloads:
+                    clear_offloads(port)
+                inside.set_link(port, up=up)
+                if routes and up:
+                    inside.add_address(port, address, 24)
+                    inside.add_route(network, 16, port, gateway)
+        with namespace.entered():
+            if program:
+                held.enter_context(_started(program))
+        yield
+
+
+def _delete(name: str) -> None:
+    with contextlib.suppress(OSError, BedError), Netlink() as netlink:
+        which = struct.pack("=BBHiII", 0, 0, 0, socket.if_nametoindex(name), 0, 0)
+        netlink.request(RTM_DELLINK, 0, which, f"delete {name}")
+
+
+@contextlib.contextmanager
+def _started(program: Sequence[str]) -> Iterator[None]:
+    words = [word.replace("{python}", sys.executable) for word in program]
+    started = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert started.stdout is not None
+    assert started.stdout.readline() == "ready\n"
+    try:
+        yield
+    finally:
+        started.terminate()
+        if not select.select([started.stdout], [], [], 5)[0]:
+            started.kill()
+        started.wait()
+        started.stdout.close()
+
+
+def refusal(folder: str) -> str:
+    """What ``bentpipe certify`` says of a box that cannot be judged."""
+    file = Path(folder, "rack.toml")
+    file.write_text(DESCRIPTION)
+    command = [sys.executable, "-m", "bentpipe_conformance.cli.main", "certify", str(file)]
+    ended = subprocess.run(
+        [*command, "--only", "PEP-OP-001", "--out", str(Path(folder, "bundle"))],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return ended.stderr.splitlines()[-1]
+
+
+def crossed(lane: PortsLane) -> Any:
+    """When and where a SYN of the client passes, and whether the server's answer comes back."""
+    client = lane.begin()
+    lane.port.send(build(Tcp(client, lane.iut_address, 4000, 80, 7777, 0, SYN, 1000, b"")))
+    found = lane.receive(lane.port.now() + 3.0)
+    if found is None:
+        return "nothing arrives"
+    call = dissect(found[2])
+    back = Tcp(call.dst, call.src, call.dport, call.sport, 1, call.seq + 1, SYN | ACK, 1000, b"")
+    lane.far.send(build(back))
+    answer = lane.receive(lane.port.now() + 3.0)
+    return {
+        "whole": call.seq == 7777,
+        "answered": answer is not None and answer[1] == CLIENT,
+        "passed": [
+            (round(item.time, 3), item.point, item.side, item.outgoing) for item in lane.end()
+        ],
+    }
+
+
+def routed() -> Any:
+    with box():
+        with PortsLane(GEO, ROUTED) as lane:
+            found = crossed(lane)
+        return {**found, "back": sorted(name for _, name in socket.if_nameindex())}
+
+
+def bridged() -> Any:
+    with box(sys.executable, "-c", BRIDGE, routes=False), PortsLane(GEO, BRIDGED) as lane:
+        return crossed(lane)
+
+
+def pair() -> Any:
+    near, far = ("port0", "port2"), ("port3", "port1")
+    with box(ports=near), box(ports=far), PortsLane(GEO, PAIR) as lane:
+        return crossed(lane)
+
+
+def handbook() -> Any:
+    """The how-to, to the letter."""
+    text = (Path(__file__).parents[3] / "docs/howto/pep.rst").read_text()
+    written = text[text.index("A box with two ports") :]
+    description, commands = (
+        textwrap.dedent(
+            re.split(r"\n(?=\S)", written.split(f":: {language}\n", 1)[1], maxsplit=1)[0]
+        )
+        for language in ("toml", "sh")
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "rack.toml").write_text(description)
+        paths = [str(Path(sys.executable).parent), os.environ["PATH"], folder]
+        shim = Path(folder, "ethtool")
+        shim.write_text(f"#!/bin/sh\nexec {sys.executable} {__file__} --ethtool $2\n")
+        shim.chmod(0o755)
+        said = Path(folder, "said")
+        with said.open("w") as output:
+            subprocess.run(
+                ["sh", "-c", commands], cwd=folder, stdout=output, stderr=output, check=False,
+                env={**os.environ, "PATH": ":".join(paths)},
+            )  # fmt: skip
+        told = Path(folder, "bentpipe-runs/rack-geo-pep1/result.json")
+        result = json.loads(told.read_text()) if told.exists() else {}
+        return {
+            "told": said.read_text(),
+            "requirements": {
+                item["id"]: item["verdict"] for item in result.get("requirements", ())
+            },
+        }
+
+
+def absent() -> Any:
+    PortsLane(GEO, ROUTED)
+
+
+def switched_off() -> Any:
+    with box(up=False):
+        PortsLane(GEO, ROUTED)
+
+
+def without_addresses() -> Any:
+    with box(routes=False):
+        PortsLane(GEO, ROUTED)
+
+
+def cables_exchanged() -> Any:
+    """Where the kernel answers for any of its addresses, and where for those of a port alone."""
+    with box(cables="10"), tempfile.TemporaryDirectory() as folder:
+        return refusal(folder)
+
+
+def drops_everything() -> Any:
+    with box(forwards=False), tempfile.TemporaryDirectory() as folder:
+        return refusal(folder)
+
+
+def no_checksums() -> Any:
+    """What a box sends itself has none where it leaves them to its hardware."""
+    with box(sys.executable, "-c", SENDER, offloads=True), PortsLane(GEO, ROUTED) as lane:
+        lane.begin()
+        lane.receive(lane.port.now() + 1.0)
+
+
+def busy() -> Any:
+    with box(), PortsLane(GEO, ROUTED) as lane:
+        lane.begin()
+        lane.alter_link(delay_s=0.1)
+        lane.port.send(ping("10.78.0.1", 1, to=lane.iut_address))
+        lane.receive(lane.port.now() + 0.05)
+        time.sleep(0.3)
+        lane.receive(lane.port.now())
+        lane.end()
+
+
+def without_root() -> Any:
+    reader, writer = os.pipe()
+    if os.fork() == 0:
+        os.setuid(65534)
+        try:
+            description = parse_description(tomllib.loads(DESCRIPTION), Path("rack.toml"))
+            choose_workplace("auto", description, GEO)
+        except BedError as error:
+            os.write(writer, str(error).encode())
+        os._exit(0)
+    os.wait()
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        return told.read()
+
+
+SCENARIOS: tuple[Callable[[], Any], ...] = (
+    routed, bridged, pair, handbook, absent, switched_off, without_addresses, cables_exchanged,
+    drops_everything, no_checksums, busy, without_root,
+)  # fmt: skip
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--ethtool"]:
+        sys.exit(clear_offloads(sys.argv[2]))
+    sys.exit(play(SCENARIOS))
