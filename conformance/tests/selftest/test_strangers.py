@@ -10,6 +10,7 @@ import pytest
 from bentpipe_conformance.bed.kernel import find_virtual
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.evidence.pcapng import read_octets
+from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import RTT, Story
 from bentpipe_conformance.selftest import strangers
 from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
@@ -159,6 +160,49 @@ def test_report_of_parts_of_packets_is_known_to_be_lost(whole: bool, accused: bo
     own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
     heard = strangers.hear(encounter, (own, []))
     assert any(item.requirement == "SNR-SAK-015" for item in heard.accusations) == accused
+
+
+@pytest.mark.parametrize(("together", "accused"), [(True, False), (False, True)])
+def test_block_that_began_inside_a_packet_is_known_to_be_lost_after_a_timeout_too(
+    together: bool, accused: bool
+) -> None:
+    """Segments 4 to 13 are held and reported again after the timeout; all leave again."""
+    drawn = draw_encounter(3)
+    usual = {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_recovery": "1"}
+    sysctls = {**drawn.sysctls[0], **usual}
+    meeting = replace(drawn.meetings[0], caller=1, port=19)
+    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
+    story = Story()
+    for index in range(14):
+        story.send(index, after=0.0 if index == 4 and together else 0.002)
+    story.ack(2, after=RTT).ack(2, (4, 5), after=0.002).ack(2, (4, 14), after=0.002)
+    story.send(2, after=2.0).ack(3, (4, 14), after=RTT).send(3).send(*range(4, 14), after=0.003)
+    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
+    heard = strangers.hear(encounter, (own, []))
+    found = {item.sentence for item in heard.accusations if item.requirement == "SNR-SAK-002"}
+    assert any("[8000, 9000)" in sentence for sentence in found) == accused
+    assert bool(found) == accused
+
+
+@pytest.mark.parametrize(("waiting", "accused"), [(True, False), (False, True)])
+def test_duplicate_before_which_a_compressed_acknowledgment_leaves_is_known(
+    waiting: bool, accused: bool
+) -> None:
+    """[100, 200) of [100, 300) comes again, whose block is not among the latest."""
+    drawn = draw_encounter(3)
+    usual = {"tcp_sack": "1", "tcp_dsack": "1", "tcp_comp_sack_nr": "44"}
+    sysctls = {**drawn.sysctls[0], **{f"net.ipv4.{name}": value for name, value in usual.items()}}
+    meeting = replace(drawn.meetings[0], caller=1, port=9)
+    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
+    receipt = Receipt().data(100, 300).reply(0, (100, 300))
+    receipt.data(400, 500, after=1.0).reply(0, (400, 500), (100, 300))
+    receipt.data(600, 700, after=1.0)
+    if not waiting:
+        receipt.reply(0, (600, 700), (400, 500), (100, 300)).later(1.0)
+    receipt.data(100, 200, after=0.001).reply(0, (100, 200), (600, 700), (400, 500))
+    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in receipt.packets]
+    heard = strangers.hear(encounter, (own, []))
+    assert any(item.requirement == "SNR-RCV-031" for item in heard.accusations) == accused
 
 
 @pytest.mark.bed

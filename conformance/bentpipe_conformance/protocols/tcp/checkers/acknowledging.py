@@ -40,6 +40,9 @@ section 3.8.6.3 says how long it may be delayed, not how long it must be."""
 WIDEST_FIELD = 0xFFFF
 """Of the window field (RFC 9293 section 3.1)."""
 
+FLUSHED = 2
+"""Blocks with which Linux sends what it has compressed before it begins another one."""
+
 HELD_S = 1.0
 """Seconds within which data that was held is acknowledged once the gap below it is filled."""
 
@@ -264,14 +267,18 @@ def block_around_a_duplicate_is_second(flow: Flow, context: Context) -> Findings
     # Exercised by every D-SACK block above the acknowledgment number, as long as they are true.
     if not flow.handshake.sack:
         return
+    flushes = context.permitted("flushes_first", False)
     arrived = RangeSet()
     told: tuple[Range, ...] = ()
+    unanswered = 0
     for event in flow.events:
         if isinstance(event, Arrival):
             arrived.add(event.start, event.end)
+            unanswered += 1
         if not isinstance(event, Reply):
             continue
         same, told = told, event.blocks
+        waited, unanswered = unanswered > 1, 0
         if event.dsack is None or event.dsack[1] <= max(event.ack, 0):
             continue
         left, right = event.dsack
@@ -279,6 +286,8 @@ def block_around_a_duplicate_is_second(flow: Flow, context: Context) -> Findings
             return
         if _followed(event):
             yield context.holds("the block around a duplicate is the second", event)
+        elif flushes and waited and len(event.sack) >= FLUSHED:
+            continue
         elif (left, right) not in event.held and event.blocks != same:
             sentence = f"the D-SACK block {left}-{right} is not followed by the block around it"
             expected = "the block that holds it as the second"

@@ -150,7 +150,7 @@ def _longest_timeout(flow: Flow, until: float) -> float:
     for event in flow.events:
         if event.time >= until:
             break
-        if isinstance(event, Ack) and event.acceptable and event.advance:
+        if isinstance(event, Ack):
             trips.acknowledged(event)
         elif isinstance(event, Sent):
             trips.sent(event)

@@ -411,8 +411,7 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
     for event in flow.events:
         if isinstance(event, Ack):
             una = max(una, event.ack) if event.acceptable else una
-            if event.acceptable and event.advance:
-                trips.acknowledged(event)
+            trips.acknowledged(event)
         if isinstance(event, Sent):
             trips.sent(event)
         if not isinstance(event, Sent) or not event.retransmission:

@@ -7,7 +7,6 @@ import math
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.receiving import scale_unit
-from bentpipe_conformance.protocols.tcp.codec import ACK
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     answer_within,
@@ -107,8 +106,6 @@ def probe_is_answered(flow: Flow, context: Context) -> Findings:
         closed = arrival.window_edge <= arrival.expected == arrival.start
         if not closed or arrival.may_be_stale or arrival.lacks_timestamp:
             continue
-        if not arrival.tcp.flags & ACK:
-            continue  # no probe; many drop it before they look at its number
         answer = answer_within(flow, arrival, LONGEST_DELAY_S)
         if answer.timely == "in time" and answer.reply is not None:
             yield context.holds("a probe of the closed window was answered", answer.reply, arrival)

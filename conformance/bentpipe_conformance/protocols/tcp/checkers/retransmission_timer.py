@@ -318,9 +318,8 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
                 yield context.holds(f"offset {event.start} was retransmitted by a timer", event)
         elif event.acceptable or event.may_heed:
             edge, una = event.window_edge, max(una, event.ack, event.una)
-            if event.advance:
-                progress = event.time
-                trips.acknowledged(event)
+            progress = event.time if event.advance else progress
+            trips.acknowledged(event)
         least = patience if edge > una else closed
         waiting = max(least, 4 * trips.longest_timeout, backed_off)
         last_event = event

@@ -12,6 +12,7 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
+from bentpipe_conformance.protocols.tcp.checkers.acknowledging import FLUSHED
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     first_reply,
@@ -28,10 +29,6 @@ OPTION_OCTETS = 40
 _MOST = 4
 """Blocks that fit at most. A stack that held more may have forgotten some, and does not recall them
 when there is room again: what it then reports is judged only for truth."""
-
-
-_FLUSHED = 2
-"""Blocks with which Linux sends what it has compressed before it begins another one."""
 
 
 def _inside(block: Range, ranges: tuple[Range, ...]) -> bool:
@@ -210,7 +207,7 @@ def data_above_a_gap_is_reported(flow: Flow, context: Context) -> Findings:
 def _flushed(arrival: Arrival, within: float) -> bool:
     """Whether a segment that begins one more block was answered at once by the blocks before it."""
     answer = arrival.replies[0] if arrival.replies else None
-    if answer is None or answer.time - arrival.time > within or len(answer.sack) < _FLUSHED:
+    if answer is None or answer.time - arrival.time > within or len(answer.sack) < FLUSHED:
         return False
     return not any(_overlap((arrival.start, arrival.end), block) for block in answer.sack)
 

@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
 from bentpipe_conformance.protocols.tcp.replay.recovery import least_timeout, may_be_undone
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt, timed_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_rtt, timed_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -75,7 +75,7 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
         if last is not None:
             if last.window_edge - last.end < 2 * smss:
                 return
-            recent = flow.between(last.time - minimum_rtt(flow), first.time)
+            recent = flow.between(last.time - longest_rtt(flow), first.time)
             shown = max(sent.outstanding for sent in (last, *recent) if not sent.sacked)
             limit = max(limit, share * shown + slack)
     for step in recovery.steps:
@@ -103,7 +103,7 @@ def _may_continue(context: Context, first: Sent) -> bool:
 
 def _restored_lately(flow: Flow, first: Sent) -> bool:
     """Whether a window that a D-SACK block restored may not have been filled yet."""
-    since = first.time - RESTORED_RTTS * minimum_rtt(flow)
+    since = first.time - RESTORED_RTTS * longest_rtt(flow)
     lately = (ack for ack in flow.acks if since <= ack.time <= first.time)
     return any(ack.dsack is not None for ack in lately)
 

@@ -285,8 +285,9 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
     answered = False
     progressed = 0.0
     for event in flow.events:
-        if isinstance(event, Ack) and event.acceptable and event.advance:
+        if isinstance(event, Ack):
             trips.acknowledged(event)
+        if isinstance(event, Ack) and event.acceptable and event.advance:
             answered, progressed = True, event.time
         elif isinstance(event, Ack) and event.duplicates >= DUPLICATE_THRESHOLD:
             answered = True

@@ -97,6 +97,9 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
         if earliest or probe or not expiry.samples or silent <= 1.5 * expiry.longest_rtt:
             continue
         if may_be_paced(flow, expiry, context):
+            if context.ics.get("pacing") is None:
+                sentence = f"a pacing timer could have put the repair of offset {sent.start} off"
+                yield context.unclear(sentence, sent)
             continue
         yield context.violated(
             f"the timer retransmitted offset {sent.start} while {sent.una} is outstanding",

@@ -9,6 +9,7 @@ from typing import Literal
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
+from bentpipe_conformance.protocols.tcp.codec import ACK
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
@@ -112,7 +113,8 @@ def still_receiving(flow: Flow, *, fins: bool = False) -> list[Arrival]:
 
     Stacks differ in what they do once the IUT has closed; before its FIN and before any RST every
     receiver is in the state ESTABLISHED or CLOSE-WAIT. The daytime service reads on in FIN-WAIT,
-    until the tester's FIN. A segment whose options cannot be read may be dropped (MUST-7).
+    until the tester's FIN. A segment whose options cannot be read may be dropped (MUST-7); one
+    without ACK is (section 3.10.7.4, fifth), by many before they look at its number.
     """
     closing = [sent.packet for sent in flow.sent if sent.fin]
     if flow.iut[1] == DAYTIME_PORT and closing:
@@ -120,7 +122,8 @@ def still_receiving(flow: Flow, *, fins: bool = False) -> list[Arrival]:
     end = min((packet.number for packet in (*closing[:1], *flow.resets[:1])), default=math.inf)
     return [
         item for item in flow.arrivals
-        if (item.payload or fins) and item.packet.number < end and item.tcp.options_ok
+        if (item.payload or fins) and item.packet.number < end
+        and item.tcp.options_ok and item.tcp.flags & ACK
     ]  # fmt: skip
 
 

@@ -102,10 +102,9 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                 current = None
             if not event.acceptable:
                 continue
-            if event.advance:
-                measured = trips.samples
-                trips.acknowledged(event)
-                expired = 0 if trips.samples > measured else expired
+            measured = trips.samples
+            trips.acknowledged(event)
+            expired = 0 if trips.samples > measured else expired
             if current is not None and event.window > 0:
                 current.end, current.until = event, event.time
                 opened, current = current, None

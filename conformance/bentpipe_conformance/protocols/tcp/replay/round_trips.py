@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from functools import lru_cache
 
 from bentpipe_conformance.protocols.tcp.codec import SYN
@@ -39,6 +40,7 @@ class RoundTrips:
         self.minimum = float("inf")
         self._opening = float("inf")
         self._sent: dict[int, float] = {}
+        self._unheard: list[int] = []  # ends of what left once and was not reported
         self._spoiled: set[int] = set()
         self._fresh: int | None = None
         opened, self._stamped = _departures(flow)
@@ -61,13 +63,31 @@ class RoundTrips:
         """Note a transmission."""
         if item.retransmission:
             self._spoiled.add(item.end)
+            self._forget(item.start, item.end)
             self._fresh = None
         else:
             self._sent[item.end] = item.time
+            insort(self._unheard, item.end)
             self._fresh = self._fresh or item.end
 
+    def _forget(self, start: int, end: int) -> list[int]:
+        """The ends within (start, end], which are not looked for again."""
+        among = slice(bisect_right(self._unheard, start), bisect_right(self._unheard, end))
+        found = self._unheard[among]
+        del self._unheard[among]
+        return found
+
     def acknowledged(self, ack: Ack) -> None:
-        """Note an acknowledgment of new data."""
+        """Note an acknowledgment; one of new data, or a report of it, may be a measurement.
+
+        What a SACK block reports was on its way no longer, whatever is missing below it.
+        """
+        for block in ack.blocks if ack.newly_sacked else ():
+            for end in self._forget(*block):
+                self._take(ack.time - self._sent[end], sure=False)
+        if not ack.advance:
+            return
+        self._forget(-1, ack.ack)
         sent_at = self._sent.get(ack.ack)
         if sent_at is not None and ack.ack not in self._spoiled:
             stamped = ack.tcp.tsecr in self._stamped
@@ -139,15 +159,24 @@ def timed_rtt(flow: Flow, at: float) -> float:
 
 
 @lru_cache(maxsize=2)
-def minimum_rtt(flow: Flow) -> float:
-    """The smallest round-trip time the IUT could measure, in seconds; 0.0 when unknown.
-
-    Remembered for the flow at hand, because many checkers ask.
-    """
+def _measured(flow: Flow) -> RoundTrips:
+    """All that the IUT could measure; remembered for the flow at hand: many checkers ask."""
     trips = RoundTrips(flow)
     for event in flow.events:
         if isinstance(event, Sent):
             trips.sent(event)
-        elif isinstance(event, Ack) and event.advance:
+        elif isinstance(event, Ack):
             trips.acknowledged(event)
-    return trips.minimum if trips.minimum < float("inf") else 0.0
+    return trips
+
+
+def minimum_rtt(flow: Flow) -> float:
+    """The smallest round-trip time the IUT could measure, in seconds; 0.0 when unknown."""
+    least = _measured(flow).minimum
+    return least if least < float("inf") else 0.0
+
+
+def longest_rtt(flow: Flow) -> float:
+    """The largest, in seconds; 0.0 when unknown."""
+    trips = _measured(flow)
+    return max(trips.largest, trips.echoed)

@@ -77,8 +77,8 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
             arrived = event.time
         if isinstance(event, Ack) and event.acceptable:
             edge = event.window_edge
+            trips.acknowledged(event)
             if event.advance:
-                trips.acknowledged(event)
                 progress, progressed, row = event, event.time, []
                 delivered = max(delivered, _forget(transmitted, event.ack))
         elif isinstance(event, Sent):

@@ -278,3 +278,14 @@ def test_repair_that_waited_since_a_reordering_timer_expired(
     story = Story().send(*range(12)).ack(2, after=RTT).send(12, 13)
     story.ack(2, (3, 4), after=0.01).ack(2, (3, 5), after=after).send(2)
     assert story.verdicts("SNR-FR-003", claims={**CLAIMS, "rack": True}) == expected
+
+
+@pytest.mark.parametrize(("reported", "accused"), [(0.2, False), (0.55, True)])
+def test_reordering_window_of_a_round_trip_that_only_a_report_has_shown(
+    reported: float, accused: bool
+) -> None:
+    """All that is acknowledged took longer: a segment left before the queue was long."""
+    story = Story().send(*range(4)).ack(1, after=RTT).send(4).ack(1, (4, 5), after=reported)
+    story.ack(5, after=0.4).send(5).send(*range(6, 13), after=0.05).ack(5, (6, 7), after=RTT)
+    found = story.send(5).verdicts("SNR-FR-003", claims={**CLAIMS, "rack": True})
+    assert (Verdict.FAIL in found) == accused

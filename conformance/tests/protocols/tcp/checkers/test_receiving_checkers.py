@@ -228,3 +228,14 @@ def test_empty_segment_below_the_window_soon_after_a_repeated_syn_ack(
     story._put(False, flags=SYN | ACK, seq=99, after=0.5).ack(1, after=0.01)
     story.ack(1, seq=99, after=later).ack(1, after=5)
     assert story.verdicts("SNR-RCV-029") == expected
+
+
+@pytest.mark.parametrize("requirement", ["SNR-RCV-013", "SNR-RCV-015"])
+@pytest.mark.parametrize(("flags", "expected"), [(0, NOTHING), (ACK, FAIL)])
+def test_segment_outside_the_window_that_lacks_the_ack_bit(
+    requirement: str, flags: int, expected: set[Verdict]
+) -> None:
+    """Without it a segment is dropped, by many stacks before they look at its number."""
+    start = 0 if requirement == "SNR-RCV-013" else 90_000
+    receipt = Receipt().data(0, 100).reply(100).data(start, start + 100, after=1.0, flags=flags)
+    assert receipt.later().verdicts(requirement) == expected

@@ -140,7 +140,7 @@ def _rescued_in_two_recoveries() -> Story:
     for top in (10, 11, 12):
         story.ack(8, (9, top), after=0.01)
     story.send(8, 12, 13, 14)
-    return story.ack(8, (13, 14), (9, 12), after=0.01).send(12)
+    return story.ack(8, (13, 14), (9, 12), after=RTT).send(12)
 
 
 def test_second_retransmission_after_rescues_in_two_recoveries() -> None:
@@ -176,3 +176,14 @@ def test_segment_that_leaves_again_once_the_timer_of_another_may_have_met_a_repo
     story = Story().send(0).send(1, after=0.02).send(2, after=0.35).ack(1, after=RTT - 0.37)
     story.send(3, 4).ack(1, (2, 3), after=0.37).send(1, after=late).send(3, after=late)
     assert story.verdicts("SNR-SAK-004") == expected
+
+
+@pytest.mark.parametrize(("error", "accused"), [(1e-6, False), (0.001, True)])
+def test_answer_that_takes_as_long_as_the_bed_may_be_late_is_no_timers(
+    error: float, accused: bool
+) -> None:
+    """After a timeout all leaves again, 4 ms after the report of what is held."""
+    story = Story(timing_error=error).send(*range(10)).ack(1, after=RTT)
+    story.send(1, after=3.0).ack(2, (4, 10), after=RTT).send(2, after=0.004)
+    story.ack(3, (4, 10), after=RTT).send(3, after=0.004).send(4, after=0.012)
+    assert (Verdict.FAIL in story.verdicts("SNR-SAK-002")) == accused

@@ -89,3 +89,17 @@ def test_recovery_repeats_what_a_reordering_timer_takes_for_lost(
     story = Story().send(*range(10)).ack(2, after=RTT).send(10, 11).ack(2, (10, 11), after=0.3)
     story.send(2).send(*range(3, 10), after=late).ack(12, after=RTT)
     assert story.verdicts("SNR-SAK-017", claims=claims) == expected
+
+
+@pytest.mark.parametrize(("longest", "accused"), [(2 * RTT, False), (RTT, True)])
+def test_window_that_a_report_of_a_duplicate_restored_fills_in_a_round_trip_of_its_time(
+    longest: float, accused: bool
+) -> None:
+    """A loss is repaired 1.2 s after the report, beyond one and a half of the smallest."""
+    claims = {**CLAIMS, "rack": True}
+    story = Story().send(*range(10)).ack(2, after=longest).send(10, 11)
+    story.ack(12, (10, 11), after=RTT).send(*range(12, 22)).ack(22, after=RTT).send(*range(22, 34))
+    for top, after in ((24, RTT), (25, 0.01), (26, 0.01)):
+        story.ack(22, (23, top), after=after)
+    story.send(22, 34, 35, 36, 37, 38, 39).ack(40, after=RTT)
+    assert (Verdict.FAIL in story.verdicts("SNR-SAK-017", claims=claims)) == accused
