@@ -97,13 +97,13 @@ InTurn == LET n == SkipHeld(sndNxt, sacked)
 Sendable == InTurn \cup (IF Rfc /\ inRecovery THEN {Choice} \ {-1} ELSE {})
 NextIs(why, rule) ==
     IF Sendable = {} THEN why \o "nothing must be sent before the next acknowledgment (" \o rule \o ")"
-    ELSE Must(why \o "the next segment sent", Sendable, rule)
+    ELSE Must(why \o "the next segment sent, counted from 0,", Sendable, rule)
 AfterTimeout == at > 1 /\ Log[at - 1].k = "timeout"
 
 (* The guard that blocks the next event; only asked where nothing follows. *)
 Guard ==
     CASE at > Len(Log) -> "accepted"
-      [] due # <<>> -> MustBe("the next segment sent", Head(due),
+      [] due # <<>> -> MustBe("the next segment sent, counted from 0,", Head(due),
                               IF AfterTimeout THEN "SNR-RTO-008" ELSE "SNR-FR-002, SNR-SAK-008")
       [] Is("ack") -> MustBeAtMost("the first segment not acknowledged", sndMax, "RFC 9293 section 3.10.7.4")
       [] Is("timeout") -> NextIs("nothing is outstanding, so that no timer runs: ", "RFC 6298 section 5")
