@@ -25,10 +25,10 @@ class ModelRounds(Printed):
              _share(item.caught, len(item.valid)))
             for item in rounds
         ]  # fmt: skip
-        valid = sum(len(item.valid) for item in rounds)
-        caught = sum(item.caught for item in rounds)
-        edits = sum(len(item.edits) for item in rounds)
-        rows.append(("all", "", "", f"{edits}", f"{valid}", _share(caught, valid)))
+        rows += [
+            self._total(number, [item for item in rounds if item.number == number])
+            for number in sorted({item.number for item in rounds})
+        ]
         yield from _table(("model", "round", "first run", "edits", "valid", "noticed"), rows)
         yield ".. rubric:: Not noticed at the first run"
         yield ""
@@ -47,6 +47,19 @@ class ModelRounds(Printed):
             found = load_round(manifest, number)
             if found.reviews:
                 yield found
+
+    @staticmethod
+    def _total(number: int, rounds: list[Round]) -> tuple[str, ...]:
+        valid = sum(len(item.valid) for item in rounds)
+        share = _share(sum(item.caught for item in rounds), valid)
+        return (
+            "all",
+            f"{number}",
+            "",
+            f"{sum(len(item.edits) for item in rounds)}",
+            f"{valid}",
+            share,
+        )
 
     @staticmethod
     def _verdict(review: Review) -> str:

@@ -5,7 +5,7 @@
 (* and losses. Code does several of the model's steps at once, so that each event has the guards of its  *)
 (* last step. What is under way is not recorded: a packet has arrived here when the proxy knows it, and  *)
 (* is lost when the proxy takes it for lost.                                                            *)
-EXTENDS RwbpFlow, TLC
+EXTENDS RwbpFlow, Rejection
 
 CONSTANTS TraceLogs, Flows
 
@@ -115,32 +115,36 @@ TraceSpec == TraceInit /\ [][TraceNext]_<<vars, traceVars>>
 
 (* The guard that blocks the next event; only asked where nothing follows. *)
 Turned ==
-    IF ~IpHasRoom THEN "the IP queue is full (RWBP-FC-004)"
-    ELSE IF Passed = {} THEN "it has its turn"
-    ELSE "flow " \o ToString(CHOOSE d \in Passed : TRUE)
-         \o " is next, which can send (RWBP-FC-005, RWBP-SC-001)"
+    IF ~IpHasRoom THEN MustBeAtMost("packets in the IP queue", IpQueue, "RWBP-FC-004")
+    ELSE Must("the flow served", {d \in Passed : \A e \in Passed : Ahead(d) <= Ahead(e)},
+              "RWBP-FC-005, RWBP-SC-001")
 
 Guard ==
     CASE at > Len(Log) -> "accepted"
-      [] Is("receive") /\ ~ReceiveFits -> "the receive buffer overflows (RWBP-FC-001)"
-      [] Is("receive") -> "received are " \o ToString(received[F])
-      [] Is("move") /\ ~SendFits ->
-            "the send buffer has no room for what is not known to have arrived (RWBP-FC-002)"
-      [] Is("move") -> "received are " \o ToString(received[F]) \o ", moved " \o ToString(moved[F])
-      [] Is("edge") /\ Event.n < window[F] -> "the edge never retreats (RWBP-WN-002)"
-      [] Is("edge") -> "the downstream buffer ends at " \o ToString(DownstreamLimit(F)) \o " (RWBP-FC-003)"
-      [] Is("report") -> "reports more than was sent (RWBP-EC-015)"
-      [] Is("lost") -> "takes for lost what has arrived or was not sent (RWBP-EC-002)"
-      [] Is("serve") /\ again[F] > 0 -> "a retransmission goes first (RWBP-EC-004)"
-      [] Is("serve") /\ sent[F] >= moved[F] -> "nothing waits in the send buffer (RWBP-FC-002)"
-      [] Is("serve") /\ ~WindowOpen(F) -> "the window is closed (RWBP-FC-003)"
-      [] Is("again") /\ again[F] = 0 -> "nothing awaits retransmission (RWBP-EC-012)"
+      [] Is("receive") -> MustLie("received", received[F], moved[F] + ReceiveBuffer, "RWBP-FC-001")
+      [] Is("move") ->
+            MustLie("moved", moved[F], IF received[F] < arrived[F] + SendBuffer THEN received[F]
+                                       ELSE arrived[F] + SendBuffer, "RWBP-FC-002")
+      [] Is("edge") -> MustLie("the edge", window[F], DownstreamLimit(F),
+                               IF Event.n < window[F] THEN "RWBP-WN-002" ELSE "RWBP-FC-003")
+      [] Is("report") /\ arrived[F] + Event.n > sent[F] ->
+            MustBeAtMost("packets newly reported", sent[F] - arrived[F], "RWBP-EC-015")
+      [] Is("report") -> MustBeAtMost("those of them that await retransmission", again[F], "RWBP-EC-002")
+      [] Is("lost") -> MustBeAtMost("packets taken for lost", sent[F] - arrived[F] - again[F], "RWBP-EC-002")
+      [] Is("serve") /\ again[F] > 0 ->
+            "what is served must be a retransmission: " \o ToString(again[F]) \o " wait (RWBP-EC-004)"
+      [] Is("serve") /\ sent[F] >= moved[F] ->
+            MustBeAtMost("nothing waits in the send buffer: sent", moved[F], "RWBP-FC-002")
+      [] Is("serve") /\ ~WindowOpen(F) -> MustBeAtMost("the window is closed: sent", window[F], "RWBP-FC-003")
+      [] Is("again") /\ again[F] = 0 ->
+            "nothing awaits retransmission: what is served must be new (RWBP-EC-012)"
       [] Is("serve") \/ Is("again") -> Turned
-      [] Is("pass") /\ ip = <<>> -> "the IP queue is empty"
-      [] Is("pass") -> "the gateway's limit is " \o ToString(gatewayCredit) \o " (RWBP-FC-006)"
-      [] Is("credit") -> "the gateway has room up to " \o ToString(GatewayLimit) \o " (RWBP-LC-010)"
-      [] Is("leave") -> "the gateway's queue is empty"
-      [] Is("consume") -> "the user takes what was not sent"
+      [] Is("pass") /\ ip = <<>> ->
+            MustBeAtMost("the IP queue is empty: packets passed to the gateway", toGateway, "RWBP-LC-008")
+      [] Is("pass") -> MustBeAtMost("packets passed to the gateway", gatewayCredit, "RWBP-FC-006")
+      [] Is("credit") -> MustBeAtMost("the gateway's limit", GatewayLimit, "RWBP-LC-010")
+      [] Is("leave") -> MustBeAtMost("packets that have left the gateway", passed, "RWBP-LC-010")
+      [] Is("consume") -> MustLie("packets that the user has taken", consumed[F], sent[F], "RWBP-EC-009")
       [] OTHER -> "no such event"
 
 Reached == PrintT(<<"reached", trace, at, 0, Guard>>)

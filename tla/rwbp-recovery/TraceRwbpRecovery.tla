@@ -9,7 +9,7 @@
 (*     state    edge: the right edge, lost: what awaits retransmission                                *)
 (* The copies of a timeout leave when the link has room for them, so that they are counted here; when  *)
 (* the timer expires, and how far the window reaches, is not recorded.                                *)
-EXTENDS RwbpRecovery, TLC
+EXTENDS RwbpRecovery, Rejection
 
 CONSTANT TraceLogs
 
@@ -82,19 +82,24 @@ TraceNext ==
 TraceSpec == TraceInit /\ [][TraceNext]_<<vars, traceVars>>
 
 (* The guard that blocks the next event; only asked where nothing follows. *)
+NextSegment == IF Due # {} THEN Lowest(Due) ELSE sndNxt
+NextIs(why, rule) == MustBe(why \o "the next segment sent", NextSegment, rule)
+
 Guard ==
     CASE at > Len(Log) -> "accepted"
-      [] Is("ack") -> "acknowledges more than was sent (RWBP-EC-015)"
+      [] Is("ack") /\ Event.n > sndNxt ->
+            MustBeAtMost("the first segment not acknowledged", sndNxt, "RWBP-EC-015")
+      [] Is("ack") -> MustBeAtMost("segments that blocks report", sndNxt - 1, "RWBP-EC-013")
       [] (Is("timeout") \/ Is("send")) /\ copies > 0 ->
-            "a copy of segment " \o ToString(twice) \o " is due (RWBP-EC-007)"
-      [] Is("timeout") /\ Due # {} -> "a retransmission waits, so that no timeout counts (RWBP-TM-005)"
-      [] Is("timeout") -> "nothing is outstanding (RWBP-EC-005)"
-      [] Is("state") /\ rightEdge # Event.edge -> "the right edge is " \o ToString(rightEdge) \o " (RWBP-EC-003)"
-      [] Is("state") -> "taken for lost is " \o ToString(lost) \o " (RWBP-EC-002)"
-      [] Is("again") /\ Event.n \in released -> "the segment has arrived (RWBP-EC-010)"
-      [] Is("again") /\ Due = {} -> "nothing calls for this retransmission (RWBP-EC-012)"
-      [] Due # {} -> "segment " \o ToString(Lowest(Due)) \o " is next (RWBP-EC-004)"
-      [] OTHER -> "segment " \o ToString(sndNxt) \o " is next"
+            NextIs("a copy of segment " \o ToString(twice) \o " is due: ", "RWBP-EC-007")
+      [] Is("timeout") /\ Due # {} -> NextIs("a retransmission waits, so that no timeout counts: ", "RWBP-TM-005")
+      [] Is("timeout") -> NextIs("nothing is outstanding, so that no timer runs: ", "RWBP-EC-005")
+      [] Is("state") /\ rightEdge # Event.edge -> MustBe("the right edge", rightEdge, "RWBP-EC-003")
+      [] Is("state") -> MustBe("what is taken for lost", lost, "RWBP-EC-002")
+      [] Is("again") /\ Event.n \in released -> NextIs("the segment has arrived: ", "RWBP-EC-010")
+      [] Is("again") /\ Due = {} -> NextIs("nothing calls for this retransmission: ", "RWBP-EC-012")
+      [] Due # {} -> NextIs("", "RWBP-EC-004")
+      [] OTHER -> NextIs("", "RWBP-EC-009")
 
 Reached == PrintT(<<"reached", trace, at, 0, Guard>>)
 =============================================================================

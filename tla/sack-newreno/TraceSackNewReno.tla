@@ -9,7 +9,7 @@
 (* How far the window reaches is not recorded, so new data may be sent at any time, and in rfc the pipe *)
 (* decides how much an acknowledgment lets go; what is repaired, and in which order, must be as in the  *)
 (* model.                                                                                             *)
-EXTENDS SackNewReno, TLC
+EXTENDS SackNewReno, Rejection
 
 CONSTANT TraceLogs
 
@@ -91,23 +91,36 @@ TraceNext ==
 
 TraceSpec == TraceInit /\ [][TraceNext]_<<vars, traceVars>>
 
+(* What may be sent next: new data, or what NextSeg chooses. *)
+InTurn == LET n == SkipHeld(sndNxt, sacked)
+          IN IF spent \/ (inRecovery /\ (n < sndMax \/ (Rfc /\ Lost # {}))) THEN {} ELSE {n}
+Sendable == InTurn \cup (IF Rfc /\ inRecovery THEN {Choice} \ {-1} ELSE {})
+NextIs(why, rule) ==
+    IF Sendable = {} THEN why \o "nothing must be sent before the next acknowledgment (" \o rule \o ")"
+    ELSE Must(why \o "the next segment sent, counted from 0,", Sendable, rule)
+AfterTimeout == at > 1 /\ Log[at - 1].k = "timeout"
+
 (* The guard that blocks the next event; only asked where nothing follows. *)
 Guard ==
     CASE at > Len(Log) -> "accepted"
-      [] due # <<>> -> "segment " \o ToString(Head(due)) \o " must be retransmitted first (rules 2 and 6)"
-      [] Is("ack") -> "acknowledges more than was sent"
-      [] Is("timeout") -> "nothing is outstanding"
-      [] Is("state") /\ sndUna # Event.n -> "snd_una is " \o ToString(sndUna)
-      [] Is("state") -> IF inRecovery THEN "the model is in recovery" ELSE "the model is not in recovery"
-      [] Is("send") /\ Event.n < sndUna -> "the segment is acknowledged"
-      [] Is("send") /\ Event.n \in sacked -> "the segment is reported held (SNR-SAK-001, SNR-SAK-002)"
-      [] Is("send") /\ Rfc /\ inRecovery /\ Lost # {} /\ Event.n # Lowest(Lost) ->
-            "segment " \o ToString(Lowest(Lost)) \o " is next (SNR-SAK-003)"
-      [] Is("send") /\ Event.n \in repaired -> "the segment has been retransmitted in this episode (SNR-SAK-009)"
-      [] Is("send") /\ Event.n < sndMax /\ inRecovery -> "the segment is not eligible, or not the lowest (SNR-SAK-003, SNR-SAK-005)"
-      [] Is("send") /\ spent -> "this acknowledgment has been used for a retransmission (SNR-SAK-008)"
-      [] Is("send") /\ Event.n < sndMax -> "nothing calls for this retransmission (SNR-SAK-004)"
-      [] OTHER -> "segment " \o ToString(SkipHeld(sndNxt, sacked)) \o " is next"
+      [] due # <<>> -> MustBe("the next segment sent, counted from 0,", Head(due),
+                              IF AfterTimeout THEN "SNR-RTO-008" ELSE "SNR-FR-002, SNR-SAK-008")
+      [] Is("ack") -> MustBeAtMost("the first segment not acknowledged", sndMax, "RFC 9293 section 3.10.7.4")
+      [] Is("timeout") -> NextIs("nothing is outstanding, so that no timer runs: ", "RFC 6298 section 5")
+      [] Is("state") /\ sndUna # Event.n -> MustBe("snd_una", sndUna, "RFC 9293 section 3.4")
+      [] Is("state") -> MustBe("being in recovery", inRecovery,
+                               IF inRecovery THEN "SNR-REC-001, SNR-SAK-015" ELSE "SNR-REC-012, SNR-FR-003")
+      [] Is("send") /\ Event.n < sndUna -> NextIs("the segment is acknowledged: ", "SNR-SAK-004")
+      [] Is("send") /\ Event.n \in sacked -> NextIs("the segment is reported held: ", "SNR-SAK-001, SNR-SAK-002")
+      [] Is("send") /\ Rfc /\ inRecovery /\ Lost # {} /\ Event.n # Lowest(Lost) -> NextIs("", "SNR-SAK-003")
+      [] Is("send") /\ Event.n \in repaired ->
+            NextIs("the segment has been retransmitted in this episode: ", "SNR-SAK-009")
+      [] Is("send") /\ Event.n < sndMax /\ inRecovery ->
+            NextIs("the segment is not eligible, or not the lowest: ", "SNR-SAK-003, SNR-SAK-005")
+      [] Is("send") /\ spent ->
+            NextIs("this acknowledgment has been used for a retransmission: ", "SNR-SAK-008")
+      [] Is("send") /\ Event.n < sndMax -> NextIs("nothing calls for this retransmission: ", "SNR-SAK-004")
+      [] OTHER -> NextIs("", "RFC 9293 section 3.4")
 
 Reached == PrintT(<<"reached", trace, at, 0, Guard>>)
 =============================================================================

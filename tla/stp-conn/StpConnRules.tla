@@ -293,7 +293,19 @@ OnlyOpenEndsTake ==
           /\ S[p].st \in {"idle", "over"} /\ S'[p] # S[p] => Len(opened') > Len(opened) \/ epoch' # epoch]_vars
 
 ----------------------------------------------------------------------------
+(* A peer that keeps no rules: it sends a normal END whenever it likes, with any N(R) that can be     *)
+(* (STP-CC-027).                                                                                      *)
+HastyEnd ==
+    /\ \E p \in PortSet, from \in {"client", "server"}, r \in 0..Max(Packets, Replies) :
+          LET e == IF from = "client" THEN C[p] ELSE S[p]
+          IN /\ e.st = "open" /\ r <= (IF from = "client" THEN S[p].sent ELSE C[p].sent)
+             /\ Emit({END(from, p, e.csn, e.peer, "release", r)}, {})
+    /\ UNCHANGED <<now, clientVars, serverVars, abandoned>>
+HastySpec == Init /\ [][Next \/ HastyEnd]_vars
+
+----------------------------------------------------------------------------
 (* Reachability *)
+NeverHasty == ~\E x \in DOMAIN calls : calls[x].told = "failure" /\ abandoned = {}
 
 Ends == {m \in net : m.type = "END"}
 NeverHearsOfAbort == ~\E i \in DOMAIN opened :

@@ -7,7 +7,7 @@
 (* and again. When a user speaks or aborts is open. Answers that STP/1 limits to some per second may be *)
 (* missing. When a complete end releases is open, and whether it leaves that to the other. Times are    *)
 (* not compared: no cookie of a session is older than 600 s.                                            *)
-EXTENDS StpConn, TLC
+EXTENDS StpConn, Rejection
 
 CONSTANT TraceLogs
 
@@ -194,12 +194,13 @@ SentShows == Alive /\ Event.vt_s >= 0 => End.sent = Event.vt_s
 AckedShows == Alive /\ Event.vt_a >= 0 => End.acked = Event.vt_a
 TakenShows == Alive /\ Event.vr_r >= 0 => End.rcv = Event.vr_r
 HeldShows == Is("sd") \/ (Is("report") /\ Event.m.type = "POLL") => Numbers(End.held) = Event.held
-ToldShows == Is("arrive") =>
+ToldAs(result) ==
     IF AtClient
-    THEN calls' = IF Event.told = "" THEN calls ELSE Told(Event.end, Event.told)
+    THEN calls' = IF result = "" THEN calls ELSE Told(Event.end, result)
     ELSE \A i \in DOMAIN opened :
-            opened'[i].told = IF Event.told # "" /\ opened[i].own = Event.end
-                              THEN ToldOnce(opened[i].told, Event.told) ELSE opened[i].told
+            opened'[i].told = IF result # "" /\ opened[i].own = Event.end
+                              THEN ToldOnce(opened[i].told, result) ELSE opened[i].told
+ToldShows == Is("arrive") => ToldAs(Event.told)
 (* Answers to what belongs to no connection may be limited to ten a second. *)
 Limited == Stray /\ Event.sent = {} /\ Is("arrive") /\ Event.m.type \in {"BGAK", "SD", "POLL", "END"}
 ReplyShows == reply' = Event.sent \/ Limited
@@ -233,82 +234,155 @@ TraceNext ==
 TraceSpec == TraceInit /\ [][TraceNext]_<<vars, trace, at, reply, newest, heard>>
 
 ----------------------------------------------------------------------------
-(* Why the next event is not possible; only asked where nothing follows. *)
+(* Why the next event is not possible, and what had to be instead: of the values that something can    *)
+(* have, those with which a step is possible. Only asked where nothing follows.                         *)
 
 Kind == Event.m.type
+Own == IF AtClient THEN c ELSE s
+Stands == Own.st
+Far == Max(Max(c.sent, s.sent), Max(c.rcv, s.rcv)) + Cardinality(c.held \cup s.held) + 2
+
+Cookie(k) == CASE k = NoCookie -> "no cookie"
+               [] k = Fresh /\ Arriving -> "a fresh cookie"
+               [] OTHER -> "the server's cookie " \o ToString(k)
+Said(m) ==
+    CASE m.type = "BEGIN" -> (IF m.data THEN "a BEGIN with data" ELSE "an empty BEGIN") \o (IF m.fin THEN " and FIN" ELSE "")
+      [] m.type = "BGAK" -> "a BGAK with N(R) " \o ToString(m.r) \o " and " \o Cookie(m.ck)
+      [] m.type = "BGREJ" -> "a BGREJ with reason " \o ToString(m.reason) \o " and " \o Cookie(m.ck)
+      [] m.type = "END" -> CASE m.kind = "unknown" -> "an END with R flag"
+                             [] m.kind = "abort" -> "an END with A flag"
+                             [] OTHER -> "a normal END with N(R) " \o ToString(m.r)
+      [] OTHER -> "an " \o m.type
+
+(* What could be sent at an event of this kind. *)
+Candidates ==
+    IF Is("begin") THEN {BEGIN(Port, Event.end, Event.ck, data, fin) : data, fin \in BOOLEAN}
+    ELSE IF Is("release")
+    THEN {END(Event.at, Port, Own.csn, Own.peer, k, r) : k \in {"release", "abort"}, r \in 0..Far}
+    ELSE IF ~Arriving THEN {}
+    ELSE (IF Kind = "END" THEN Endak(Event.m) ELSE {})
+         \cup (IF Kind \in {"BEGIN", "BGAK", "SD", "POLL"} THEN {Disowns(Event.at, Event.m)} ELSE {})
+         \cup (IF Kind = "BEGIN"
+               THEN {BGREJ(Port, Event.m.csn, 6, Fresh), BGREJ(Port, Event.m.csn, 5, NoCookie)}
+                    \cup {BGAK(Port, own, Event.m.csn, r, Fresh) : own \in {s.csn, Event.end}, r \in 0..Far}
+               ELSE {})
+Sendable == {x \in {{}} \cup {{x} : x \in Candidates} : ENABLED (Step /\ reply' = x)}
+MustBeSent(rule) ==
+    "what is sent must be "
+    \o (IF Sendable = {} THEN "nothing like it"
+        ELSE OneOf({IF x = {} THEN "nothing" ELSE Said(CHOOSE m \in x : TRUE) : x \in Sendable}))
+    \o " (" \o rule \o ")"
 WrongAnswer ==
-    CASE ~Arriving -> "what was sent is another"
-      [] Kind = "BEGIN" /\ s.st = "open" /\ Event.m.csn = s.peer ->
-            "a repeated BEGIN draws a BGAK with a fresh cookie (STP-CC-015)"
-      [] Kind = "BEGIN" /\ IsUsed(Event.m.ck) -> "a used cookie draws an END with R flag (STP-CC-038)"
-      [] Kind = "BEGIN" /\ ~IsGood(Event.m.ck) ->
-            "a BEGIN without a good cookie draws a BGREJ with a fresh one (STP-CC-036)"
-      [] Kind = "BEGIN" -> "the BGAK to this BEGIN is another (STP-CC-012)"
-      [] Kind = "END" -> "the END is not acknowledged as it must be (STP-CC-022)"
-      [] Kind \in {"BGAK", "SD", "POLL"} -> "the answer is another (STP-CC-020)"
-      [] OTHER -> "nothing is to be sent"
+    CASE Is("release") -> MustBeSent("STP-CC-025")
+      [] ~Arriving -> MustBeSent("section 9")
+      [] Kind = "BEGIN" /\ s.st = "open" /\ Event.m.csn = s.peer -> MustBeSent("STP-CC-015")
+      [] Kind = "BEGIN" /\ IsUsed(Event.m.ck) -> "a used cookie: " \o MustBeSent("STP-CC-038")
+      [] Kind = "BEGIN" /\ ~IsGood(Event.m.ck) -> "no good cookie: " \o MustBeSent("STP-CC-036")
+      [] Kind = "BEGIN" -> MustBeSent("STP-CC-012")
+      [] Kind = "END" -> MustBeSent("STP-CC-022")
+      [] Kind \in {"BGAK", "SD", "POLL"} -> MustBeSent("STP-CC-020")
+      [] OTHER -> MustBeSent("section 9")
 
-Stands == IF AtClient THEN c.st ELSE s.st
-WrongState ==
-    CASE Kind = "END" -> "this END does not end the connection, or has to (STP-CC-021, STP-CC-027)"
-      [] Kind = "BEGIN" /\ s.st = "open" /\ Event.m.csn = s.peer -> "a repeated BEGIN changes nothing (STP-CC-015)"
-      [] Kind = "BEGIN" /\ Event.state = 10 -> "this BEGIN opens nothing: its cookie is not good (STP-CC-035, STP-CC-038)"
-      [] Kind = "BEGIN" -> "a BEGIN that opens nothing changes nothing (STP-CC-041)"
-      [] Kind = "BGAK" /\ AtClient -> "a BGAK to this caller opens, no other (STP-CC-020, STP-SEC-005)"
-      [] Kind = "BGREJ" -> "a BGREJ to this caller makes it call anew or fail, no other (STP-CC-037, STP-SEC-005)"
-      [] Kind \in {"SD", "STAT", "POLL"} -> "data and reports open and end nothing"
+Number(state) == CASE state = "begun" -> "2" [] state = "open" -> "10" [] OTHER -> "4 or 1"
+Closed == "4 or 1"
+States == {Number(state) : state \in {x \in {"idle", "begun", "open", "over"} : ENABLED (Step /\ End.st = x)}}
+StateRule ==
+    CASE ~Arriving -> "section 9"
+      [] Kind = "END" -> "which of them an END ends: STP-CC-021, STP-CC-027"
+      [] Kind = "BEGIN" /\ s.st = "open" /\ Event.m.csn = s.peer -> "a repeated BEGIN changes nothing: STP-CC-015"
+      [] Kind = "BEGIN" /\ Event.state = 10 -> "its cookie is not good: STP-CC-035, STP-CC-038"
+      [] Kind = "BEGIN" -> "a BEGIN that opens nothing changes nothing: STP-CC-041"
+      [] Kind = "BGAK" /\ AtClient -> "a BGAK to this caller opens, no other: STP-CC-020, STP-SEC-005"
+      [] Kind = "BGREJ" -> "a BGREJ to this caller counts, no other: STP-CC-037, STP-SEC-005"
+      [] Kind \in {"SD", "STAT", "POLL"} -> "data and reports open and end nothing: STP-CC-001"
       [] OTHER -> "section 9"
+WrongState == "the state after it must be " \o OneOf(States) \o ", of the connection that this end has ("
+              \o StateRule \o ")"
 
+Peers == {Unknown, c.peer, s.peer} \cup (IF Arriving /\ "csn" \in DOMAIN Event.m THEN {Event.m.csn} ELSE {})
+Peer(csn) == CASE csn = Unknown -> "unknown"
+               [] Arriving /\ "csn" \in DOMAIN Event.m /\ Event.m.csn = csn -> "that of the packet"
+               [] OTHER -> "the one before"
+MayTell == {""} \cup IF AtClient /\ \A i \in DOMAIN begins : begins[i].csn # Event.end THEN {} ELSE {"success", "failure"}
 Wrong ==
-    CASE Speaks /\ ~ENABLED (Step /\ StateShows) /\ Arriving ->
-            "the state after it is not " \o ToString(Event.state) \o ": " \o WrongState
-      [] Speaks /\ ~ENABLED (Step /\ StateShows) -> "the state after it is not " \o ToString(Event.state)
+    CASE Speaks /\ ~ENABLED (Step /\ StateShows) -> WrongState
       [] ~ENABLED (Step /\ ReplyShows) -> WrongAnswer
-      [] ~ENABLED (Step /\ StrayShows) -> "there is a connection (STP-CC-020)"
-      [] ~ENABLED (Step /\ OwnRises) -> "the server's CSN does not rise (STP-CC-010)"
-      [] ~ENABLED (Step /\ ToldShows) -> "the user is told something else (STP-CC-005, STP-CC-006, STP-CC-027)"
-      [] Speaks /\ ~ENABLED (Step /\ StateShows /\ PeerShows) -> "the peer's CSN is another (STP-CC-001)"
-      [] Speaks /\ ~ENABLED (Step /\ StateShows /\ SentShows) -> "VT(S) is another (STP-DT-016)"
-      [] Speaks /\ ~ENABLED (Step /\ StateShows /\ AckedShows) -> "VT(A) is another (STP-DT-010)"
+      [] ~ENABLED (Step /\ StrayShows) -> "there is a connection: the state after it must be 10 (STP-CC-020)"
+      [] ~ENABLED (Step /\ OwnRises) -> "the server's CSN must be above that of its connection before (STP-CC-010)"
+      [] ~ENABLED (Step /\ ToldShows) ->
+            "what the user is told must be " \o OneOf({IF r = "" THEN "nothing" ELSE r :
+                r \in {x \in MayTell : ENABLED (Step /\ ToldAs(x))}}) \o " (STP-CC-005, STP-CC-006, STP-CC-027)"
+      [] Speaks /\ ~ENABLED (Step /\ StateShows /\ PeerShows) ->
+            "the peer's CSN must be " \o OneOf({Peer(v) : v \in {x \in Peers : ENABLED (Step /\ StateShows /\ End.peer = x)}})
+            \o " (STP-CC-001)"
+      [] Speaks /\ ~ENABLED (Step /\ StateShows /\ SentShows) ->
+            Must("VT(S)", {v \in 0..Far : ENABLED (Step /\ StateShows /\ End.sent = v)}, "STP-DT-016")
+      [] Speaks /\ ~ENABLED (Step /\ StateShows /\ AckedShows) ->
+            Must("VT(A)", {v \in 0..Far : ENABLED (Step /\ StateShows /\ End.acked = v)}, "STP-DT-010")
       [] Speaks /\ ~ENABLED (Step /\ StateShows /\ TakenShows) ->
-            "VR(R) is another: data is handed over too early, too late or twice (STP-CC-008)"
-      [] Speaks /\ ~ENABLED (Step /\ StateShows /\ HeldShows) -> "what is held is another (STP-DT-019)"
-      [] OTHER -> "the combination of state, variables and answer"
+            Must("VR(R)", {v \in 0..Far : ENABLED (Step /\ StateShows /\ End.rcv = v)}, "STP-CC-008")
+      [] Speaks /\ ~ENABLED (Step /\ StateShows /\ HeldShows) ->
+            "what is held must be "
+            \o ToString({v \in 0..Far : ENABLED (Step /\ StateShows /\ v \in Numbers(End.held))}) \o " (STP-DT-019)"
+      [] OTHER -> "state, variables and answer must be those of one and the same step (section 9)"
+
+Offered == IF c.st = "begun" THEN {m.ck : m \in {x \in net : x.type = "BGREJ" /\ x.peer = c.csn}}
+           ELSE {NoCookie} \cup (IF stock = <<>> THEN {} ELSE {Head(stock)})
+NextSd == MustBe("the next SD", Own.sent, "STP-DT-016")
+
+(* Nothing that arrives can be what was never sent. *)
+SentSo == {x \in net : x.type = Kind /\ x.from = Other}
+SameCsn == {x \in SentSo : "csn" \in DOMAIN x /\ x.csn = Event.m.csn}
+Unsent ==
+    "the " \o Other \o " has sent no such " \o Kind \o ": "
+    \o (IF SentSo = {} THEN "none must arrive (section 9)"
+        ELSE IF "csn" \in DOMAIN Event.m /\ SameCsn = {} THEN "its CSN must be one that the sender has chosen (STP-CC-001)"
+        ELSE IF Kind = "SD" /\ Event.m.n \notin {x.n : x \in SameCsn} THEN Must("its N(S)", {x.n : x \in SameCsn}, "STP-DT-016")
+        ELSE IF Kind = "STAT" THEN Must("its N(R)", {x.r : x \in SameCsn}, "STP-DT-018")
+        ELSE "its fields must be those of " \o OneOf({Said(x) : x \in SentSo}) \o " (section 9)")
 
 Guard ==
     CASE at > Len(Log) -> "accepted"
       [] ENABLED TraceNext -> "followed"
-      [] Telling /\ This \in heard -> "the user has been told before how this connection ended (STP-CC-009)"
-      [] Is("gone") /\ This \notin heard -> "the user was never told how this connection ended (STP-CC-009)"
-      [] Is("begin") /\ Event.first /\ ~Rises -> "the client's CSN does not rise (STP-CC-010)"
-      [] Is("begin") /\ Event.first /\ ~EmptyWithout -> "without a cookie a BEGIN carries nothing (STP-CC-034)"
-      [] Is("begin") /\ Event.first /\ c.st = "open" -> "the client's connection is not over"
-      [] Is("begin") /\ Event.first -> "this is not the cookie to use, or it was used before (STP-CC-037, STP-CC-039)"
-      [] Is("begin") -> "a repeated BEGIN is the same, and only while none is answered (STP-CC-014, STP-CC-016)"
-      [] Is("send") /\ AtClient /\ c.st = "begun" -> "the early credit is used up, there is no cookie, or this is not the next SD (STP-CC-002, STP-DT-016)"
-      [] Is("send") /\ Stands # "open" -> "the connection is not open (STP-CC-035, STP-CC-028)"
-      [] Is("send") /\ (IF AtClient THEN c.fin ELSE s.fin) # None -> "nothing follows the FIN (STP-CC-024)"
-      [] Is("send") /\ ~ENABLED Step -> "this is not the next SD (STP-DT-016)"
-      [] Is("release") /\ Stands = "over" -> "the connection is over already"
-      [] Is("release") /\ ENABLED Step ->
-            "this END is another: normal once its own FIN is acknowledged and the peer's delivered, with N(R) above that (STP-CC-025)"
-      [] Is("release") -> "there is no such connection"
-      [] Is("put") -> "nobody has asked for what was sent (STP-CC-028)"
+      [] Telling /\ This \in heard ->
+            "the user has been told before how this connection ended, and must be told once (STP-CC-009)"
+      [] Is("gone") /\ This \notin heard ->
+            "the user was never told how this connection ended, and must be before it is forgotten (STP-CC-009)"
+      [] Is("begin") /\ Event.first /\ ~Rises -> "the client's CSN must be above that of its call before (STP-CC-010)"
+      [] Is("begin") /\ Event.first /\ ~EmptyWithout -> "without a cookie a BEGIN must be empty (STP-CC-034)"
+      [] Is("begin") /\ Event.first /\ c.st = "open" ->
+            "the client's connection is not over: its state must be " \o Closed \o " (section 9)"
+      [] Is("begin") /\ Event.first ->
+            "the BEGIN must have " \o (IF Offered = {} THEN "a cookie that a BGREJ has given" ELSE OneOf({Cookie(k) : k \in Offered}))
+            \o " (STP-CC-037, STP-CC-039)"
+      [] Is("begin") ->
+            "a repeated BEGIN must be the same, and the state must be 2: nothing has answered it (STP-CC-014, STP-CC-016)"
+      [] Is("send") /\ AtClient /\ c.st = "begun" /\ begins[TryOf(c.csn)].ck = NoCookie ->
+            "there is no cookie: SDs sent before the BGAK must be none (STP-CC-002)"
+      [] Is("send") /\ AtClient /\ c.st = "begun" /\ c.sent >= EarlyCredit ->
+            MustBeAtMost("SDs sent before the BGAK", EarlyCredit, "STP-CC-002")
+      [] Is("send") /\ Stands \notin {"open", "begun"} -> "the state must be 10 (STP-CC-035, STP-CC-028)"
+      [] Is("send") /\ Own.fin # None -> MustBe("the last SD, with the FIN,", Own.fin, "STP-CC-024")
+      [] Is("send") /\ ~ENABLED Step -> NextSd
+      [] Is("release") /\ Stands = "over" -> "the connection is over: what is sent must be nothing (STP-CC-025)"
+      [] Is("release") /\ ~ENABLED Step -> "the connection must be the one that this end has (STP-CC-001)"
+      [] Is("put") -> "nobody has asked: what is sent must be an END of before, or nothing (STP-CC-028)"
       [] Is("told") /\ Event.result = "success" ->
-            "success comes before both streams are through and acknowledged (STP-CC-005)"
-      [] Is("told") -> "the user is told of a failure that there is not (STP-CC-006)"
-      [] Is("gone") -> "the connection is not over (STP-CC-009)"
-      [] Arriving /\ Event.m.from = Other /\ ~Known_(Event.m) -> "the " \o Other \o " has sent no such " \o Kind
+            "not all is through and acknowledged: the outcome must be failure, or none yet (STP-CC-005)"
+      [] Is("told") -> "nothing has failed: the outcome must be success, or none yet (STP-CC-006)"
+      [] Is("gone") -> "the state must be " \o Closed \o " (STP-CC-009)"
+      [] Arriving /\ Event.m.from = Other /\ ~Known_(Event.m) -> Unsent
       [] Arriving /\ Kind = "BEGIN" /\ Event.state = 10 /\ Event.end # s.csn /\ IsGood(Event.m.ck) /\ ~Rises ->
-            "the server's CSN does not rise (STP-CC-010)"
-      [] (Is("sd") \/ Is("report")) /\ Away(IF AtClient THEN c ELSE s) ->
-            "the connection is over: data and reports count no more (STP-CC-028)"
-      [] (Is("sd") \/ Is("report")) /\ Event.m.csn # (IF AtClient THEN c.peer ELSE s.peer) ->
-            "the packet is of another incarnation (STP-CC-001)"
-      [] Arriving /\ ~ENABLED Step -> "this cannot be ignored, nor is anything known that it calls for: "
-            \o (IF Kind = "END" THEN "STP-CC-022" ELSE IF Kind = "BGREJ" THEN "STP-CC-037" ELSE "section 9")
+            "the server's CSN must be above that of its connection before (STP-CC-010)"
+      [] (Is("sd") \/ Is("report")) /\ Away(Own) ->
+            "the connection is over: the state must be 10 for data and reports to count (STP-CC-028)"
+      [] (Is("sd") \/ Is("report")) /\ Event.m.csn # Own.peer ->
+            "the packet's CSN must be that of the present incarnation (STP-CC-001)"
+      [] Arriving /\ ~ENABLED Step ->
+            "it must not be ignored, nor is anything known that it calls for ("
+            \o (IF Kind = "END" THEN "STP-CC-022" ELSE IF Kind = "BGREJ" THEN "STP-CC-037" ELSE "section 9") \o ")"
       [] ENABLED Step -> Wrong
-      [] OTHER -> "section 9"
+      [] OTHER -> "the event must be one of section 9 (section 9)"
 
 Reached == PrintT(<<"reached", trace, at, 0, Guard>>)
 =============================================================================

@@ -122,6 +122,28 @@ NumbersAreNear ==
         /\ m.type = "POLL" => m.n > vt_s - (Modulus - Window)
 
 ----------------------------------------------------------------------------
+(* Packets that a peer that keeps the rules never sends, one of them at any time: reports of SDs that   *)
+(* were never sent, and SDs beyond the credit. They are paid for as copies are.                       *)
+Ahead(report) == report.n > vt_s \/ (report.type # "CREDIT" /\ report.h > vt_s)
+ReportsAhead ==
+    LET pairs == {<<n, h>> \in (vt_a..(vt_s + 2)) \X (vt_a..(vt_s + 2)) : n <= h}
+    IN {report \in UNION {{STAT(0, p[1], p[1], p[1], p[2], {}), USTAT(p[1], p[1], p[1], p[2]),
+                           CREDIT(p[1], p[1])} : p \in pairs} : Ahead(report)}
+Unruly ==
+    /\ duplicates > 0 /\ duplicates' = duplicates - 1
+    /\ \/ /\ HasRoom(return, ReturnCapacity, 1)
+          /\ \E report \in ReportsAhead : return' = Append(return, report)
+          /\ UNCHANGED forward
+       \/ /\ HasRoom(forward, Capacity, 1)
+          /\ \E n \in vr_mr..(Packets - 1) : forward' = Append(forward, SD(n))
+          /\ UNCHANGED return
+    /\ UNCHANGED <<senderVars, receiverVars, forwardLosses, returnLosses, keepAlives, ghosts>>
+UnrulySpec == Init /\ [][Next \/ Unruly]_vars
+
+(* STP-DT-023; TakesExactly says the same of SDs (STP-DT-020). *)
+AheadChangesNothing == [][ToSender /\ Ahead(Back) => UNCHANGED senderVars]_vars
+
+----------------------------------------------------------------------------
 (* Reachability *)
 NeverRoomBeyondHeldFin == ~(Fin \in held /\ vr_mr > Fin + 1)
 ==============================================================================

@@ -8,7 +8,7 @@
 (* What was lost, reordered or doubled is not recorded: every message ever sent may arrive, at any time *)
 (* and again. When users write and read is not recorded either: data is there whenever it is sent, and  *)
 (* the credit of a report is taken from the trace, within its bounds. POLLs may be sent at any time.    *)
-EXTENDS StpData, TLC
+EXTENDS StpData, Rejection
 
 CONSTANTS
     TraceLogs,
@@ -153,10 +153,6 @@ TraceSpec == TraceInit /\ [][TraceNext]_<<vars, traceVars>>
 (* The guard that blocks the next event; only asked where nothing follows. *)
 (* Where the variable after the event is wrong, what it must be: of the values that it can have, those *)
 (* with which a step is possible.                                                                     *)
-Of(number) == "SD " \o ToString(number)
-Must(name, values, rule) ==
-    name \o " must be " \o ToString(IF Cardinality(values) = 1 THEN CHOOSE v \in values : TRUE ELSE values)
-         \o " (" \o rule \o ")"
 Top == Max(vt_s, vr_h) + Window + 1
 Wrong ==
     CASE AtSender /\ ~ENABLED (Step /\ vt_s' = Event.vt_s) ->
@@ -199,23 +195,22 @@ AskedAbout == {forward[i].n : i \in
 
 Guard ==
     CASE at > Len(Log) -> "accepted"
-      [] Is("call") -> "a BEGIN carries SD 0 or nothing, and is the first of all"
-      [] Is("anew") -> "the receiver has taken data of a call that it answered with a cookie (STP-CC-035)"
-      [] Is("bgak") -> "a BGAK acknowledges " \o ToString(vt_a..vr_r) \o " and permits "
+      [] Is("call") -> "a BEGIN must be the first of all, and carry SD 0 or nothing (section 5.1)"
+      [] Is("anew") -> "VR(R) must be 0: the call was answered with a cookie (STP-CC-035)"
+      [] Is("bgak") -> "what a BGAK acknowledges must be of " \o ToString(vt_a..vr_r) \o ", what it permits from "
             \o ToString(vt_ms) \o " to " \o ToString(vr_r + Window) \o " (STP-DT-018, STP-DT-020)"
-      [] Is("send") /\ Event.n # vt_s -> Of(vt_s) \o " is the next new one (STP-DT-016)"
-      [] Is("send") /\ ~NewMayGo -> Of(Lowest(queue)) \o " awaits retransmission and goes first (STP-DT-009)"
-      [] Is("send") /\ ~Permitted -> "VT(MS) is " \o ToString(vt_ms) \o " (STP-DT-011)"
-      [] Is("retransmit") /\ queue = {} -> "no SD awaits retransmission (STP-DT-003, STP-DT-014)"
-      [] Is("retransmit") /\ Event.n # Lowest(queue) -> Of(Lowest(queue)) \o " is the next to be sent again (STP-DT-027)"
-      [] Is("poll") /\ Event.n_s # vt_s -> "VT(S) is " \o ToString(vt_s) \o " (STP-PL-006)"
-      [] Is("poll") /\ Event.n_ps # polls + 1 -> "the next POLL is " \o ToString(polls + 1) \o " (STP-PL-006)"
+      [] Is("send") /\ Event.n # vt_s -> MustBe("the next new SD", vt_s, "STP-DT-016")
+      [] Is("send") /\ ~NewMayGo -> MustBe("one awaits retransmission: the next SD", Lowest(queue), "STP-DT-009")
+      [] Is("send") /\ ~Permitted -> MustBeAtMost("the next new SD", vt_ms - 1, "STP-DT-011")
+      [] Is("retransmit") /\ queue = {} -> MustBe("none awaits retransmission: the next SD", vt_s, "STP-DT-003, STP-DT-014")
+      [] Is("retransmit") /\ Event.n # Lowest(queue) -> MustBe("the next SD", Lowest(queue), "STP-DT-027")
+      [] Is("poll") /\ Event.n_s # vt_s -> MustBe("N(S)", vt_s, "STP-PL-006")
+      [] Is("poll") /\ Event.n_ps # polls + 1 -> MustBe("N(PS)", polls + 1, "STP-PL-006")
       [] Is("stat") /\ Stats = {} -> NoSuch("STAT", "STP-DT-018")
       [] Is("ustat") /\ Ustats = {} -> NoSuch("USTAT", "STP-DT-001")
       [] Is("credit") /\ Credits = {} -> NoSuch("CREDIT", "STP-DT-024")
-      [] Is("late") -> "the USTAT names what is not missing; missing are "
-            \o ToString(Missing(vr_h)) \o " (STP-DT-026)"
-      [] Is("announce") /\ ~MayAnnounce -> "no closed window has opened again (STP-DT-024)"
+      [] Is("late") -> "what the USTAT names must be of " \o ToString(Missing(vr_h)) \o " (STP-DT-026)"
+      [] Is("announce") /\ ~MayAnnounce -> "VR(MR) must be announced only when a closed window has opened by half (STP-DT-024)"
       [] Is("sd") /\ Sds = {} -> "the sender has sent no SD of that number; it must be at most "
             \o ToString(vt_s - 1) \o " (STP-DT-016)"
       [] Is("poll_arrives") /\ Polls = {} -> "the sender has sent no such POLL; its N(S) must be "

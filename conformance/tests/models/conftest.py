@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 </dependency></dependencies>
 <build><plugins><plugin><groupId>p</groupId><artifactId>q</artifactId><version>1</version></plugin>
 </plugins></build></project>"""
+
+EXPECTED = re.compile(r"must .*\(.*((SNR|STP|RWBP)-\w+-\d+|RFC \d+ section \d|section \d).*\)")
+"""What every rejection of a recorded event says: what must be there, and by which rule."""
 
 
 def install(folder: Path, script: str) -> None:

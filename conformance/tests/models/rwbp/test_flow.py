@@ -22,6 +22,7 @@ from bentpipe_reference.rwbp.scheduler import Entry, RoundRobin
 from bentpipe_reference.rwbp.sender import RwbpSender
 from bentpipe_reference.rwbp.uplink import IpQueue
 
+from ..conftest import EXPECTED
 from .conftest import written
 
 Events = list[dict[str, Any]]
@@ -105,6 +106,7 @@ def test_recorded_proxies_are_followed_and_changed_events_are_not(
     }
     guards = {name: item.guard for name, item in found.items()}
     assert lines == expected, guards
+    assert [said for said in guards.values() if said and not EXPECTED.search(said)] == []
 
 
 # -- what the model's mutants do, done by the reference --------------------------------------------
@@ -218,3 +220,4 @@ def test_proxies_that_break_a_rule_are_not_followed(setup: Setup, tmp_path: Path
     for name, rule in expected.items():
         guards = [found[f"{name}-{flows}"].guard for flows in (2, 3)]
         assert any(rule in guard for guard in guards), (name, guards)
+        assert all(EXPECTED.search(guard) for guard in guards if guard), (name, guards)

@@ -15,6 +15,7 @@ from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.rwbp.parts import Setup as Parts
 from bentpipe_reference.rwbp.tracing import main, record
 
+from ..conftest import EXPECTED
 from .conftest import written
 
 SEGMENT = 472
@@ -67,6 +68,9 @@ def test_recorded_senders_are_followed_and_changed_events_are_not(
         expected.append(line)
     found = validate(traces, setup)
     assert [None if item.rejected is None else item.rejected.line for item in found] == expected
+    assert [
+        item.guard for item in found if not (item.consistent or EXPECTED.search(item.guard))
+    ] == []
 
 
 BROKEN = {
@@ -91,3 +95,4 @@ def test_senders_that_break_a_rule_are_not_followed(setup: Setup, tmp_path: Path
     for mutant, requirement in BROKEN.items():
         guards = [item.guard for item in found if item.trace.name.count(f"{mutant}-")]
         assert any(requirement in (guard or "") for guard in guards), (mutant, guards)
+        assert all(EXPECTED.search(guard) for guard in guards if guard), (mutant, guards)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +19,7 @@ from bentpipe_reference.stp.receiver import Receiver
 from bentpipe_reference.stp.recording import main, record
 from bentpipe_reference.stp.sender import Sender, SentSd
 
+from ..conftest import EXPECTED
 from .conftest import Checked, Event, judged, lines, written
 
 BEGIN = {"event": "begin", "protocol": "stp-data", "profile": "stp1e2", "window": 8}
@@ -265,10 +265,6 @@ def test_many_transfers_followed_and_each_change_found(tmp_path: Path, checked: 
     assert sum(len(events) for events in traces.values()) >= 100 * len(traces) * 0.8
     found = judged(tmp_path, checked, traces)
     assert lines(found) == expected
-
-
-EXPECTED = re.compile(r"(must be|must name|is the next|VT\(\w+\) is|the next POLL is|no SD awaits|"
-                      r"acknowledges).*\((STP-\w+-\d+(, )?)+\)")  # fmt: skip
 
 
 @pytest.mark.slow
