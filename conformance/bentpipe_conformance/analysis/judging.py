@@ -14,6 +14,7 @@ from bentpipe_conformance.analysis.spool import read_groups
 from bentpipe_conformance.engine.checking import judge_flow
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.observing import Defect, End, Observer, Sighting
+from bentpipe_conformance.engine.remembered import forget
 from bentpipe_conformance.engine.statement import Ics
 from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.trace import Packet, Trace
@@ -140,6 +141,7 @@ def judge_file(
                 with _collecting_nothing():
                     found += _judge((group, nth), trace, task, suite, observer, profile, stated)
                 del trace
+                forget()
     return found
 
 

@@ -17,19 +17,22 @@ comment at the head of the checker names: ``# Exercised by every third duplicate
 
 from __future__ import annotations
 
+import gc
 import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import Any, TypeVar
 
 from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.remembered import forget
 from bentpipe_conformance.engine.statement import Ics, declared
 from bentpipe_conformance.engine.suite import Interpreter, Suite
 from bentpipe_conformance.engine.trace import Trace
@@ -96,15 +99,21 @@ def judge(
     for flow in interpreter.read_flows(trace):
         readings = Readings(flow, interpreter)
         granted: set[str] = set()  # conditions that the handshake does not contradict
+        asked: list[tuple[Checker, Context[Any]]] = []
+        refusals: list[tuple[int, Finding]] = []
         for requirement, check in applicable:
             context = Context(requirement, profile, ics, trace.timing_error, readings.prepared)
             if requirement.condition not in granted:
                 refused = interpreter.refused(flow, context)
                 if refused is not None:
-                    findings.append(refused)
+                    refusals.append((len(asked), refused))
                     continue
                 granted.add(requirement.condition)
-            findings.extend(readings.judged(check, context))
+            asked.append((check, context))
+        found = readings.all_judged(asked)
+        for place, refused in reversed(refusals):
+            found.insert(place, [refused])
+        findings.extend(chain.from_iterable(found))
     return findings
 
 
@@ -143,25 +152,29 @@ def judge_flow(
     *,
     suite: Suite,
     left_out: Container[str] = (),
-) -> Iterator[tuple[Requirement, list[Finding] | None]]:
+) -> list[tuple[Requirement, list[Finding] | None]]:
     """Run a suite's checkers over one flow, its handshake having been taken into ``ics``.
 
     With each requirement of the profile that packets show come its findings, folded as by
     :func:`judge`, or None where the statement does not claim its condition. Those ``left_out`` are
     not judged.
     """
-    checkers = load_checkers(suite)
+    checkers, registry = load_checkers(suite), suite.requirements()
     readings = Readings(flow, suite.interpreter)
-    for requirement in suite.requirements().values():
+    answers: dict[str, list[Finding] | None] = {}
+    asked: dict[str, tuple[Checker, Context[Any]]] = {}
+    for name, requirement in registry.items():
         if requirement.testability != "wire" or profile not in requirement.profiles:
             continue
         if not declared(ics, requirement.condition_in(profile)):
-            yield requirement, None
-        elif requirement.id in left_out:
-            yield requirement, []
-        elif requirement.id in checkers:
-            context = Context(requirement, profile, ics, timing_error, readings.prepared)
-            yield requirement, readings.judged(checkers[requirement.id], context)
+            answers[name] = None
+        elif name in left_out or name in checkers:
+            answers[name] = []
+            if name not in left_out:
+                context = Context(requirement, profile, ics, timing_error, readings.prepared)
+                asked[name] = checkers[name], context
+    answers.update(zip(asked, readings.all_judged(list(asked.values())), strict=True))
+    return [(registry[name], findings) for name, findings in answers.items()]
 
 
 class Readings:
@@ -175,21 +188,32 @@ class Readings:
         self.prepared = interpreter.prepare(flow)
         self._flow = flow
         self._interpreter = interpreter
-        self._others: list[tuple[Any, Any]] | None = None
 
     def judged(self, check: Checker, context: Context[Any]) -> list[Finding]:
         """A checker's findings in the first reading that has no violation, else in the usual."""
-        usual = _folded(check, self._flow, context)
-        if not _violated(usual):
-            return usual
-        if self._others is None:
-            flows = self._interpreter.otherwise(self._flow)
-            self._others = [(flow, self._interpreter.prepare(flow)) for flow in flows]
-        for flow, prepared in self._others:
-            findings = _folded(check, flow, replace(context, prepared=prepared))
-            if not _violated(findings):
-                return findings
-        return usual
+        return self.all_judged([(check, context)])[0]
+
+    def all_judged(self, asked: Sequence[tuple[Checker, Context[Any]]]) -> list[list[Finding]]:
+        """The same of several checkers, each with its context.
+
+        Of the other readings there is one at a time: that of a long connection is large.
+        """
+        found = [_folded(check, self._flow, context) for check, context in asked]
+        accused = [nth for nth, findings in enumerate(found) if _violated(findings)]
+        others = self._interpreter.otherwise(self._flow) if accused else iter(())
+        while accused and (flow := next(others, None)) is not None:
+            prepared = self._interpreter.prepare(flow)
+            for nth in accused:
+                check, context = asked[nth]
+                findings = _folded(check, flow, replace(context, prepared=prepared))
+                if not _violated(findings):
+                    found[nth] = findings
+            accused = [nth for nth in accused if _violated(found[nth])]
+            del flow, prepared
+            forget()
+            if not gc.isenabled():
+                gc.collect()
+        return found
 
 
 def _violated(findings: Iterable[Finding]) -> bool:

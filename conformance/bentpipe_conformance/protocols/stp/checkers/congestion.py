@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportHeard
@@ -56,7 +56,7 @@ def rate_gap(flow: Flow, context: Context) -> float:
     return (DEPTH + 1) * 8 * _largest_packet(flow) / rate if rate > 0 else 0.0
 
 
-@lru_cache(maxsize=4)
+@remembered
 def _largest_packet(flow: Flow) -> int:
     """Octets of the IP packet of an SD of SMSS octets; 0 when there was no SD."""
     headers = [len(sd.packet.data) - len(sd.stp.data) for sd in flow.sds_sent]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.codec import (
@@ -160,7 +160,7 @@ class _Silences:
             self._current = _Silence(self._running)
 
 
-@lru_cache(maxsize=4)
+@remembered
 def _silences(flow: Flow, trips: RoundTrips) -> list[_Silence]:
     return _Silences(flow, trips).found
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice, takewhile
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import discarded
 from bentpipe_conformance.protocols.stp.checkers.opening import exceeds_max_sd
@@ -92,7 +93,7 @@ def _untrue(flow: Flow, ustat: ReportSent) -> str:
     return "" if reported is None else f"{reported} had been reported before"
 
 
-@lru_cache(maxsize=4)
+@remembered
 def _heard_by_number(flow: Flow) -> dict[int, list[SdHeard]]:
     heard: dict[int, list[SdHeard]] = {}
     for sd in flow.sds_heard:
@@ -100,7 +101,7 @@ def _heard_by_number(flow: Flow) -> dict[int, list[SdHeard]]:
     return heard
 
 
-@lru_cache(maxsize=4)
+@remembered
 def _with_gaps(flow: Flow) -> list[SdHeard]:
     return [sd for sd in flow.sds_heard if sd.gap]
 

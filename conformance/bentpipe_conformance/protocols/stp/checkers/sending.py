@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from itertools import islice
 
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
@@ -173,7 +173,7 @@ def _held_back(flow: Flow, context: Context) -> Findings:
             yield from _leave_in_time(flow, context, event, least, bounds[1])
 
 
-@lru_cache(maxsize=2)
+@remembered
 def _octets(flow: Flow) -> Mapping[int, int]:
     """Octets of each SD sent, by its number."""
     return {sd.number: sd.octets for sd in flow.sds_sent}
@@ -449,7 +449,7 @@ def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> 
     return None
 
 
-@lru_cache(maxsize=4)
+@remembered
 def _numbers_sent(flow: Flow) -> list[int]:
     return sorted({sd.number for sd in flow.sds_sent})
 

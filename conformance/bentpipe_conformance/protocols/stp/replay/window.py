@@ -13,10 +13,10 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import accumulate
 from typing import Literal
 
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHeard, SdSent
@@ -40,7 +40,7 @@ Phase = Literal["initial", "slow start", "reduced", "avoidance", "silence"]
 since, growth from ssthresh on, or two silences."""
 
 
-@lru_cache(maxsize=4)
+@remembered
 def smss(flow: Flow) -> int:
     """The peer's MaxSD: SMSS is no larger, though a stream of small writes may never show it."""
     # A BEGIN and early SDs are cut before the peer's MaxSD is known.

@@ -45,10 +45,12 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
     for ack, what in odd:
         # This acknowledgment may have started an episode that began at the same time.
         recovering = any(begin < ack.time <= end for begin, end in recoveries)
-        report = context.prepared.scoreboard.report_of[ack]
+        report = context.prepared.scoreboard.report_of.get(ack)
         if ack.packet.number < begin:
             continue
-        if report.holes or report.forgiven or recovering or ack.duplicates >= DUPLICATE_THRESHOLD:
+        if report is not None and (report.holes or report.forgiven):
+            continue
+        if recovering or ack.duplicates >= DUPLICATE_THRESHOLD:
             continue
         yield ack, what
 

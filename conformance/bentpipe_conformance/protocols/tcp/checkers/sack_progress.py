@@ -107,8 +107,10 @@ def one_retransmission_per_acknowledgment(flow: Flow, context: Context) -> Findi
         if episode.trigger is None or episode not in certain:
             continue
         for ack in episode.acks:
-            report = board.report_of[ack]
-            if ack is episode.end or not (ack.advance or ack.duplicate) or report.forgiven:
+            report = board.report_of.get(ack)
+            if report is None or report.forgiven:
+                continue
+            if ack is episode.end or not (ack.advance or ack.duplicate):
                 continue
             # A report of a duplicate asks for nothing (RFC 2883 section 5).
             if not ack.acceptable or ack.ack >= episode.recover or ack.dsack is not None:

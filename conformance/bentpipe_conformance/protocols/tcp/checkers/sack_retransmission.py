@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from functools import lru_cache
 from itertools import pairwise
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import held_segments, overdue
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Sent
@@ -86,7 +86,7 @@ def _reported_from_inside(flow: Flow, again: Sent) -> bool:
     return number < again.packet.number and edge in _joints(flow)
 
 
-@lru_cache(maxsize=2)
+@remembered
 def _first_reports(flow: Flow) -> dict[Range, tuple[int, int]]:
     """The packet that first reported all of each range retransmitted, and where its block began."""
     found: dict[Range, tuple[int, int]] = {}
@@ -101,7 +101,7 @@ def _first_reports(flow: Flow) -> dict[Range, tuple[int, int]]:
     return found
 
 
-@lru_cache(maxsize=2)
+@remembered
 def _joints(flow: Flow) -> frozenset[int]:
     """Offsets where segments meet that left together when they were new."""
     new = (sent for sent in flow.sent if sent.transmission == 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
@@ -64,18 +66,18 @@ def _echo_of_the_syn(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-def _stamped(flow: Flow, context: Context) -> list[tuple[Segment, int]]:
+def _stamped(flow: Flow, context: Context) -> Iterator[tuple[Segment, int]]:
     """The segments of the IUT with a timestamp and their TSval, RST excepted.
 
     A late copy of the SYN may begin another connection, whose clock may begin elsewhere.
     """
     over = context.prepared.lifetime.over
-    return [
-        (segment, segment.tcp.tsval)
-        for segment in flow.leaving
-        if segment.tcp.tsval is not None and not segment.tcp.flags & RST
-        and (over is None or segment.packet.number <= over)
-    ]  # fmt: skip
+    for segment in flow.leaving:
+        tcp = segment.tcp
+        if over is not None and segment.packet.number > over:
+            return
+        if tcp.tsval is not None and not tcp.flags & RST:
+            yield segment, tcp.tsval
 
 
 @checker("SNR-TS-002")
@@ -96,9 +98,10 @@ def clock_rate(flow: Flow, context: Context) -> Findings:
     """The timestamp clock ticks between once a second and once a millisecond (RFC 7323 5.4)."""
     # Exercised by timestamps of one connection at least two seconds apart.
     stamped = _stamped(flow, context)
-    if not stamped:
+    beginning = next(stamped, None)
+    if beginning is None:
         return
-    (first, begin), (last, end) = stamped[0], stamped[-1]
+    (first, begin), (last, end) = beginning, (deque(stamped, 1) or [beginning])[0]
     span = last.time - first.time
     if span < _CLOCK_SPAN_S:
         return

@@ -8,6 +8,7 @@ bounded by what could be measured (:class:`_Largest`).
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -51,12 +52,12 @@ class Estimates:
 
     Attributes:
         alone: of each segment that leaves while nothing is outstanding, and of its repetitions.
-        longest: the largest timeout after a segment or an acknowledgment of new data, no less than
-            a second, and than the initial one while there may be no sample.
+        longest: the largest timeout after each event of the flow, no less than a second, and than
+            the initial one while there may be no sample.
     """
 
     alone: dict[Sent, Estimate]
-    longest: dict[Sent | Ack, float]
+    longest: array[float]
 
 
 class _Variant:
@@ -117,7 +118,7 @@ class _Largest:
     def __init__(self) -> None:
         self._seen = self._sure = False
         self.measured = False
-        self._low = self._high = self._variation = self._told = 0.0
+        self._low = self._high = self._variation = 0.0
 
     def sample(self, least: float, most: float, *, sure: bool) -> None:
         """A sample between two values was taken or, unless ``sure``, may have been."""
@@ -148,10 +149,7 @@ class _Largest:
     @property
     def timeout(self) -> float:
         """The largest timeout within its lower bounds (RFC 6298 rules 2.1, 2.4 and 5.7)."""
-        told = max(self.value, 1.0 if self.measured else INITIAL_TIMEOUT_S)
-        if told != self._told:  # equal ones are one object: there is one for each event
-            self._told = told
-        return self._told
+        return max(self.value, 1.0 if self.measured else INITIAL_TIMEOUT_S)
 
 
 def read_estimates(flow: Flow) -> Estimates:
@@ -174,7 +172,7 @@ def read_estimates(flow: Flow) -> Estimates:
                 variants.sample(first, handshake=True, again=True)
                 largest.sample(first, first, sure=False)
     found: dict[Sent, Estimate] = {}
-    longest: dict[Sent | Ack, float] = {}
+    longest = array("d")
     sent_at: dict[int, float] = {}  # by the end of new data, in its order
     probes: dict[int, float] = {}  # of a window, which need not be measured
     # Even that of a SYN may be echoed later.
@@ -183,9 +181,10 @@ def read_estimates(flow: Flow) -> Estimates:
     fresh: int | None = None
     lone: int | None = None  # the end of what left with nothing outstanding, timed for certain
     alone = True
+    timeout = INITIAL_TIMEOUT_S
     for event in flow.events:
         if isinstance(event, Sent):
-            longest[event] = largest.timeout
+            timeout = largest.timeout
             again = event.retransmission
             fresh = None if again else fresh or event.end
             probing = event.timed and event.payload == 1 and not (event.flight or again)
@@ -233,5 +232,6 @@ def read_estimates(flow: Flow) -> Estimates:
             measured = fresh is not None and event.ack >= fresh
             largest.measured = largest.measured or measured
             samples += measured and started is not None
-            longest[event] = largest.timeout
+            timeout = largest.timeout
+        longest.append(timeout)
     return Estimates(found, longest)

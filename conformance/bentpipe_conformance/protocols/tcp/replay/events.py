@@ -20,8 +20,11 @@ One packet can be two of these: a data segment with a moved acknowledgment field
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 from bentpipe_reference.common.ranges import Range
 
@@ -37,26 +40,45 @@ def octets(ranges: Iterable[Range]) -> int:
     return sum(right - left for left, right in ranges)
 
 
+_Value = TypeVar("_Value", covariant=True)
+_Item = TypeVar("_Item")
+
+
+class Part(Protocol[_Value]):
+    """An attribute of a part, read as one of the whole."""
+
+    def __get__(self, whole: object, owner: type) -> _Value: ...
+
+
+def part(path: str) -> Part[Any]:
+    """Such an attribute; a method would take twice the time, and checkers ask tens a packet."""
+    return cast(Part[Any], property(attrgetter(path)))
+
+
+_FEW = 4
+
+
+def with_one_more(known: Sequence[_Item], item: _Item) -> Sequence[_Item]:
+    """The items known and another one: few, the usual case, are a tuple, which is smaller."""
+    if isinstance(known, list):
+        known.append(item)
+        return known
+    return (*known, item) if len(known) < _FEW else [*known, item]
+
+
 @dataclass(slots=True, eq=False)
 class Segment:
     """A TCP segment on the wire.
 
     Attributes:
         packet: the packet it was captured in.
+        time: seconds since the trace began.
+        tcp: the dissected segment.
     """
 
     packet: Packet
-
-    @property
-    def time(self) -> float:
-        """Seconds since the trace began."""
-        return self.packet.time
-
-    @property
-    def tcp(self) -> Tcp:
-        """The dissected segment."""
-        assert self.packet.content is not None
-        return self.packet.content
+    time: ClassVar[Part[float]] = part("packet.time")
+    tcp: ClassVar[Part[Tcp]] = part("packet.content")
 
 
 @dataclass(slots=True, eq=False)
@@ -102,9 +124,9 @@ class Sent(Data):
         cause: the acknowledgment that triggered it, None when a timer or the application did.
         last_arrival: when the last packet reached the IUT, minus infinity before the first.
         last_sent: when the IUT last sent data, likewise.
-        possible: lowest and highest offset that ``una`` may be for the IUT, which may have refused
-            an acknowledgment at the right edge of its window, or heeded that of a segment to be
-            dropped (RFC 9293 section 3.10.7.4).
+        doubt: lowest and highest offset that ``una`` may be for the IUT, which may have refused an
+            acknowledgment at the right edge of its window, or heeded that of a segment to be
+            dropped (RFC 9293 section 3.10.7.4); None when only itself.
         probed: it begins with what a window probe carried, which leaves again without any loss once
             the window has opened.
     """
@@ -118,8 +140,13 @@ class Sent(Data):
     cause: Ack | None
     last_arrival: float
     last_sent: float
-    possible: Range
+    doubt: Range | None
     probed: bool
+
+    @property
+    def possible(self) -> Range:
+        """Lowest and highest offset that ``una`` may be for the IUT."""
+        return self.doubt or (self.una, self.una)
 
     @property
     def since_arrival(self) -> float:
@@ -157,6 +184,38 @@ class Sent(Data):
         return self.cause is None
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether an acknowledgment counts.
+
+    Attributes:
+        ancient: acknowledges less than una.
+        beyond: acknowledges data never sent.
+        rejected: the IUT has to drop the segment: sequence number outside its window, or an old
+            timestamp (RFC 7323 section 5.3).
+        may_heed: the acknowledgment of a rejected segment may count even so.
+        may_refuse: that of a segment at the right edge of the window, or beyond one that has moved
+            back, may not count.
+        acceptable: a conformant sender processes it.
+    """
+
+    ancient: bool
+    beyond: bool
+    rejected: bool
+    may_heed: bool
+    may_refuse: bool
+    acceptable: bool
+
+
+@lru_cache
+def standing(
+    ancient: bool, beyond: bool, rejected: bool, may_heed: bool, may_refuse: bool
+) -> Standing:
+    """The one object that says so."""
+    acceptable = not (ancient or beyond or rejected)
+    return Standing(ancient, beyond, rejected, may_heed, may_refuse, acceptable)
+
+
 @dataclass(slots=True, eq=False)
 class Ack(Segment):
     """A segment with an acknowledgment reaching the IUT.
@@ -175,13 +234,7 @@ class Ack(Segment):
         dsack: the D-SACK block of RFC 2883, if the first block is one.
         newly_sacked: octets reported held for the first time.
         sacked: ranges held above the acknowledgment after this segment.
-        ancient: acknowledges less than una.
-        beyond: acknowledges data never sent.
-        rejected: the IUT has to drop the segment: sequence number outside its window, or an old
-            timestamp (RFC 7323 section 5.3).
-        may_heed: the acknowledgment of a rejected segment may count even so.
-        may_refuse: that of a segment at the right edge of the window, or beyond one that has moved
-            back, may not count.
+        standing: whether it counts; what it says can be asked of the acknowledgment itself.
         responses: what the IUT sent because of it, in order.
     """
 
@@ -198,22 +251,19 @@ class Ack(Segment):
     dsack: Range | None
     newly_sacked: int
     sacked: tuple[Range, ...]
-    ancient: bool
-    beyond: bool
-    rejected: bool
-    may_heed: bool
-    may_refuse: bool
-    responses: list[Sent] = field(default_factory=list)
+    standing: Standing
+    responses: Sequence[Sent] = ()
+    ancient: ClassVar[Part[bool]] = part("standing.ancient")
+    beyond: ClassVar[Part[bool]] = part("standing.beyond")
+    rejected: ClassVar[Part[bool]] = part("standing.rejected")
+    may_heed: ClassVar[Part[bool]] = part("standing.may_heed")
+    may_refuse: ClassVar[Part[bool]] = part("standing.may_refuse")
+    acceptable: ClassVar[Part[bool]] = part("standing.acceptable")
 
     @property
     def flight(self) -> int:
         """Octets outstanding when it arrived, before it took effect."""
         return self.max - self.una
-
-    @property
-    def acceptable(self) -> bool:
-        """Whether a conformant sender processes it."""
-        return not (self.ancient or self.beyond or self.rejected)
 
     @property
     def round_end(self) -> int:
@@ -226,6 +276,29 @@ class Ack(Segment):
         return max((sent.end for sent in self.responses), default=self.max + 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Whether a segment is taken in.
+
+    Attributes:
+        paws_rejected: its timestamp is older than the last one accepted (RFC 7323 section 5.3).
+        may_be_stale: its timestamp is older than one the IUT may have accepted.
+        lacks_timestamp: it carries no Timestamps option although they were negotiated.
+        dropped: it is, for what it acknowledges (RFC 9293 section 3.10.7.4, RFC 5961 section 5.2).
+        acceptable: it certainly passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
+    """
+
+    paws_rejected: bool
+    may_be_stale: bool
+    lacks_timestamp: bool
+    dropped: bool
+    acceptable: bool
+
+
+admission = lru_cache(Admission)
+"""The one object that says so."""
+
+
 @dataclass(slots=True, eq=False)
 class Arrival(Data):
     """A segment with data or FIN reaching the IUT, and the receiver's state just before it.
@@ -235,11 +308,7 @@ class Arrival(Data):
         held: ranges above ``expected`` the IUT must be holding before it.
         window_edge: highest right edge the IUT had offered, exclusive.
         widest_window: widest window the IUT had offered, in octets.
-        paws_rejected: its timestamp is older than the last one accepted (RFC 7323 section 5.3).
-        may_be_stale: its timestamp is older than one the IUT may have accepted.
-        lacks_timestamp: it carries no Timestamps option although they were negotiated.
-        dropped: it is, for what it acknowledges (RFC 9293 section 3.10.7.4, RFC 5961 section 5.2).
-        acceptable: it certainly passes the sequence check of RFC 9293 section 3.10.7.4 and PAWS.
+        admission: whether it is taken in; what it says can be asked of the arrival itself.
         last_ack: highest acknowledgment number the IUT had sent.
         replies: acknowledgments the IUT sent after it and before the next arrival.
     """
@@ -248,13 +317,14 @@ class Arrival(Data):
     held: tuple[Range, ...]
     window_edge: int
     widest_window: int
-    paws_rejected: bool
-    may_be_stale: bool
-    lacks_timestamp: bool
-    dropped: bool
-    acceptable: bool
+    admission: Admission
     last_ack: int
-    replies: list[Reply] = field(default_factory=list)
+    replies: Sequence[Reply] = ()
+    paws_rejected: ClassVar[Part[bool]] = part("admission.paws_rejected")
+    may_be_stale: ClassVar[Part[bool]] = part("admission.may_be_stale")
+    lacks_timestamp: ClassVar[Part[bool]] = part("admission.lacks_timestamp")
+    dropped: ClassVar[Part[bool]] = part("admission.dropped")
+    acceptable: ClassVar[Part[bool]] = part("admission.acceptable")
 
     @property
     def in_order(self) -> bool:
@@ -283,15 +353,14 @@ class Arrival(Data):
 
 
 @dataclass(slots=True, eq=False)
-class Reply(Segment):
-    """A segment with an acknowledgment leaving the IUT.
+class Feedback:
+    """What a receiver says, and what it could say then; segments that repeat it share it.
 
     Attributes:
         ack: acknowledgment number as an offset in the tester's direction.
         window: offered window in octets, scaled.
         window_edge: ack + window.
         blocks: SACK blocks as offsets, in wire order.
-        payload: octets of data it also carries.
         expected: the offset a receiver that keeps everything acknowledges then.
         held: ranges above ``expected`` such a receiver holds then.
         limit: the highest offset the IUT can have received in sequence.
@@ -307,15 +376,39 @@ class Reply(Segment):
     window: int
     window_edge: int
     blocks: tuple[Range, ...]
-    payload: int
     expected: int
     held: tuple[Range, ...]
     limit: int
     arrived: tuple[Range, ...]
     echoes: Collection[int]
-    older_echoes: frozenset[int]
+    older_echoes: Collection[int]
     last_arrival: Arrival | None
     dsack: Range | None
+
+
+@dataclass(slots=True, eq=False)
+class Reply(Segment):
+    """A segment with an acknowledgment leaving the IUT.
+
+    Attributes:
+        feedback: what it says; each part can be asked of the reply itself.
+        payload: octets of data it also carries.
+    """
+
+    feedback: Feedback
+    ack: ClassVar[Part[int]] = part("feedback.ack")
+    window: ClassVar[Part[int]] = part("feedback.window")
+    window_edge: ClassVar[Part[int]] = part("feedback.window_edge")
+    blocks: ClassVar[Part[tuple[Range, ...]]] = part("feedback.blocks")
+    payload: ClassVar[Part[int]] = part("packet.content.size")
+    expected: ClassVar[Part[int]] = part("feedback.expected")
+    held: ClassVar[Part[tuple[Range, ...]]] = part("feedback.held")
+    limit: ClassVar[Part[int]] = part("feedback.limit")
+    arrived: ClassVar[Part[tuple[Range, ...]]] = part("feedback.arrived")
+    echoes: ClassVar[Part[Collection[int]]] = part("feedback.echoes")
+    older_echoes: ClassVar[Part[Collection[int]]] = part("feedback.older_echoes")
+    last_arrival: ClassVar[Part[Arrival | None]] = part("feedback.last_arrival")
+    dsack: ClassVar[Part[Range | None]] = part("feedback.dsack")
 
     @property
     def sack(self) -> tuple[Range, ...]:

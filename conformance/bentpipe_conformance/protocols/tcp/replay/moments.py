@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from bentpipe_conformance.protocols.tcp.replay.events import (
     DUPLICATE_THRESHOLD,
     Ack,
+    Part,
     Sent,
     octets,
+    part,
 )
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
@@ -38,11 +40,10 @@ EXACT_S = 0.001
 
 
 @dataclass(slots=True, eq=False)
-class Moment:
-    """An acknowledgment and the sender's situation when it arrived.
+class Situation:
+    """What changes seldom of a sender's situation; acknowledgments that meet the same share it.
 
     Attributes:
-        ack: the acknowledgment.
         rtt: smallest round-trip time of the flow, in seconds; 0.0 when unknown.
         timed_rtt: the same, as far as timeouts certainly follow it yet.
         episode: the recovery episode that was running, None outside recovery.
@@ -50,18 +51,7 @@ class Moment:
         recover: the same, timeouts included.
         reach: the highest that may have been recorded: what seems to continue an episode may have
             begun another.
-        progress: when the retransmission timer was certainly last restarted: by the last
-            acknowledgment of new data, or by data sent while nothing was outstanding. Of the
-            partial acknowledgments of an episode only the first counts (RFC 6582 section 3.2).
-        last_advance: that acknowledgment, None before the first.
-        repeats: acknowledgments since then that advance nothing while data is outstanding, this
-            one included, duplicates or not.
         reordered: the path or the tester has shown reordering or duplication of data before.
-        pure: every repeat since the last advance was a duplicate acknowledgment, and none reported
-            a duplicate segment, which shows no loss (RFC 2883 section 5).
-        informative: how many acknowledgments since then, that one included, reported newly held
-            data in SACK blocks.
-        window_edge: highest right edge of the window offered so far, this one included.
         shadow: below this offset another recovery may be under way that nothing has shown yet: the
             highest retransmitted so far, or snd_max when the last episode ended, for a sender can
             enter the next recovery at the end of one.
@@ -69,23 +59,56 @@ class Moment:
         resent: one past the highest offset retransmitted so far.
     """
 
-    ack: Ack
     rtt: float
     timed_rtt: float
     episode: Episode | None
     fast_recover: int
     recover: int
     reach: int
-    progress: float
-    last_advance: Ack | None
-    repeats: int
     reordered: bool
-    pure: bool
-    informative: int
-    window_edge: int
     shadow: int
     disturbed: bool
     resent: int
+
+
+@dataclass(slots=True, eq=False)
+class Moment:
+    """An acknowledgment and the sender's situation when it arrived.
+
+    Attributes:
+        ack: the acknowledgment.
+        situation: what changes seldom; each part can be asked of the moment itself.
+        progress: when the retransmission timer was certainly last restarted: by the last
+            acknowledgment of new data, or by data sent while nothing was outstanding. Of the
+            partial acknowledgments of an episode only the first counts (RFC 6582 section 3.2).
+        last_advance: that acknowledgment, None before the first.
+        repeats: acknowledgments since then that advance nothing while data is outstanding, this
+            one included, duplicates or not.
+        pure: every repeat since the last advance was a duplicate acknowledgment, and none reported
+            a duplicate segment, which shows no loss (RFC 2883 section 5).
+        informative: how many acknowledgments since then, that one included, reported newly held
+            data in SACK blocks.
+        window_edge: highest right edge of the window offered so far, this one included.
+    """
+
+    ack: Ack
+    situation: Situation
+    progress: float
+    last_advance: Ack | None
+    repeats: int
+    pure: bool
+    informative: int
+    window_edge: int
+    rtt: ClassVar[Part[float]] = part("situation.rtt")
+    timed_rtt: ClassVar[Part[float]] = part("situation.timed_rtt")
+    episode: ClassVar[Part[Episode | None]] = part("situation.episode")
+    fast_recover: ClassVar[Part[int]] = part("situation.fast_recover")
+    recover: ClassVar[Part[int]] = part("situation.recover")
+    reach: ClassVar[Part[int]] = part("situation.reach")
+    reordered: ClassVar[Part[bool]] = part("situation.reordered")
+    shadow: ClassVar[Part[int]] = part("situation.shadow")
+    disturbed: ClassVar[Part[bool]] = part("situation.disturbed")
+    resent: ClassVar[Part[int]] = part("situation.resent")
 
     @property
     def open(self) -> bool:
@@ -245,8 +268,11 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     first_repair: float | None = None
     window_edge = shadow = resent = 0
     partially: set[Episode | None] = set()
+    met: tuple[object, ...] = ()
+    situation: Situation
+    last = flow.first_reset
     for event in flow.events:
-        if event.packet.number > flow.first_reset:
+        if event.packet.number > last:
             return
         if isinstance(event, Sent):
             if not event.flight:
@@ -272,11 +298,15 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             if event.acceptable:
                 window_edge = max(window_edge, event.window_edge)
             episode = running.get(event)
-            yield Moment(
-                event, rtt, timed_rtt(flow, event.time), episode, fast_recover, recover, reach,
-                progress, last_advance, repeats, reordered, pure, informative, window_edge, shadow,
-                episode is not None and event.time > disturbances[episode], resent,
+            now = (
+                rtt, timed_rtt(flow, event.time), episode, fast_recover, recover, reach, reordered,
+                shadow, episode is not None and event.time > disturbances[episode], resent,
             )  # fmt: skip
+            if now != met:
+                met, situation = now, Situation(*now)
+            yield Moment(
+                event, situation, progress, last_advance, repeats, pure, informative, window_edge
+            )
             if episode is not None and event is episode.end:
                 shadow = max(shadow, event.max)
             if event.dsack is not None or event.duplicates * largest_segment(flow) > event.flight:

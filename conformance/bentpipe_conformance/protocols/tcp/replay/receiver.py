@@ -19,7 +19,13 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, Tcp, one_of
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction, older
-from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
+from bentpipe_conformance.protocols.tcp.replay.events import (
+    Arrival,
+    Feedback,
+    Reply,
+    admission,
+    with_one_more,
+)
 
 _FEW = 8
 
@@ -69,9 +75,11 @@ class Receiver:
         self._last_ack = 0
         self._duplicates = RangeSet()
         self._recent: frozenset[int] = frozenset()
-        self._recent_by_text: frozenset[int] = frozenset()
+        self._recent_by_text: Collection[int] = ()  # two: as a tuple, a quarter of a set's size
         self._last_by_text = 0
         self._echoed: Collection[int] = ()
+        self._said: tuple[object, ...] = ()
+        self._feedback: Feedback
         self._stamped: deque[_Stamped] = deque()
         self._doubt = False
         self._offered = 0
@@ -83,7 +91,8 @@ class Receiver:
         """The tester's SYN arrived."""
         self._into = Direction(tcp.seq)
         if tcp.tsval is not None:
-            self._recent = self._recent_by_text = frozenset({tcp.tsval})
+            self._recent = frozenset({tcp.tsval})
+            self._recent_by_text = (tcp.tsval,)
             self._last_by_text = tcp.tsval
         if tcp.length > 1:
             self._arrive(0, tcp.length - 1)
@@ -176,6 +185,8 @@ class Receiver:
         that nothing about its acknowledgment may keep it from being processed.
         """
         start = self.offset(tcp.seq)
+        if start == self.expected:
+            start = self.expected  # equal numbers are one object
         end = start + tcp.length
         paws, stale = self._paws_rejects(tcp), any(self._stale(tcp))
         inside = self._in_window(start, tcp.length)
@@ -198,8 +209,8 @@ class Receiver:
         acceptable = acceptable and not self._doubt
         arrival = Arrival(
             packet, start, end, tcp.size, self.expected,
-            self._held.snapshot(), self.edge, self._widest, paws, stale, bare, unsent,
-            acceptable, self._last_ack,
+            self._held.snapshot(), self.edge, self._widest,
+            admission(paws, stale, bare, unsent, acceptable), self._last_ack,
         )  # fmt: skip
         self.last_arrival = arrival
         for left, right in () if stale else arrival.held:  # the text of an old one is not read
@@ -240,7 +251,7 @@ class Receiver:
             # Not acceptable: section 5.3 drops it first (R2), appendix D takes its value first.
             self._recent = newer | {value} if usable else before | {value}
         if start <= self._last_ack < end and not older(value, self._last_by_text):
-            self._recent_by_text = frozenset({self._last_by_text, value})
+            self._recent_by_text = self._last_by_text, value
             self._last_by_text = value
         while self._stamped and time - self._stamped[0].time > self._reaction:
             self._stamped.popleft()
@@ -266,16 +277,19 @@ class Receiver:
         edge = one_of(ack + window)
         blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
         self._follow(packet.time, ack, edge, blocks)
-        reply = Reply(
-            packet, ack, window, edge, blocks, tcp.size,
+        said = (
+            ack, window, edge, blocks,
             self.expected, self._held.snapshot(), self._limit, self._arrived.snapshot(),
             self._echoes(packet.time, ack), self._recent_by_text, self.last_arrival,
             self._dsack(ack, blocks),
         )  # fmt: skip
+        if said != self._said:
+            self._said, self._feedback = said, Feedback(*said)
+        reply = Reply(packet, self._feedback)
         if not self._unread(ack):
             self._duplicates.clear()
         if self.last_arrival is not None:
-            self.last_arrival.replies.append(reply)
+            self.last_arrival.replies = with_one_more(self.last_arrival.replies, reply)
         self.edge = max(self.edge, reply.window_edge)
         self._offered = reply.window_edge
         self._widest = max(self._widest, window)

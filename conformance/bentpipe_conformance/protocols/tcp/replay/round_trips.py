@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right, insort
-from functools import lru_cache
+from collections import deque
 
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.codec import SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -39,8 +41,10 @@ class RoundTrips:
         self.smallest = self.largest = self.echoed = 0.0
         self.minimum = float("inf")
         self._opening = float("inf")
-        self._sent: dict[int, float] = {}
-        self._unheard: list[int] = []  # ends of what left once and was not reported
+        # Ends of what was new, and when it left: what is unacknowledged, and of that what has left
+        # once and was not reported.
+        self._pending: deque[tuple[int, float]] = deque()
+        self._unheard: list[tuple[int, float]] = []
         self._spoiled: set[int] = set()
         self._fresh: int | None = None
         opened, self._stamped = _departures(flow)
@@ -55,7 +59,8 @@ class RoundTrips:
             self._opening, self.minimum = self.minimum, float("inf")
 
     def _take(self, sample: float, *, sure: bool = True) -> None:
-        self.largest = max(self.largest, sample)
+        if sample > self.largest:
+            self.largest = sample
         self.smallest = self.minimum = min(self.minimum, self._opening, sample)
         self.samples += sure
 
@@ -66,13 +71,17 @@ class RoundTrips:
             self._forget(item.start, item.end)
             self._fresh = None
         else:
-            self._sent[item.end] = item.time
-            insort(self._unheard, item.end)
+            left = item.end, item.time
+            self._pending.append(left)
+            insort(self._unheard, left)
             self._fresh = self._fresh or item.end
 
-    def _forget(self, start: int, end: int) -> list[int]:
-        """The ends within (start, end], which are not looked for again."""
-        among = slice(bisect_right(self._unheard, start), bisect_right(self._unheard, end))
+    def _forget(self, start: float, end: int) -> list[tuple[int, float]]:
+        """What ends within (start, end], which is not looked for again."""
+        among = slice(
+            bisect_right(self._unheard, (start, math.inf)),
+            bisect_right(self._unheard, (end, math.inf)),
+        )
         found = self._unheard[among]
         del self._unheard[among]
         return found
@@ -83,26 +92,30 @@ class RoundTrips:
         What a SACK block reports was on its way no longer, whatever is missing below it.
         """
         for block in ack.blocks if ack.newly_sacked else ():
-            for end in self._forget(*block):
-                self._take(ack.time - self._sent[end], sure=False)
+            for _, left in self._forget(*block):
+                self._take(ack.time - left, sure=False)
         if not ack.advance:
             return
-        self._forget(-1, ack.ack)
-        sent_at = self._sent.get(ack.ack)
-        if sent_at is not None and ack.ack not in self._spoiled:
-            stamped = ack.tcp.tsecr in self._stamped
-            timed = self._fresh is not None and ack.ack >= self._fresh
-            self._take(ack.time - sent_at, sure=stamped or timed)
-        self._echo(ack.tcp.tsecr, ack.time)
+        number, echoed = ack.ack, ack.tcp.tsecr
+        self._forget(-math.inf, number)
+        end, left = -1, 0.0
+        while self._pending and self._pending[0][0] <= number:
+            end, left = self._pending.popleft()
+        if end == number and end not in self._spoiled:
+            timed = self._fresh is not None and number >= self._fresh
+            self._take(ack.time - left, sure=timed or echoed in self._stamped)
+        self._echo(echoed, ack.time)
 
     def _echo(self, echoed: int | None, time: float) -> None:
         stamped_at = self._stamped.get(echoed) if echoed is not None else None
         if stamped_at is not None:
             age = time - stamped_at
-            self.echoed = max(self.echoed, age)
-            self.minimum = min(self.minimum, self._opening, age)
-            if self.samples:
-                self.smallest = min(self.smallest, age)
+            if age > self.echoed:
+                self.echoed = age
+            if age < self.minimum:
+                self.minimum = min(self._opening, age)
+            if self.samples and age < self.smallest:
+                self.smallest = age
 
     @property
     def longest_timeout(self) -> float:
@@ -119,21 +132,22 @@ def answer_of_handshake(flow: Flow, established: float) -> Segment:
     return next(item for item in flow.arriving if item.time == established)
 
 
-@lru_cache(maxsize=2)
+@remembered
 def _departures(flow: Flow) -> tuple[list[float], dict[int, float]]:
     """When the IUT sent its SYNs, and when it first sent each timestamp value."""
     opened: list[float] = []
     stamped: dict[int, float] = {}
+    timestamps = flow.handshake.timestamps
     for segment in flow.leaving:
         tcp = segment.tcp
         if tcp.flags & SYN:
             opened.append(segment.time)
-        if tcp.tsval is not None and flow.handshake.timestamps:
+        if tcp.tsval is not None and timestamps:
             stamped.setdefault(tcp.tsval, segment.time)
     return opened, stamped
 
 
-@lru_cache(maxsize=2)
+@remembered
 def _measured_from(flow: Flow) -> float:
     """When data was acknowledged first that everybody times; infinity when never."""
     trips = RoundTrips(flow)
@@ -158,7 +172,7 @@ def timed_rtt(flow: Flow, at: float) -> float:
     return rtt if at > _measured_from(flow) else min(rtt, FIRST_TIMEOUT_S)
 
 
-@lru_cache(maxsize=2)
+@remembered
 def _measured(flow: Flow) -> RoundTrips:
     """All that the IUT could measure; remembered for the flow at hand: many checkers ask."""
     trips = RoundTrips(flow)

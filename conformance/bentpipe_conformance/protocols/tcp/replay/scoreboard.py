@@ -110,7 +110,7 @@ class Report:
 
 @dataclass(eq=False)
 class Scoreboard:
-    """All retransmissions and acknowledgments of a flow, each in time order."""
+    """All retransmissions, and acknowledgments that leave or report anything, in time order."""
 
     repeats: list[Repeat]
     reports: list[Report]
@@ -357,8 +357,9 @@ class _Replay:
             above = self.evidence.above(lowest.end)
         total = lowest.total if lowest else 0
         forgiven = self.una < self.forgive_until
-        report = Report(ack, tuple(eligible), holes, above, total, self.reordered, forgiven)
-        self.reports.append(report)
+        if ack.newly_sacked or eligible or holes or above or total or forgiven:
+            report = Report(ack, tuple(eligible), holes, above, total, self.reordered, forgiven)
+            self.reports.append(report)
 
 
 def read_scoreboard(

@@ -7,10 +7,10 @@ from collections.abc import Container
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
-from bentpipe_conformance.protocols.tcp.codec import MODULUS, Tcp
+from bentpipe_conformance.protocols.tcp.codec import MODULUS, Tcp, one_of
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, standing, with_one_more
 
 
 class Transmissions:
@@ -77,7 +77,6 @@ class Sender:
         self._last_window = -1
         self.widest = 0
         self._edge = -1  # none yet
-        self._possible = (0, 0)
         self._updated = (0, 0)
         self._duplicates = 0
         self._sacked = RangeSet()
@@ -113,13 +112,10 @@ class Sender:
         last_in = float("-inf") if self.last_in is None else self.last_in
         answers = packet.time - last_in <= self._reaction and packet.number not in self.timed
         cause = self._last_ack if answers else None
-        possible = min(self._una, self._least), max(self._una, self._most)
-        if possible != self._possible:
-            self._possible = possible
         sent = Sent(
             packet, start, end, tcp.size, transmission, self._una, self._max, self.edge,
             self._sacked.snapshot(), self._duplicates, cause, last_in, self._last_out,
-            self._possible, start in self._probed,
+            self._doubt(), start in self._probed,
         )  # fmt: skip
         # An edge that has moved back leaves no room either.
         if (
@@ -129,11 +125,18 @@ class Sender:
         ):
             self._probed.add(start)
         if cause is not None:
-            cause.responses.append(sent)
+            cause.responses = with_one_more(cause.responses, sent)
         self._max = max(self._max, end)
         self._out.saw(end)
         self._last_out = packet.time
         return sent
+
+    def _doubt(self) -> Range | None:
+        """What else ``una`` may be for the IUT, None for nothing."""
+        una = self._una
+        if self._least >= una >= self._most:
+            return None
+        return min(una, self._least), max(una, self._most)
 
     def is_old(self, start: int, tcp: Tcp) -> bool:
         """Whether a segment at ``start`` leaves the offered window as it is."""
@@ -154,6 +157,8 @@ class Sender:
         if self.strict and self.is_old(start, tcp):
             window = max(0, self._edge - ack)
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
+        if ack == una:
+            ack = una  # equal numbers are one object
         if abs(ack - una) == MODULUS // 2:
             ancient, beyond = True, False  # half the space away it may be either
         usable = not (ancient or beyond or rejected)
@@ -163,7 +168,10 @@ class Sender:
         same = window == self._last_window
         if self.keeps_wider and usable:
             same = not self._widens(start, ack, window)
-            window = self._last_window if same else window
+        window = self._last_window if same else window
+        edge = ack + window
+        if edge == self._edge:
+            edge = self._edge
         duplicate = usable and outstanding and ack == una and tcp.length == 0 and same
         stale = ack == una and start < self._updated[0]
         newly = 0
@@ -178,23 +186,22 @@ class Sender:
                 self._duplicates += 1
             self._last_window = window
             self.widest = max(self.widest, window)
-            self._edge = ack + window
+            self._edge = edge
             # Whoever takes the window of an older segment for its news takes its number as SND.WL1.
             taken = (start, ack)
             moved = ack > una and not self.strict
             self._updated = taken if moved else max(self._updated, taken)
         may_heed = may_heed and rejected and not (ancient or beyond)
-        if (usable and not stale) or may_heed:
-            self.edge = max(self.edge, ack + window)
+        if ((usable and not stale) or may_heed) and edge > self.edge:
+            self.edge = edge
         if usable or may_heed:
             self._most = max(self._most, ack)
         if usable and not may_refuse:
             self._least = ack
         item = Ack(
-            packet, ack, una, self._max, max(0, ack - una) if usable else 0, duplicate,
-            self._duplicates, window, ack + window, good, bad, dsack, newly,
-            self._sacked.snapshot(), ancient, beyond, rejected, may_heed,
-            may_refuse,
+            packet, ack, una, self._max, one_of(max(0, ack - una)) if usable else 0, duplicate,
+            self._duplicates, window, edge, good, bad, dsack, newly, self._sacked.snapshot(),
+            standing(ancient, beyond, rejected, may_heed, may_refuse),
         )  # fmt: skip
         self._last_ack = item
         return item

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from itertools import accumulate, pairwise
 
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.codec import PSH, URG
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Data, Sent
@@ -95,7 +95,7 @@ def stopped_at(flow: Flow) -> float:
     return next((item.packet.number for item in flow.arrivals if item.fin), math.inf)
 
 
-@lru_cache(maxsize=4)
+@remembered
 def _peaks(flow: Flow) -> list[int]:
     """With each segment sent, the most that has been outstanding."""
     return list(accumulate((sent.outstanding for sent in flow.sent), max))
@@ -120,7 +120,7 @@ def more_waited(flow: Flow, sent: Sent) -> bool:
     return always_sends(flow) or shows
 
 
-@lru_cache(maxsize=4)
+@remembered
 def _pushes_all(flow: Flow) -> bool:
     """Whether every segment with data carries PSH, which then says nothing of what is queued."""
     return all(sent.tcp.flags & PSH for sent in flow.sent if sent.payload)
@@ -135,7 +135,7 @@ def may_be_last(flow: Flow, sent: Sent) -> bool:
     return bool(sent.tcp.flags & PSH) and not _pushes_all(flow)
 
 
-@lru_cache(maxsize=4)
+@remembered
 def largest_segment(flow: Flow) -> int:
     """Octets that the IUT's segments may have at most: SMSS of RFC 5681 is no larger.
 

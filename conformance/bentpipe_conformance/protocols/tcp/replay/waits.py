@@ -8,7 +8,7 @@ block, no window update and no data of the peer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
@@ -47,11 +47,16 @@ class Wait:
 
 
 class _Timer:
-    """The latest that a permitted timer may expire."""
+    """The latest that a permitted timer may expire.
 
-    def __init__(self, longest: Mapping[Sent | Ack, float]) -> None:
-        self._longest = longest
-        self._base = INITIAL_TIMEOUT_S
+    Attributes:
+        base: seconds that it runs at most while it is not backed off.
+        since: what may last have restarted it, None while it does not run.
+        amid: what has arrived or left since and restarts no timer.
+    """
+
+    def __init__(self) -> None:
+        self.base = INITIAL_TIMEOUT_S
         self._timeouts = 0
         self._fresh: int | None = None
         self.since: Sent | Ack | None = None
@@ -62,10 +67,6 @@ class _Timer:
         """Restart it; unless ``sure``, it may run on all the same."""
         self.since, self.amid = event, None
         self._surely = event.time if sure else self._surely
-
-    def measured(self, event: Sent | Ack) -> None:
-        """Take the timeout of an event; what acknowledges nothing measures nothing."""
-        self._base = self._longest.get(event, self._base)
 
     def stop(self) -> None:
         self.since = self.amid = None
@@ -89,32 +90,31 @@ class _Timer:
             self._timeouts, self._fresh = 0, None
 
     def timeout(self) -> float:
-        return float(self._base * 2 ** min(self._timeouts, MOST_DOUBLINGS))
+        return float(self.base * 2 ** min(self._timeouts, MOST_DOUBLINGS))
 
     def wait(self, until: float, ended: Sent | None, progress: float) -> Wait:
         assert self.since is not None
         return Wait(self.since, until, ended, self.timeout(), self.amid, until - progress)
 
 
-def read_waits(flow: Flow, longest: Mapping[Sent | Ack, float]) -> tuple[Wait, ...]:
+def read_waits(flow: Flow, longest: Sequence[float]) -> tuple[Wait, ...]:
     """The waits of one flow that a retransmission or its end ended, in order.
 
     Args:
         flow: the flow.
-        longest: the largest timeout of RFC 6298 after a segment or an acknowledgment of new data.
+        longest: the largest timeout of RFC 6298 after each event.
     """
-    timer = _Timer(longest)
+    timer = _Timer()
     found: list[Wait] = []
     una = top = 0
     edge: int | None = None  # of the SYN's window at first
     progress = 0.0
     enough = largest_segment(flow)
     recover, partially = 0, False
-    for event in flow.events:
-        if event.packet.number > flow.first_reset:
+    last = flow.first_reset
+    for event, timer.base in zip(flow.events, longest, strict=True):
+        if event.packet.number > last:
             break
-        if isinstance(event, Sent | Ack):
-            timer.measured(event)
         if isinstance(event, Sent):
             edge = event.window_edge if edge is None else edge
             if event.retransmission and event.una >= recover:

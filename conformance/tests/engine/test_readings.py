@@ -1,0 +1,114 @@
+"""A connection that is read in several ways: which findings count, and what stays in memory."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bentpipe_conformance.engine.checking import Readings
+from bentpipe_conformance.engine.context import Context
+from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.remembered import forget, remembered
+from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.engine.verdict import Verdict
+
+SNR = suite_named("snr")
+USUAL = 0
+
+
+class Reading:
+    """A connection in one reading; like those of protocols it holds itself in a circle."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.itself = self
+
+
+@dataclass
+class Others:
+    """Makes further readings of a connection, and counts those that are there."""
+
+    count: int
+    made: list[weakref.ref[Reading]] = field(default_factory=list)
+    most: int = 0
+
+    def read(self, flow: Reading) -> Iterator[Reading]:
+        for number in range(flow.number + 1, self.count + 1):
+            self.most = max(self.most, sum(other() is not None for other in self.made))
+            yield self._another(number)
+
+    def _another(self, number: int) -> Reading:
+        reading = Reading(number)
+        self.made.append(weakref.ref(reading))
+        return reading
+
+
+def _context() -> Context[Any]:
+    requirement = next(iter(SNR.requirements().values()))
+    return Context(requirement, "rfc", {}, 0.0, None)
+
+
+def _violated_before(number: int) -> Any:
+    """A checker that finds a violation in every reading before one."""
+
+    def check(flow: Reading, context: Context[Any]) -> Iterator[Finding]:
+        verdict = Verdict.FAIL if flow.number < number else Verdict.PASS
+        yield Finding(context.requirement.id, verdict, (), f"reading {flow.number}")
+
+    return check
+
+
+def _judged(others: Others, *numbers: int) -> list[str]:
+    interpreter = replace(SNR.interpreter, otherwise=others.read, prepare=lambda flow: None)
+    readings = Readings(Reading(USUAL), interpreter)
+    found = readings.all_judged([(_violated_before(number), _context()) for number in numbers])
+    return [item.sentence for findings in found for item in findings]
+
+
+def test_findings_are_those_of_the_first_reading_without_a_violation() -> None:
+    told = _judged(Others(3), 0, 2, 1, 9)
+    assert told == ["reading 0", "reading 2", "reading 1", "reading 0"]
+
+
+def test_nothing_is_read_again_that_is_not_violated() -> None:
+    others = Others(3)
+    _judged(others, 0, 0)
+    assert not others.made
+
+
+def test_no_reading_is_made_once_nothing_is_violated() -> None:
+    others = Others(9)
+    _judged(others, 2, 1)
+    assert len(others.made) == 2
+
+
+def test_readings_are_there_one_at_a_time_while_nobody_collects_garbage() -> None:
+    others = Others(6)
+    gc.disable()
+    try:
+        _judged(others, 9)
+    finally:
+        gc.enable()
+    assert len(others.made) == 6
+    assert others.most == 0
+
+
+def test_answer_is_remembered_until_it_is_forgotten() -> None:
+    asked: list[int] = []
+
+    @remembered
+    def number(flow: Reading) -> int:
+        asked.append(flow.number)
+        return flow.number
+
+    reading = Reading(7)
+    assert number(reading) == number(reading) == 7
+    assert asked == [7]
+    gone = weakref.ref(reading)
+    forget()
+    del reading
+    gc.collect()
+    assert gone() is None
