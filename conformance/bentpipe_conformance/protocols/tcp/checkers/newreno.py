@@ -412,9 +412,10 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
         if isinstance(event, Ack):
             una = max(una, event.ack) if event.acceptable else una
             trips.acknowledged(event)
-        if isinstance(event, Sent):
-            trips.sent(event)
-        if not isinstance(event, Sent) or not event.retransmission:
+        if not isinstance(event, Sent):
+            continue
+        trips.sent(event)
+        if not event.retransmission:
             continue
         before = repeated.get(event.start)
         repeated[event.start] = event

@@ -22,16 +22,17 @@ OPENED_S = 1.0
 _TIMESTAMPS = 12
 
 
-def _least(flow: Flow, widest: int) -> int:
-    """The smallest window worth offering (RFC 9293 section 3.8.6.2.2, Fr being a half).
+def _measure(flow: Flow) -> int:
+    """Eff.snd.MSS: the peer's SYN and the options that segments carry make it smaller.
 
-    Its measure is Eff.snd.MSS: the peer's SYN and the options that segments carry make it smaller.
+    It is the smallest window worth offering, or half the widest if that is less (RFC 9293 section
+    3.8.6.2.2, Fr being a half).
     """
     answer = flow.handshake.answer
     mss = min((answer.mss if answer is not None else None) or DEFAULT_MSS, flow.mss)
     if flow.handshake.sack:
-        return min(mss - MOST_OPTIONS, widest // 2)
-    return min(mss - (_TIMESTAMPS if flow.handshake.timestamps else 0), widest // 2)
+        return mss - MOST_OPTIONS
+    return mss - (_TIMESTAMPS if flow.handshake.timestamps else 0)
 
 
 @checker("SNR-RCV-021")
@@ -43,15 +44,16 @@ def no_silly_window(flow: Flow, context: Context) -> Findings:
         return
     edge = widest = answer.window
     offer, shrunk = None, False
+    measure, unit = _measure(flow), scale_unit(flow)
     closed = next((item.end for item in flow.arrivals if item.fin), math.inf)
     for reply in flow.replies:
         if reply.ack >= closed:
             return  # nothing can follow the peer's FIN, whatever is offered
-        least = _least(flow, widest)
+        least = min(measure, widest // 2)
         offer = offer or reply
         # A window of zero offers nothing, even if what was accepted moves its edge.
-        if reply.window and reply.window_edge >= edge + scale_unit(flow):
-            if reply.window + scale_unit(flow) <= least:
+        if reply.window and reply.window_edge >= edge + unit:
+            if reply.window + unit <= least:
                 moved = reply.window_edge - edge
                 sentence = f"the window grew by {moved} octets to {reply.window}"
                 expected = f"a window that stays as it is until it can grow to {least}"
@@ -74,13 +76,13 @@ def closed_window_is_opened(flow: Flow, context: Context) -> Findings:
     # Exercised by the echo of everything that had filled the window.
     if flow.iut[1] != ECHO_PORT or flow.handshake.answer is None:
         return
-    widest = flow.handshake.answer.window
+    widest, measure = flow.handshake.answer.window, _measure(flow)
     closed: Reply | None = None
     emptied: Sent | None = None
     for event in flow.events:
         if isinstance(event, Reply):
             widest = max(widest, event.window)
-            least = _least(flow, widest)
+            least = min(measure, widest // 2)
             if event.window < least:
                 closed = closed or event
             elif closed is not None:
@@ -92,7 +94,9 @@ def closed_window_is_opened(flow: Flow, context: Context) -> Findings:
         late = emptied is not None and event.time > emptied.time + OPENED_S + flow.reaction
         if late and closed is not None and emptied is not None:
             sentence = f"the window of {closed.window} octets stayed closed"
-            expected = f"a window of {_least(flow, widest)} octets, everything having been read"
+            expected = (
+                f"a window of {min(measure, widest // 2)} octets, everything having been read"
+            )
             actual = "no more"
             yield context.violated(sentence, closed, emptied, expected=expected, actual=actual)
             return

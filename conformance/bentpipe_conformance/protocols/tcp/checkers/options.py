@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
@@ -20,6 +20,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import (
     DEFAULT_MSS,
     DEFAULT_MSS_IPV6,
     MAX_WINDOW_SHIFT,
+    MOST_OPTIONS,
     Flow,
 )
 from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS
@@ -217,18 +218,12 @@ def _within_window(flow: Flow, context: Context, after: int, how: str) -> Findin
 
 def _segment_sizes(flow: Flow, context: Context, limit: int, what: str) -> Findings:
     data = [sent for sent in flow.sent if sent.payload]
-    # A capture of the sender's own may show segments before its network card cuts them.
-    offloaded = any(
-        sent.payload + _options(sent) + HEADERS > ETHERNET_MTU
-        or (sent.payload > limit and sent.payload % (limit - _options(sent) or 1) == 0)
-        for sent in data
-        if (sent.tcp.src, sent.tcp.seq, sent.payload) not in flow.whole
-    )
-    for sent in data:
+    long = (sent for sent in data if sent.payload > limit - MOST_OPTIONS)
+    for sent in long:
         size = sent.payload + _options(sent)
         if size <= limit:
             continue
-        if offloaded:
+        if _is_offloaded(flow, data, limit):
             yield context.unclear("the capture shows segments before segmentation offload", sent)
         else:
             yield context.violated(
@@ -241,6 +236,16 @@ def _segment_sizes(flow: Flow, context: Context, limit: int, what: str) -> Findi
     if data:
         largest = max(data, key=lambda sent: sent.payload)
         yield context.holds(f"no segment exceeds {limit} octets, {what}", largest)
+
+
+def _is_offloaded(flow: Flow, data: Iterable[Sent], limit: int) -> bool:
+    """Whether a capture of the sender's own shows segments before its network card cuts them."""
+    return any(
+        sent.payload + _options(sent) + HEADERS > ETHERNET_MTU
+        or (sent.payload > limit and sent.payload % (limit - _options(sent) or 1) == 0)
+        for sent in data
+        if (sent.tcp.src, sent.tcp.seq, sent.payload) not in flow.whole
+    )
 
 
 def _options(sent: Sent) -> int:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice, pairwise, takewhile
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
 from bentpipe_conformance.protocols.tcp.checkers.acknowledging import FLUSHED
 from bentpipe_conformance.protocols.tcp.replay.answers import (
@@ -43,7 +43,7 @@ def _blocks(ranges: tuple[Range, ...]) -> str:
     return ", ".join(f"{left}-{right}" for left, right in ranges) or "none"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Moment:
     """A reply and what preceded it.
 
@@ -69,17 +69,20 @@ def _moments(flow: Flow) -> Iterator[_Moment]:
     unanswered: list[Arrival] = []
     reaction = flow.reaction
     crowded = False
-    for event in flow.events:
-        if isinstance(event, Arrival):
-            recent.append(event)
-            unanswered.append(event)
-            crowded = crowded or len(event.held) > _MOST
-        elif isinstance(event, Reply):
-            while recent and event.time - recent[0].time > reaction:
-                recent.popleft()
-            crowded = bool(event.held) and (crowded or len(event.held) > _MOST)
-            yield _Moment(event, unanswered, recent, crowded)
-            unanswered = []
+    arrivals = iter(flow.arrivals)
+    following = next(arrivals, None)
+    for reply in flow.replies:
+        while following is not None and following.packet.number < reply.packet.number:
+            recent.append(following)
+            unanswered.append(following)
+            crowded = crowded or len(following.held) > _MOST
+            following = next(arrivals, None)
+        while recent and reply.time - recent[0].time > reaction:
+            recent.popleft()
+        held = reply.held
+        crowded = bool(held) and (crowded or len(held) > _MOST)
+        yield _Moment(reply, unanswered, recent, crowded)
+        unanswered = []
 
 
 def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:

@@ -89,7 +89,7 @@ def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool
     """
     waited = sent.time - progressed
     least = ROUND_TRIP_SHARE * (rtt or UNMEASURED_PROBE_S)
-    return flow.handshake.sack and sent.flight > 0 and waited >= least
+    return waited >= least and sent.flight > 0 and flow.handshake.sack
 
 
 def _restarts(sent: Sent, rtt: float) -> bool:

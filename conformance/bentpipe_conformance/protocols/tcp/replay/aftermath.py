@@ -223,9 +223,7 @@ def read_aftermaths(flow: Flow, expiries: Sequence[Expiry], at_once: bool) -> tu
     timeouts = {item.sent: item for item in expiries if item.certain}
     found: list[Aftermath] = []
     account: _Account | None = None
-    for event in flow.events:
-        if event.packet.number > flow.first_reset:
-            break
+    for event in flow.until_reset:
         if isinstance(event, Sent):
             if event in timeouts:
                 if account is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.codec import ACK
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -106,7 +107,8 @@ def takes_held_fin(flow: Flow) -> Reply | None:
     return next((item for item in flow.replies if item.ack >= fin.end), None)
 
 
-def still_receiving(flow: Flow, *, fins: bool = False) -> list[Arrival]:
+@remembered
+def still_receiving(flow: Flow, *, fins: bool = False) -> Sequence[Arrival]:
     """The segments with data that arrived while the connection was open in both directions.
 
     With ``fins`` also those that carry a FIN alone.
@@ -120,11 +122,11 @@ def still_receiving(flow: Flow, *, fins: bool = False) -> list[Arrival]:
     if flow.iut[1] == DAYTIME_PORT and closing:
         closing = [item.packet for item in flow.arrivals if item.fin]
     end = min((packet.number for packet in (*closing[:1], *flow.resets[:1])), default=math.inf)
-    return [
+    return tuple(
         item for item in flow.arrivals
         if (item.payload or fins) and item.packet.number < end
         and item.tcp.options_ok and item.tcp.flags & ACK
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 def refusals(
@@ -150,7 +152,7 @@ def refusals(
                 arrived.add(event.start, event.end)
             elif new := arrived.gaps(max(event.start, event.expected), event.end):
                 waiting[event] = new, None
-        elif isinstance(event, Reply):
+        elif waiting and isinstance(event, Reply):
             for item, (new, _) in list(waiting.items()):
                 covered = event.ack > new[0][0] or any(
                     left < b and a < right for left, right in event.blocks for a, b in new

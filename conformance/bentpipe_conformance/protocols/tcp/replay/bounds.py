@@ -243,9 +243,7 @@ def read_bounds(
         growth: segments that one acknowledgment may add in slow start (RFC 3465 section 2.2).
     """
     window = _Window(flow, episodes, aftermaths, growth)
-    for event in flow.events:
-        if event.packet.number > flow.first_reset:
-            return
+    for event in flow.until_reset:
         if isinstance(event, Ack):
             window.acknowledged(event)
         elif isinstance(event, Sent) and (bound := window.sent(event)) is not None:

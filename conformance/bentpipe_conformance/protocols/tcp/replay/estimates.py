@@ -181,7 +181,7 @@ def read_estimates(flow: Flow) -> Estimates:
     fresh: int | None = None
     lone: int | None = None  # the end of what left with nothing outstanding, timed for certain
     alone = True
-    timeout = INITIAL_TIMEOUT_S
+    timeout, timestamps = INITIAL_TIMEOUT_S, flow.handshake.timestamps
     for event in flow.events:
         if isinstance(event, Sent):
             timeout = largest.timeout
@@ -211,7 +211,7 @@ def read_estimates(flow: Flow) -> Estimates:
         elif isinstance(event, Ack) and event.acceptable and event.advance:
             echoed = event.tcp.tsecr
             age = None
-            if echoed in stamped and flow.handshake.timestamps:
+            if echoed in stamped and timestamps:
                 age = event.time - stamped[echoed]
             for end in [end for end in probes if end <= event.ack]:
                 possible = event.time - probes.pop(end)

@@ -102,7 +102,7 @@ class Data(Segment):
     @property
     def fin(self) -> bool:
         """Whether it carries a FIN."""
-        return self.length > self.payload
+        return self.end - self.start > self.payload
 
     @property
     def span(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -154,6 +154,13 @@ class Flow:
     def first_reset(self) -> float:
         """Number of the first RST, after which nothing need be sent any more; or infinity."""
         return self.resets[0].number if self.resets else math.inf
+
+    @property
+    def until_reset(self) -> Sequence[Event]:
+        """The events up to the first RST."""
+        if not self.resets:
+            return self.events
+        return self.events[: count_through(self.events, self.resets[0].number)]
 
     @property
     def own_reset(self) -> Segment | None:

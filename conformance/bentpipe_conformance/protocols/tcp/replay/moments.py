@@ -270,10 +270,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     partially: set[Episode | None] = set()
     met: tuple[object, ...] = ()
     situation: Situation
-    last = flow.first_reset
-    for event in flow.events:
-        if event.packet.number > last:
-            return
+    for event in flow.until_reset:
         if isinstance(event, Sent):
             if not event.flight:
                 progress = event.time

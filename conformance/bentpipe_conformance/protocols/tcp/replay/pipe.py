@@ -248,9 +248,7 @@ def read_recoveries(flow: Flow, episodes: Sequence[Episode]) -> tuple[Recovery, 
     opening = False
     progress = 0.0
     last: Ack | None = None
-    for event in flow.events:
-        if event.packet.number > flow.first_reset:
-            break
+    for event in flow.until_reset:
         if isinstance(event, Ack):
             if tracker is not None and last is not None:
                 tracker.rest(last, edge, event.time)

@@ -157,9 +157,7 @@ def read_episodes(flow: Flow) -> list[Episode]:
     progress = restarted = news = 0.0
     partially = False
     reach = -1
-    for event in flow.events:
-        if event.packet.number > flow.first_reset:
-            break
+    for event in flow.until_reset:
         if isinstance(event, Ack):
             if event.advance:
                 # Of the partial acknowledgments only the first may count (RFC 6582 section 3.2).

@@ -111,10 +111,7 @@ def read_waits(flow: Flow, longest: Sequence[float]) -> tuple[Wait, ...]:
     progress = 0.0
     enough = largest_segment(flow)
     recover, partially = 0, False
-    last = flow.first_reset
-    for event, timer.base in zip(flow.events, longest, strict=True):
-        if event.packet.number > last:
-            break
+    for event, timer.base in zip(flow.until_reset, longest, strict=False):
         if isinstance(event, Sent):
             edge = event.window_edge if edge is None else edge
             if event.retransmission and event.una >= recover:
