@@ -139,8 +139,10 @@ def judge_file(
                 trace = _trace(part, task, observer)
                 part.clear()
                 with _collecting_nothing():
-                    found += _judge((group, nth), trace, task, suite, observer, profile, stated)
-                del trace
+                    flows = suite.interpreter.read_flows(trace)
+                    del trace
+                    found += _judge((group, nth), flows, task, suite, observer, profile, stated)
+                del flows
                 forget()
     return found
 
@@ -182,11 +184,11 @@ def _trace(sightings: Sequence[Sighting], task: Task, observer: Observer) -> Tra
 
 
 def _judge(
-    place: Place, trace: Trace[Any], task: Task, suite: Suite, observer: Observer, profile: str,
+    place: Place, flows: Sequence[Any], task: Task, suite: Suite, observer: Observer, profile: str,
     stated: Ics,
 ) -> list[Judged]:  # fmt: skip
     found = []
-    for flow in suite.interpreter.read_flows(trace):
+    for flow in flows:
         if not flow.packets:  # nothing of it could be read
             continue
         first, last = flow.packets[0], flow.packets[-1]

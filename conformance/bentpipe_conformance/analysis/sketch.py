@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -119,11 +119,16 @@ def without_copies(
 ) -> tuple[Sequence[Sighting], int]:
     """The packets without copies where all were recorded twice, and the number of copies."""
     seen: dict[bytes, float] = {}
+    lately: deque[tuple[float, bytes]] = deque()
     copies: set[int] = set()
     copied: Counter[End] = Counter()
     counts: Counter[End] = Counter()
     for item in sightings:
         source = observer.ends(item.content)[0]
+        while lately and item.time - lately[0][0] > COPY_S:
+            passed, identity = lately.popleft()
+            if seen.get(identity) == passed:
+                del seen[identity]
         identity = _identity(item.octets)
         before = seen.get(identity)
         if before is not None and 0 <= item.time - before <= COPY_S:
@@ -133,6 +138,7 @@ def without_copies(
             continue
         counts[source] += 1
         seen[identity] = item.time
+        lately.append((item.time, identity))
     everywhere = all(copied[end] >= TWICE_SHARE * counts[end] for end in counts)
     if not copies or not everywhere:
         return sightings, 0

@@ -25,7 +25,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
-from bentpipe_conformance.protocols.tcp.replay.order import later
+from bentpipe_conformance.protocols.tcp.replay.order import by_packet, later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import echoes
 
@@ -55,10 +55,9 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     owed: list[float] = []
     last: Reply | None = None
     sent = 0
-    replies = {reply.packet.number: reply for reply in flow.replies}
-    arrivals = {item.packet.number: item for item in flow.arrivals}
+    reply_of, arrival_of = by_packet(flow.replies), by_packet(flow.arrivals)
     # What is only an acknowledgment, and taken for one, has no answer.
-    mute = {a.packet.number: a.tcp for a in flow.acks if a.acceptable and not a.tcp.length}
+    mute = by_packet(a for a in flow.acks if a.acceptable and not a.tcp.length)
     first, offer = flow.handshake.answer, flow.handshake.offer
     if first is None or offer is None:
         return
@@ -72,12 +71,13 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
         if not packet.outgoing:
             if last is None and packet.content is not None and packet.content.flags & SYN:
                 continue  # the SYN-ACK answers it
-            tcp = mute.get(packet.number)
+            bare = mute(packet)
+            tcp = bare.tcp if bare is not None else None
             # At the right edge it is not acceptable (RFC 9293 section 3.10.7.4), but many take it;
             # it is at the next expected octet, the window being closed.
             at = edge if tcp is None else nearest(tcp.seq - offer.seq - 1, edge)
             if at >= edge and (tcp is None or last is None or at != last.ack):
-                arrival = arrivals.get(packet.number)
+                arrival = arrival_of(packet)
                 # A duplicate, or what data has overtaken, is answered whatever an answer to others
                 # covers.
                 again = arrival.duplicate if arrival is not None else below(packet, reached)
@@ -85,7 +85,7 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
                 if arrival is not None and arrival.in_order:
                     reached = arrival.end
             continue
-        reply = replies.get(packet.number)
+        reply = reply_of(packet)
         if reply is None:
             continue
         tcp, edge = reply.tcp, max(edge, reply.window_edge)

@@ -22,7 +22,7 @@ from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 
 def _first_timeouts(context: Context) -> Iterator[tuple[Expiry, Estimate]]:
     """First timeouts of the only segment outstanding, with what they should be."""
-    estimates = context.prepared.estimates.alone
+    estimates = context.prepared.estimates
     copies = {sent.start: sent for sent in estimates if not sent.retransmission}
     for expiry in timer_expiries(context):
         original = copies.get(expiry.sent.start)

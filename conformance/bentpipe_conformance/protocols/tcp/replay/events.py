@@ -110,6 +110,22 @@ class Data(Segment):
         return f"[{self.start}, {self.end})"
 
 
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """What few segments have.
+
+    Attributes:
+        doubt: lowest and highest offset that ``una`` may be for the IUT, which may have refused an
+            acknowledgment at the right edge of its window, or heeded that of a segment to be
+            dropped (RFC 9293 section 3.10.7.4); None when only itself.
+        probed: it begins with what a window probe carried, which leaves again without any loss once
+            the window has opened.
+    """
+
+    doubt: Range | None
+    probed: bool
+
+
 @dataclass(slots=True, eq=False)
 class Sent(Data):
     """A segment with data or FIN leaving the IUT, and the sender's state just before it.
@@ -124,11 +140,7 @@ class Sent(Data):
         cause: the acknowledgment that triggered it, None when a timer or the application did.
         last_arrival: when the last packet reached the IUT, minus infinity before the first.
         last_sent: when the IUT last sent data, likewise.
-        doubt: lowest and highest offset that ``una`` may be for the IUT, which may have refused an
-            acknowledgment at the right edge of its window, or heeded that of a segment to be
-            dropped (RFC 9293 section 3.10.7.4); None when only itself.
-        probed: it begins with what a window probe carried, which leaves again without any loss once
-            the window has opened.
+        oddity: what few segments have, None when it has nothing of that.
     """
 
     transmission: int
@@ -140,13 +152,17 @@ class Sent(Data):
     cause: Ack | None
     last_arrival: float
     last_sent: float
-    doubt: Range | None
-    probed: bool
+    oddity: Oddity | None
 
     @property
     def possible(self) -> Range:
         """Lowest and highest offset that ``una`` may be for the IUT."""
-        return self.doubt or (self.una, self.una)
+        return (self.oddity and self.oddity.doubt) or (self.una, self.una)
+
+    @property
+    def probed(self) -> bool:
+        """Whether it begins with what a window probe carried."""
+        return self.oddity is not None and self.oddity.probed
 
     @property
     def since_arrival(self) -> float:

@@ -369,6 +369,8 @@ def replayed(flow: Flow, packets: list[Packet]) -> Flow:
             flow.misaligned.append(Segment(packet))
         else:
             replay.packet(packet, tcp, (packets[n] for n in range(number, len(packets))))
+    if len(flow.packets) == len(packets):
+        flow.packets = packets  # equal lists are one
     return flow
 
 

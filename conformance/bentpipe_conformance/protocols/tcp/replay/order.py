@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from bentpipe_conformance.protocols.tcp.replay import Packet
@@ -40,6 +40,20 @@ def earlier(events: Sequence[_E], packet: Packet) -> Iterator[_E]:
 def later(events: Sequence[_E], packet: Packet) -> Iterator[_E]:
     """The events after a packet's, in order; what the bed gives the same time is told apart."""
     return (events[at] for at in range(count_through(events, packet.number), len(events)))
+
+
+def by_packet(events: Iterable[_E]) -> Callable[[Packet], _E | None]:
+    """What finds the event of a packet, None where there is none; asked of packets in order."""
+    following = iter(events)
+    current = next(following, None)
+
+    def of(packet: Packet) -> _E | None:
+        nonlocal current
+        while current is not None and current.packet.number < packet.number:
+            current = next(following, None)
+        return current if current is not None and current.packet is packet else None
+
+    return of
 
 
 def _number(event: _OfPacket) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache, cached_property, partial
 
 from bentpipe_conformance.protocols.tcp.replay.aftermath import Aftermath, read_aftermaths
 from bentpipe_conformance.protocols.tcp.replay.bounds import Bound, read_bounds
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure, read_closures
-from bentpipe_conformance.protocols.tcp.replay.estimates import Estimates, read_estimates
-from bentpipe_conformance.protocols.tcp.replay.events import Ack
+from bentpipe_conformance.protocols.tcp.replay.estimates import Estimate, read_estimates
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import Lifetime, read_lifetime
 from bentpipe_conformance.protocols.tcp.replay.moments import Moment, read_moments
@@ -73,14 +74,19 @@ class Prepared:
         return read_closures(self._flow)
 
     @cached_property
-    def estimates(self) -> Estimates:
-        """The timeouts that RFC 6298 computes."""
-        return read_estimates(self._flow)
+    def _timer(self) -> tuple[Mapping[Sent, Estimate], tuple[Wait, ...]]:
+        found = read_estimates(self._flow)
+        return found.alone, read_waits(self._flow, found.longest)
 
-    @cached_property
+    @property
+    def estimates(self) -> Mapping[Sent, Estimate]:
+        """The timeouts that RFC 6298 computes for segments that leave alone."""
+        return self._timer[0]
+
+    @property
     def waits(self) -> tuple[Wait, ...]:
         """How long its retransmission timer ran."""
-        return read_waits(self._flow, self.estimates.longest)
+        return self._timer[1]
 
     @cached_property
     def scoreboard(self) -> Scoreboard:

@@ -10,7 +10,13 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, Tcp, one_of
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent, standing, with_one_more
+from bentpipe_conformance.protocols.tcp.replay.events import (
+    Ack,
+    Oddity,
+    Sent,
+    standing,
+    with_one_more,
+)
 
 
 class Transmissions:
@@ -115,7 +121,7 @@ class Sender:
         sent = Sent(
             packet, start, end, tcp.size, transmission, self._una, self._max, self.edge,
             self._sacked.snapshot(), self._duplicates, cause, last_in, self._last_out,
-            self._doubt(), start in self._probed,
+            self._oddity(start),
         )  # fmt: skip
         # An edge that has moved back leaves no room either.
         if (
@@ -131,12 +137,12 @@ class Sender:
         self._last_out = packet.time
         return sent
 
-    def _doubt(self) -> Range | None:
-        """What else ``una`` may be for the IUT, None for nothing."""
-        una = self._una
+    def _oddity(self, start: int) -> Oddity | None:
+        """What is odd about a segment at ``start``, None for nothing."""
+        una, probed = self._una, start in self._probed
         if self._least >= una >= self._most:
-            return None
-        return min(una, self._least), max(una, self._most)
+            return Oddity(None, probed) if probed else None
+        return Oddity((min(una, self._least), max(una, self._most)), probed)
 
     def is_old(self, start: int, tcp: Tcp) -> bool:
         """Whether a segment at ``start`` leaves the offered window as it is."""
