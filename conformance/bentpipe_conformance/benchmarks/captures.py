@@ -144,21 +144,26 @@ def analyze(repeat: int) -> Report:
             took, _ = _judged(path)
             costs.append((packets, took))
             figures.append(at_least(f"packets/s per core, {packets}", packets / took, RATE))
-        packets = write_capture(path, LONG, LONG)
-        took, memory = _judged(path)
-        name = f"packets/s per core, one connection of {packets}"
-        figures.append(at_least(name, packets / took, RATE))
-    base = _judged_nothing()
+        base, memory = _judged_nothing(), []
+        for receiver in (False, True):
+            side = "receiver" if receiver else "sender"
+            packets = write_capture(path, LONG, LONG, receiver=receiver)
+            took, most = _judged(path)
+            name = f"packets/s per core, one connection of {packets} at the {side}"
+            figures.append(at_least(name, packets / took, RATE))
+            name = f"octets of memory per packet at the {side}"
+            memory.append(below(name, (most - base) / packets, OCTETS))
     (few, quick), *_, (many, slow) = costs
     exponent = math.log(slow / quick) / math.log(many / few)
     return Report(
         f"bentpipe analyze of captures of transfers of the reference over geo, {CONNECTION} "
-        "packets a connection, and of one long connection, in one process; CPU time with start-up, "
+        "packets a connection, and of one long connection at either side, in one process; CPU time "
+        "with start-up, "
         "and the most memory that the long one takes beyond that of a command that judges nothing",
         (
             *figures,
             below("exponent (1 is linear)", exponent, GROWTH),
-            below("octets of memory per packet", (memory - base) / packets, OCTETS),
+            *memory,
         ),
     )
 
