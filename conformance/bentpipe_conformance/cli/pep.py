@@ -67,8 +67,9 @@ _settings = all_of(
         help="Options from a TOML file; those of the command line go first."),
     click.option("--lan", required=True, metavar="IFACE", help="Interface towards the ends here."),
     click.option("--satellite", required=True, metavar="IFACE", help="Interface towards the link."),
-    click.option("--speak", type=click.Choice(["tcp", "rwbp"]), default="tcp", show_default=True,
-        help="What connections over the link speak; rwbp with another box that does."),
+    click.option("--speak", type=click.Choice(["tcp", "rwbp", "stp"]), default="tcp",
+        show_default=True, help="What connections over the link speak; rwbp and stp only with "
+        "another box that does."),
     click.option("--opening", type=click.Choice(["late", "early"]), default="late",
         show_default=True, help="Answer a caller after or before whom it calls has answered."),
     click.option("--end", type=click.Choice(["confirmed", "local"]), default="confirmed",

@@ -78,8 +78,8 @@ address = "198.51.100.1"
 gateway = "198.51.100.254/24"
 [ics]
 satellite = "none"
-connections = 64
 buffer = 131072
+connections = 64
 drain = true
 drain_s = 30
 """
@@ -200,6 +200,53 @@ def pair() -> Any:
         return crossed(lane)
 
 
+SATELLITE = """
+[attach.satellite-near]
+interface = "data2"
+address = "192.168.2.1"
+gateway = "192.168.2.254/24"
+[attach.satellite-far]
+interface = "data3"
+address = "192.168.3.1"
+gateway = "192.168.3.254/24"
+[ics]
+satellite = "own"
+end = "local"
+buffer = 262144
+"""
+
+
+STP_CASES = ("pep/opening/opening-server-*", "pep/reliability/half-closed-server-resets")
+
+
+def pair_of_stp(only: Sequence[str] = STP_CASES) -> Any:
+    """Two programs with STP over the satellite."""
+    run = "{python} -m bentpipe_conformance.cli.main pep run --speak stp --buffer 131072"
+    near, far = (
+        f"{run} --lan {lan} --satellite {sat}"
+        for lan, sat in (("port0", "port2"), ("port1", "port3"))
+    )
+    description = DESCRIPTION.replace('[ics]\nsatellite = "none"\nbuffer = 131072\n', SATELLITE)
+    with (
+        box(*near.split(), ports=("port0", "port2")),
+        box(*far.split(), ports=("port3", "port1")),
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        file, bundle = Path(folder, "rack.toml"), Path(folder, "bundle")
+        file.write_text(description)
+        chosen = [f"--only={name}" for name in only]
+        command = [sys.executable, "-m", "bentpipe_conformance.cli.main", "certify", str(file)]
+        ended = subprocess.run(
+            [*command, "--link", "geo", *chosen, "--out", str(bundle)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        result = json.loads((bundle / "result.json").read_text())
+        return {
+            "told": ended.stdout + ended.stderr,
+            "requirements": {item["id"]: item["verdict"] for item in result["requirements"]},
+        }
+
+
 def handbook() -> Any:
     """The how-to, to the letter."""
     text = (Path(__file__).parents[3] / "docs/howto/pep.rst").read_text()
@@ -292,8 +339,8 @@ def without_root() -> Any:
 
 
 SCENARIOS: tuple[Callable[[], Any], ...] = (
-    routed, bridged, pair, handbook, absent, switched_off, without_addresses, cables_exchanged,
-    drops_everything, no_checksums, busy, without_root,
+    routed, bridged, pair, pair_of_stp, handbook, absent, switched_off, without_addresses,
+    cables_exchanged, drops_everything, no_checksums, busy, without_root,
 )  # fmt: skip
 
 

@@ -47,6 +47,13 @@ def test_call_through_a_pair_is_captured_at_all_four_ports(happened: dict[str, A
     ]  # fmt: skip
 
 
+def test_pair_of_programs_with_stp_over_the_satellite_passes(happened: dict[str, Any]) -> None:
+    found = happened["pair_of_stp"]
+    verdicts = list(found["requirements"].values())
+    assert verdicts.count("pass") > 15, found["told"]
+    assert set(verdicts) == {"pass", "unsupported"}
+
+
 def test_used_interfaces_are_given_back(happened: dict[str, Any]) -> None:
     assert happened["routed"]["back"] == ["data0", "data1", "lo"]
 

@@ -10,7 +10,7 @@ from typing import Any
 from bentpipe_reference.common.agenda import Agenda
 from bentpipe_reference.common.checksum import internet_checksum
 from bentpipe_reference.pep.config import OUTER, BoxConfig
-from bentpipe_reference.pep.endpoint import Endpoint, RelayReceiver
+from bentpipe_reference.pep.endpoint import End, Endpoint, RelayReceiver
 from bentpipe_reference.pep.fragments import Fragments, is_fragment
 from bentpipe_reference.pep.passing import ICMP, TCP, Passing, Report
 from bentpipe_reference.pep.relay import Relay
@@ -142,7 +142,7 @@ class Box:
     def send(self, port: int, segment: Segment, dscp: int = 0) -> None:
         """Send a segment of the box's own; ``dscp`` is in the place of the type of service."""
         packet = self.parts.emit(segment)
-        self._outbox.append((port, _of_class(packet, dscp) if dscp else packet))
+        self._outbox.append((port, of_class(packet, dscp) if dscp else packet))
 
     # -- segments in ----------------------------------------------------------------------------
 
@@ -167,11 +167,15 @@ class Box:
             for carrier in carriers:
                 self.forward(port, carrier)
 
+    def stays_whole(self, port: int, segment: Segment) -> bool:  # noqa: ARG002
+        """Whether a connection that could be split is not."""
+        return self.draining or self._passing.must_stay_whole(segment)
+
     def splits(self, port: int, ends: Addresses, segment: Segment, now: float) -> bool:  # noqa: ARG002
         """Whether a segment opens a connection that is to be split."""
         if segment.flags & (_SYN | _ACK | _RST) != _SYN:
             return False
-        if self.draining or self._passing.must_stay_whole(segment):
+        if self.stays_whole(port, segment):
             _remember(self._whole, ends, None)
             _remember(self._whole, ends.swapped(), None)
             return False
@@ -193,7 +197,7 @@ class Box:
     def receive_in(self, relay: Relay, port: int, segment: Segment, now: float) -> None:
         """A segment of a split connection."""
         endpoint = relay.endpoint(port)
-        if endpoint is not None:
+        if isinstance(endpoint, Endpoint):
             endpoint.receive(segment, now)
         elif segment.flags & _RST:
             if segment.seq == relay.syn.seq + 1 & 0xFFFFFFFF:
@@ -206,7 +210,7 @@ class Box:
         """An ICMP message: of a segment of the box's own, or somebody else's."""
         relay = self._by_ends.get((port, report.ends))
         endpoint = None if relay is None else relay.endpoint(port)
-        if relay is None or endpoint is None:
+        if relay is None or not isinstance(endpoint, Endpoint):
             self.forward(port, packet)
             return
         self.take_report(endpoint, report, now)
@@ -275,7 +279,7 @@ class Box:
             self.dropped += 1  # the same connection from the other side
             return
 
-        def make(at: int) -> Endpoint:
+        def make(at: int) -> End:
             return self.make(at, keys[at != port][1], self.draw_number(syn))
 
         relay = self.parts.relay(
@@ -302,7 +306,7 @@ class Box:
         """What is kept of a packet's type of service (PEP-TR-005, -006)."""
         return packet[1] & _DSCP
 
-    def make(self, port: int, ends: Addresses, number: int) -> Endpoint:
+    def make(self, port: int, ends: Addresses, number: int) -> End:
         """An endpoint at a port of the box."""
         parts = self.parts_at(port)
         endpoint = parts.connection(
@@ -337,8 +341,9 @@ class Box:
             for endpoint in relay.endpoints:
                 self._agenda.plan(relay, endpoint.next_deadline())
 
-    def collect(self, relay: Relay, port: int, endpoint: Endpoint, now: float) -> None:
+    def collect(self, relay: Relay, port: int, endpoint: End, now: float) -> None:
         """Take what an endpoint sends."""
+        assert isinstance(endpoint, Endpoint)
         for segment in endpoint.transmit(now):
             self.send(port, segment, relay.classes[1 - port])
 
@@ -366,7 +371,7 @@ def _remember(table: OrderedDict[Any, Any], key: Any, value: Any) -> None:
         table.popitem(last=False)
 
 
-def _of_class(packet: bytes, dscp: int) -> bytes:
+def of_class(packet: bytes, dscp: int) -> bytes:
     """A packet without IP options in another class."""
     head = bytearray(packet[:20])
     head[1] = dscp

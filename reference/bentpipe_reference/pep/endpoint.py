@@ -2,9 +2,90 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.states import Happening, State
+from bentpipe_reference.tcp.wire.segment import Segment
+
+
+class End(Protocol):
+    """What a relay knows of either of its connections, whatever is spoken there."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why it has failed, None if it has not."""
+
+    @property
+    def is_opening(self) -> bool:
+        """Whether the handshake goes on."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is over."""
+
+    @property
+    def only_waits(self) -> bool:
+        """Whether both streams have ended, and what is left waits for late packets only."""
+
+    @property
+    def awaits_caller(self) -> bool:
+        """Whether the caller has not completed its handshake."""
+
+    @property
+    def has_heard(self) -> bool:
+        """Whether an octet of the peer has arrived."""
+
+    @property
+    def readable(self) -> int:
+        """Octets that :meth:`read` would return."""
+
+    @property
+    def write_room(self) -> int:
+        """Octets that :meth:`write` takes."""
+
+    @property
+    def stream_has_ended(self) -> bool:
+        """Whether the peer's end is here and every octet before it."""
+
+    @property
+    def end_is_acknowledged(self) -> bool:
+        """Whether the peer has acknowledged the end of our stream."""
+
+    def open(self, now: float) -> None:
+        """Call."""
+
+    def accept(self, segment: Segment, now: float) -> None:
+        """Answer a call."""
+
+    def read(self, octets: int) -> bytes:
+        """Take octets of the peer's stream."""
+
+    def write(self, data: bytes, now: float) -> object:
+        """Append octets to our stream, no more than there is room for."""
+
+    def close(self, now: float) -> None:
+        """End our stream."""
+
+    def confirm_end(self, now: float) -> None:
+        """Acknowledge the end of the peer's stream."""
+
+    def abort(self, reason: str, now: float) -> None:
+        """Reset it."""
+
+    def advance(self, now: float) -> None:
+        """Run its timers that are due."""
+
+    def next_deadline(self) -> float | None:
+        """When :meth:`advance` must be called, None for never."""
+
+
+def tcp(end: End | None) -> Endpoint:
+    """An end that is known to be TCP's."""
+    assert isinstance(end, Endpoint)
+    return end
+
 
 SMALLEST_MTU = 68
 """Octets that every link carries (RFC 791)."""
@@ -47,6 +128,31 @@ class Endpoint(Connection):
     def is_opening(self) -> bool:
         """Whether the handshake goes on."""
         return self.state in (State.SYN_SENT, State.SYN_RECEIVED)
+
+    @property
+    def is_closed(self) -> bool:
+        """See :class:`End`."""
+        return self.state is State.CLOSED
+
+    @property
+    def only_waits(self) -> bool:
+        """See :class:`End`."""
+        return self.state in (State.CLOSED, State.TIME_WAIT)
+
+    @property
+    def awaits_caller(self) -> bool:
+        """See :class:`End`."""
+        return self.state is State.SYN_RECEIVED
+
+    @property
+    def has_heard(self) -> bool:
+        """See :class:`End`."""
+        return self.receiver is not None and self.receiver.rcv_nxt != self.receiver.irs + 1
+
+    @property
+    def end_is_acknowledged(self) -> bool:
+        """See :class:`End`."""
+        return self.sender.fin_acknowledged
 
     @property
     def stream_has_ended(self) -> bool:

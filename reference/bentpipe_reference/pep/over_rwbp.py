@@ -10,7 +10,7 @@ from bentpipe_reference.common.encapsulation import UDP
 from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.pep.box import Box, BoxParts
 from bentpipe_reference.pep.config import INNER, BoxConfig
-from bentpipe_reference.pep.endpoint import Endpoint, RelayReceiver
+from bentpipe_reference.pep.endpoint import End, Endpoint, RelayReceiver
 from bentpipe_reference.pep.passing import TCP
 from bentpipe_reference.pep.relay import Relay
 from bentpipe_reference.rwbp import parts as rwbp
@@ -124,7 +124,7 @@ class RwbpBox(Box):
         """See :class:`Box`."""
         return self._rwbp if port == INNER else super().parts_at(port)
 
-    def collect(self, relay: Relay, port: int, endpoint: Endpoint, now: float) -> None:
+    def collect(self, relay: Relay, port: int, endpoint: End, now: float) -> None:
         """See :class:`Box`."""
         if isinstance(endpoint, RwbpEndpoint):
             endpoint.on_turn = lambda: self._agenda.plan(relay, endpoint.next_deadline())

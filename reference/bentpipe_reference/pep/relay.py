@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bentpipe_reference.pep.config import BoxConfig
-from bentpipe_reference.pep.endpoint import Endpoint
-from bentpipe_reference.tcp.states import State
+from bentpipe_reference.pep.endpoint import End
 from bentpipe_reference.tcp.wire.segment import Segment
 
-Make = Callable[[int], Endpoint]
+Make = Callable[[int], End]
 """Makes the endpoint of a relay at a port of the box."""
 
 
@@ -38,7 +37,7 @@ class Relay:
         self.syn = syn
         self.config = config
         self.far = make(1 - caller)
-        self.near: Endpoint | None = None
+        self.near: End | None = None
         self.refused = False
         self.classes = [0, 0]
         self.carried = [0, 0]
@@ -46,36 +45,34 @@ class Relay:
         self._early = early
         self._cancelled = False
 
-    def endpoint(self, port: int) -> Endpoint | None:
+    def endpoint(self, port: int) -> End | None:
         """The endpoint at a port of the box."""
         return self.near if port == self.caller else self.far
 
     @property
-    def endpoints(self) -> tuple[Endpoint, ...]:
+    def endpoints(self) -> tuple[End, ...]:
         """Those that there are."""
         return (self.far,) if self.near is None else (self.near, self.far)
 
     @property
     def is_over(self) -> bool:
         """Whether nothing is left to do."""
-        return all(each.state is State.CLOSED for each in self.endpoints)
+        return all(each.is_closed for each in self.endpoints)
 
     @property
     def only_waits(self) -> bool:
         """Whether both streams have ended, and what is left waits for late segments only."""
-        return all(each.state in (State.CLOSED, State.TIME_WAIT) for each in self.endpoints)
+        return all(each.only_waits for each in self.endpoints)
 
     @property
     def was_refused(self) -> bool:
         """Whether whom it calls has failed before it has sent an octet."""
-        receiver = self.far.receiver
-        silent = receiver is None or receiver.rcv_nxt == receiver.irs + 1
-        return self.far.failure is not None and silent
+        return self.far.failure is not None and not self.far.has_heard
 
     @property
     def is_half_open(self) -> bool:
         """Whether the caller has not completed its handshake, so that it may never do so."""
-        return self.near is None or self.near.state is State.SYN_RECEIVED
+        return self.near is None or self.near.awaits_caller
 
     def begin(self, now: float) -> None:
         """Call; with early opening, answer."""
@@ -103,40 +100,40 @@ class Relay:
         self.move(near, far, now)
         self.move(far, near, now)
 
-    def move(self, source: Endpoint, sink: Endpoint, now: float) -> None:
+    def move(self, source: End, sink: End, now: float) -> None:
         """Relay one stream."""
         if source.failure is not None:
             self.carry_failure(source, sink, now)
             return
-        if sink.state is not State.CLOSED:
+        if not sink.is_closed:
             self.carry_octets(source, sink, now)
             self.carry_end(source, sink, now)
         self.confirm(source, sink, now)
 
-    def carry_failure(self, source: Endpoint, sink: Endpoint, now: float) -> None:  # noqa: ARG002
+    def carry_failure(self, source: End, sink: End, now: float) -> None:  # noqa: ARG002
         """One side has failed, or was reset (PEP-RE-006, -007, -008)."""
-        if sink.state is not State.CLOSED:
+        if not sink.is_closed:
             sink.abort("the connection that it relays has failed", now)
 
-    def carry_octets(self, source: Endpoint, sink: Endpoint, now: float) -> None:
+    def carry_octets(self, source: End, sink: End, now: float) -> None:
         """As many as there is room for, so that a full sink closes the source's window."""
         while (ready := source.readable) and (room := sink.write_room):
             octets = source.read(min(ready, room))
             self.carried[source is self.endpoint(1)] += len(octets)
             sink.write(octets, now)
 
-    def carry_end(self, source: Endpoint, sink: Endpoint, now: float) -> None:
+    def carry_end(self, source: End, sink: End, now: float) -> None:
         """Behind the last octet, and for this direction only (PEP-RE-003, -004, -009)."""
         if source.stream_has_ended and not source.readable and not sink.is_opening:
             sink.close(now)
 
-    def confirm(self, source: Endpoint, sink: Endpoint, now: float) -> None:
+    def confirm(self, source: End, sink: End, now: float) -> None:
         """Acknowledge the source's FIN when it is true that all has arrived (PEP-RE-002).
 
         The sink's acknowledgment of our own FIN says so, also where the sink is another box: of
         octets it may say so before they have reached the end.
         """
-        if source.stream_has_ended and (self.config.end == "local" or sink.sender.fin_acknowledged):
+        if source.stream_has_ended and (self.config.end == "local" or sink.end_is_acknowledged):
             source.confirm_end(now)
 
     def _answer(self, now: float) -> None:

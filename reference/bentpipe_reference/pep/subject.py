@@ -10,6 +10,7 @@ from bentpipe_reference.common.subject import Setting, Subject
 from bentpipe_reference.pep.box import Box
 from bentpipe_reference.pep.config import BoxConfig
 from bentpipe_reference.pep.over_rwbp import RwbpBox
+from bentpipe_reference.pep.over_stp import StpBox
 from bentpipe_reference.pep.parts import Setup
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.tcp.config import EndpointConfig
@@ -23,6 +24,9 @@ OVER_RWBP = PAIR.configured(
     inner=RwbpConfig(receive_buffer=1 << 16, send_buffer=1 << 16)
 ).with_part(RwbpBox)
 """Two boxes with RWBP/1 between them, its proxies; an end is confirmed from box to box."""
+
+OVER_STP = PAIR.with_part(StpBox)
+"""Two boxes with STP/1 between them; an end is confirmed from box to box, likewise."""
 
 ICS: Mapping[str, Any] = {
     "addressing": "transparent",
@@ -88,6 +92,10 @@ SETTINGS = {
         lambda setup: replace(OVER_RWBP, parts=replace(setup.parts, box=RwbpBox)),
         {"satellite": "rwbp", "reserved": True, "end": "local"},
     ),
+    "stp": Setting(
+        lambda setup: replace(setup, parts=replace(setup.parts, box=StpBox)),
+        {"satellite": "own", "end": "local"},
+    ),
     "strangers-reset": _configured({"strangers": "reset"}, strangers="reset"),
     # Nothing is too big for a link that carries 1000 octets.
     "mss-536": _ends(("PEP-PC-005", "PEP-PC-007"), mss=536),
@@ -104,7 +112,12 @@ SETTINGS = {
 SUBJECT = Subject(
     ics=ICS,
     setups={"pep1": PAIR},
-    variants={"pair": PAIR, "single": PAIR.configured(paired=False), "rwbp": OVER_RWBP},
+    variants={
+        "pair": PAIR,
+        "single": PAIR.configured(paired=False),
+        "rwbp": OVER_RWBP,
+        "stp": OVER_STP,
+    },
     make=_no_host,
     draw=_no_host,
     call=_no_host,

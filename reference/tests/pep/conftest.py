@@ -121,7 +121,7 @@ class Network:
         self.step(host, lambda it, now: it.receive(packet, now))
 
 
-@pytest.fixture(params=["pair", "single", "rwbp"])
+@pytest.fixture(params=["pair", "single", "rwbp", "stp"])
 def network(request: pytest.FixtureRequest) -> Network:
     return Network(SUBJECT.variants[request.param])
 

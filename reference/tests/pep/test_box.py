@@ -95,7 +95,9 @@ def test_server_that_vanishes_resets_the_client(network: Any, user: Any) -> None
     for way in (network.forward, network.back):
         way.direction = type(way.direction)(loss_probability=1.0)
     network.run(2000)
-    assert connection.failure == "the peer reset the connection"
+    # With STP the call goes on still: it is opened by two round trips.
+    opened = "StpBox" not in type(network.boxes[0]).__name__
+    assert connection.failure == f"the peer {'reset' if opened else 'refused'} the connection"
     assert not connection.peer_has_closed
 
 

@@ -94,6 +94,13 @@ def test_guessed_reset() -> None:
     assert story.verdicts("PEP-SEC-001") == FAIL
 
 
+def test_octets_of_a_syn_are_no_probe_while_the_server_is_slow() -> None:
+    story = Story().say(CLIENT, False, SYN, -1, payload=octets(0, 100), mss=1460)
+    story.syn(SERVER, after=0.3).syn(SERVER, answer=True, after=1.5).say(SERVER, True, ACK)
+    story.syn(CLIENT, answer=True, after=0.3).say(CLIENT, False, ACK)
+    assert story.over().verdicts("PEP-FB-005") == NOTHING
+
+
 @pytest.mark.parametrize(("edge", "expected"), [(BUFFER, PASS), (BUFFER + 1, FAIL)])
 def test_window_beside_a_reader_that_has_stopped(edge: int, expected: set[object]) -> None:
     story = Story().opened()

@@ -16,11 +16,12 @@ from bentpipe_reference.pep.io.metrics import LOG, Collector, numbers
 from bentpipe_reference.pep.io.network import between
 from bentpipe_reference.pep.io.router import Router
 from bentpipe_reference.pep.over_rwbp import RwbpBox
+from bentpipe_reference.pep.over_stp import StpBox
 from bentpipe_reference.pep.parts import TRUE_PARTS, Parts
 from bentpipe_reference.rwbp.config import RwbpConfig
 from bentpipe_reference.tcp.config import EndpointConfig
 
-Speech = Literal["tcp", "rwbp"]
+Speech = Literal["tcp", "rwbp", "stp"]
 
 _HEADERS = 40
 """Octets of the headers of IPv4 and TCP."""
@@ -32,7 +33,8 @@ class Settings:
 
     Attributes:
         lan, satellite: names of the interfaces.
-        speak: what connections over the satellite speak; ``rwbp`` where somebody answers so.
+        speak: what connections over the satellite speak; ``rwbp`` where somebody answers so,
+            ``stp`` with another box that does.
         opening, end, strangers, connections: see :class:`BoxConfig`.
         buffer: octets that are held of one stream at most.
         drain: seconds that connections have to end once the program is to end.
@@ -63,6 +65,8 @@ def configured(settings: Settings, mtu: int) -> tuple[BoxConfig, Parts]:
     if settings.speak == "rwbp":
         inner = RwbpConfig(receive_buffer=half, send_buffer=half, mss=mtu - _HEADERS)
         parts = replace(TRUE_PARTS, box=RwbpBox)
+    elif settings.speak == "stp":
+        parts = replace(TRUE_PARTS, box=StpBox)
     config = BoxConfig(
         outer=outer, inner=inner, opening=settings.opening, end=settings.end,
         strangers=settings.strangers, paired=False, most_relays=settings.connections,

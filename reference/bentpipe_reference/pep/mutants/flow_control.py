@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_reference.pep.box import Box
-from bentpipe_reference.pep.endpoint import Endpoint, RelayReceiver
+from bentpipe_reference.pep.endpoint import Endpoint, RelayReceiver, tcp
 from bentpipe_reference.pep.mutants import mutant, mutant_setting
 from bentpipe_reference.pep.passing import Report
 from bentpipe_reference.pep.relay import Relay
@@ -178,7 +178,7 @@ def one_size_for_both(self: Box, endpoint: Endpoint, report: Report, now: float)
     if report.mtu is not None:
         for relay in self.relays:
             for each in relay.endpoints:
-                each.fit(report.mtu, now)
+                tcp(each).fit(report.mtu, now)
 
 
 class _Idle(Endpoint):
@@ -216,6 +216,6 @@ def stalls_with_one(self: Box, relay: Relay, now: float) -> None:
         if near is None or other is relay:
             continue
         for source, sink in ((near, other.far), (other.far, near)):
-            if source.readable and not sink.write_room and sink.sender.snd_wnd == 0:
+            if source.readable and not sink.write_room and tcp(sink).sender.snd_wnd == 0:
                 return
     Box.settle(self, relay, now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_reference.pep.box import Box
-from bentpipe_reference.pep.endpoint import Endpoint
+from bentpipe_reference.pep.endpoint import Endpoint, tcp
 from bentpipe_reference.pep.mutants import mutant, mutant_setting
 from bentpipe_reference.pep.relay import Relay
 from bentpipe_reference.tcp.output import Addresses
@@ -16,7 +16,8 @@ def bulk_first(self: Box, now: float) -> bool:
     """A new connection waits until nothing is under way in the others."""
     for relay in self.relays:
         for endpoint in relay.endpoints:
-            if endpoint.sender.snd_una < endpoint.sender.snd_max:
+            sender = tcp(endpoint).sender
+            if sender.snd_una < sender.snd_max:
                 return False
     return Box.has_room(self, now)
 
@@ -75,14 +76,15 @@ class _Stale(Box):
     def settle(self, relay: Relay, now: float) -> None:
         """See :class:`Box`."""
         left = self.__dict__.setdefault("left", {})
-        ends = relay.far.addresses
+        far = tcp(relay.far)
+        ends = far.addresses
         if relay.near is not None and relay.near.failure is not None:
-            source = relay.far.sender.source
+            source = far.sender.source
             end = None if source is None else source.end()
             if source is not None and end:
-                at = relay.far.sender.snd_una - relay.far.sender.iss - 1
+                at = far.sender.snd_una - far.sender.iss - 1
                 left[ends] = source.read(at, min(100, end - at))
-        elif relay.far.state is State.ESTABLISHED and ends in left:
+        elif far.state is State.ESTABLISHED and ends in left:
             relay.far.write(left.pop(ends), now)
         super().settle(relay, now)
 

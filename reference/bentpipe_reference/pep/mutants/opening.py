@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_reference.pep.box import Box
-from bentpipe_reference.pep.endpoint import Endpoint
+from bentpipe_reference.pep.endpoint import Endpoint, tcp
 from bentpipe_reference.pep.mutants import mutant, mutant_setting
 from bentpipe_reference.pep.passing import Report
 from bentpipe_reference.pep.relay import Relay
@@ -56,7 +56,7 @@ def keeps_refusals(self: Box, relay: Relay) -> None:
 @mutant("pep-answers-after-a-while", "step", breaks="PEP-OP-006")
 def answers_after_a_while(self: Relay, now: float) -> None:
     """A client whose server is silent is answered after some seconds."""
-    if self.near is None and self.far.handshake.attempts > 2 and self.far.is_opening:
+    if self.near is None and tcp(self.far).handshake.attempts > 2 and self.far.is_opening:
         self._answer(now)
     Relay.step(self, now)
 
@@ -132,7 +132,7 @@ def loses_what_the_syn_carries(self: Endpoint, segment: Segment, now: float) -> 
 @mutant("pep-client-speaks-first", "carry_octets", breaks="PEP-OP-013")
 def client_speaks_first(self: Relay, source: Endpoint, sink: Endpoint, now: float) -> None:
     """What the server sends waits until the client has sent something."""
-    receiver = None if self.near is None else self.near.receiver
+    receiver = None if self.near is None else tcp(self.near).receiver
     silent = receiver is None or receiver.rcv_nxt == receiver.irs + 1
     if source is not self.far or not silent:
         Relay.carry_octets(self, source, sink, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bentpipe_reference.pep.box import Box
-from bentpipe_reference.pep.endpoint import Endpoint, RelayReceiver
+from bentpipe_reference.pep.endpoint import Endpoint, RelayReceiver, tcp
 from bentpipe_reference.pep.fragments import is_fragment
 from bentpipe_reference.pep.mutants import mutant, mutant_setting
 from bentpipe_reference.pep.passing import TCP, Passing
@@ -109,13 +109,14 @@ def passes_options_on(self: Box, relay: Relay, port: int, segment: Segment, now:
     odd = [option for option in segment.unknown if option[0] >= EXPERIMENTAL]
     Box.receive_in(self, relay, port, segment, now)
     for option in odd:
-        ends = relay.far.addresses
+        far = tcp(relay.far)
+        ends = far.addresses
         self.send(
             1 - relay.caller,
             Segment(
                 ends.local, ends.remote, ends.local_port, ends.remote_port,
-                relay.far.sender.snd_max & 0xFFFFFFFF,
-                (relay.far.receiver.rcv_nxt if relay.far.receiver else 0) & 0xFFFFFFFF,
+                far.sender.snd_max & 0xFFFFFFFF,
+                (far.receiver.rcv_nxt if far.receiver else 0) & 0xFFFFFFFF,
                 int(Flags.ACK), 100, unknown=(option,),
             ),
         )  # fmt: skip

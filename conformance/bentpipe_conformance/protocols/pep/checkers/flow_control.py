@@ -121,7 +121,8 @@ def closed_window_answers(relay: Relay, context: Context) -> Iterator[Finding]:
             segment = step.segment
             if not step.inlet or step.by_box or not segment.payload or segment.start < step.limit:
                 continue
-            if not segment.counts:
+            # What a SYN carries was sent before any window was known.
+            if not segment.counts or segment.tcp.flags & SYN:
                 continue
             answers = (
                 it
