@@ -324,8 +324,7 @@ class StpBox(Box):
         self._class = self.class_of(packet)
         ends = Addresses(path.own, found.dport, path.peer, found.sport)
         held, relay = self._held.get(ends), self._by_ends.get((INNER, ends))
-        ended = isinstance(found, packets.End) and held is not None
-        if ended and held.begin.csn == found.csn and relay is not None:
+        if held is not None and relay is not None and _ends(found, held.begin):
             relay.cancel(now)
             self.settle(relay, now)
         self._stp.handle(found, path, now)
@@ -371,6 +370,11 @@ def stp_config(config: BoxConfig) -> StpConfig:
 def _pseudo_header(path: Address) -> bytes:
     own, peer = (address.to_bytes(4, "big") for address in path)
     return pseudo_header(own, peer, OTHER_PROTOCOL)
+
+
+def _ends(packet: packets.Packet, begin: Begin) -> bool:
+    """Whether a packet takes back a call."""
+    return isinstance(packet, packets.End) and packet.csn == begin.csn
 
 
 def _quotes_stp(packet: bytes) -> bool:
