@@ -56,12 +56,15 @@ class Driver:
         roles: see :func:`~bentpipe_conformance.engine.probe.examine`.
         load: loads what would else be loaded when first used, in the midst of a case: that takes
             time, so that whether the tester is late would depend on the cases before.
+        improvise: a script of such a tester that is drawn from its own numbers, where the self-test
+            needs one: where implementations stand between two ends.
     """
 
     peer: Callable[[Lane, str, RunSettings, int], ScriptedPeer]
     interview: Callable[[Any], Interview[Any]]
     roles: Collection[str] = ()
     load: Callable[[], object] = lambda: None
+    improvise: Callable[[Any], None] | None = None
 
     def probe(self, lane: Lane, settings: RunSettings) -> Probe:
         """The nonsense probe, see :mod:`bentpipe_conformance.engine.probe`."""

@@ -42,6 +42,14 @@ def _draw_direction(numbers: random.Random, delay: float, untidy: bool) -> Direc
     )
 
 
+def tidy(direction: Direction) -> Direction:
+    """A direction that loses what does not fit, and nothing else."""
+    return Direction(
+        rate_bit_s=direction.rate_bit_s, delay_s=direction.delay_s,
+        queue_packets=direction.queue_packets,
+    )  # fmt: skip
+
+
 def draw_calls(numbers: random.Random, until: float) -> list[Call]:
     """Up to three calls of one host; ``until`` is when the transfer ends without idle times."""
     calls = []

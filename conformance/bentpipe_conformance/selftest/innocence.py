@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,13 +18,16 @@ from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.subject import Host, subject_of
 
+from bentpipe_conformance.engine.case import Case, Script
 from bentpipe_conformance.engine.checking import judge
+from bentpipe_conformance.engine.execution import run_case
 from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.station import Station
-from bentpipe_conformance.selftest.chance import blow, draw_calls, draw_link, draw_weather
+from bentpipe_conformance.selftest.chance import blow, draw_calls, draw_link, draw_weather, tidy
 from bentpipe_conformance.selftest.pool import work_through
+from bentpipe_conformance.selftest.stage import stage
 
 ADDRESSES = ("10.77.0.2", "10.78.0.1")
 LENGTH_S = 60.0
@@ -128,6 +131,8 @@ def run_transfer(simulation: Simulation, stations: Iterable[Station], until: flo
 def hear(suite: str, seed: int) -> Hearing:
     """Judge one transfer."""
     record = suite_named(suite)
+    if record.driver.improvise is not None:
+        return hear_boxes(record, record.driver.improvise, seed)
     passed: set[str] = set()
     accusations = []
     packets = 0
@@ -140,6 +145,34 @@ def hear(suite: str, seed: int) -> Hearing:
                 what = found.requirement, found.sentence, found.packets
                 accusations.append(Accusation(seed, host, *what))
     return Hearing(seed, packets, frozenset(passed), tuple(accusations))
+
+
+def hear_boxes(suite: Suite, improvise: Script, seed: int) -> Hearing:
+    """Judge what passes a reference that stands between two ends, both of which the tester is.
+
+    Its setting and the link are drawn, and so is the script.
+    """
+    subject = subject_of(suite.folder)
+    numbers = random.Random(f"{suite.name} {seed}")
+    drawn = draw_link(numbers)
+    # Weather is the script's, which asks whether the path works.
+    link = replace(drawn, forward=tidy(drawn.forward), return_=tidy(drawn.return_))
+    profile = numbers.choice(suite.profiles)
+    lane, settings = stage(
+        subject, profile, numbers.choice(("", *subject.settings)), seed, link=link
+    )
+    name = f"{suite}/transfers/{seed}"
+    item = Case(name, "A transfer", "Drawn at random.", (), (), (profile,), improvise)
+    outcome = run_case(item, lane, settings)
+    broken = outcome.broken or outcome.died
+    found = [(it.requirement, it.sentence, it.packets) for it in outcome.findings
+             if it.verdict in (Verdict.FAIL, Verdict.ERROR)]  # fmt: skip
+    accusations = [*found, *([("", broken, ())] if broken else [])]
+    passed = {it.requirement for it in outcome.findings if it.verdict is Verdict.PASS}
+    return Hearing(
+        seed, len(outcome.captured), frozenset(passed),
+        tuple(Accusation(seed, 1, *item) for item in accusations),
+    )  # fmt: skip
 
 
 def hear_all(

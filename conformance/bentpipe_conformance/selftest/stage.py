@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bentpipe_reference.common.link.profile import load_profiles
+from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 from bentpipe_reference.common.subject import Subject
 
 from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
@@ -18,9 +18,9 @@ LINK = "geo"
 
 def stage(
     reference: Subject, profile: str, setting: str, seed: int,
-    configure: Callable[[Any], Any] = lambda setup: setup,
+    configure: Callable[[Any], Any] = lambda setup: setup, link: LinkProfile | None = None,
 ) -> tuple[Lane, RunSettings]:  # fmt: skip
-    """A lane with a reference on the simulated GEO link, and how to run cases on it.
+    """A lane with a reference on a simulated link, and how to run cases on it.
 
     Args:
         reference: what is set up.
@@ -28,8 +28,9 @@ def stage(
         setting: of the reference; empty for its usual one.
         seed: see :func:`~bentpipe_conformance.iut.inprocess.lane_of`.
         configure: turns the setup of the reference into a mutant's.
+        link: the link, :data:`LINK` if None.
     """
-    link = load_profiles()[LINK]
+    link = link or load_profiles()[LINK]
     setup, ics = reference.setups[profile], {**reference.ics}
     carried = IN_UDP
     latency = 0.0

@@ -313,9 +313,9 @@ def no_checksums() -> Any:
 
 def busy() -> Any:
     with box(), PortsLane(GEO, ROUTED) as lane:
-        lane.begin()
+        client = lane.begin()
         lane.alter_link(delay_s=0.1)
-        lane.port.send(ping("10.78.0.1", 1, to=lane.iut_address))
+        lane.port.send(ping(client, 1, to=lane.iut_address))
         lane.receive(lane.port.now() + 0.05)
         time.sleep(0.3)
         lane.receive(lane.port.now())

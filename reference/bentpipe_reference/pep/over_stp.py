@@ -89,6 +89,19 @@ class BoxEndpoint(StpEndpoint):
         """See :class:`StpEndpoint`; not yet."""
         self._box.called(begin, arrival)
 
+    def call(self, path: Path, ends: Addresses, now: float) -> Connection:
+        """Call; what is left of a connection between the same ports is forgotten if it is over.
+
+        Its END may not have been acknowledged yet; the other box replaces it (STP-CC-041).
+
+        Raises:
+            ValueError: it is not over.
+        """
+        former = self.connections.get(Identity(path, ends.remote_port, ends.local_port))
+        if former is not None and former.is_over:
+            self._forget(former, now)
+        return self.connect(path, ends.remote_port, ends.local_port)
+
     def admit(self, call: Call, now: float) -> Connection:
         """Answer a call that was held."""
         super().take_call(call.begin, Arrival(call.path, now))
@@ -180,12 +193,11 @@ class StpEnd:
         number = sender.fin_number
         return self.connection.succeeded or (number is not None and sender.vt_a > number)
 
-    def open(self, now: float) -> None:  # noqa: ARG002
+    def open(self, now: float) -> None:
         """See :class:`End`."""
-        ends = self._ends
-        path = Path(ends.local, ends.remote)
+        path = Path(self._ends.local, self._ends.remote)
         try:
-            self.connection = self._endpoint.connect(path, ends.remote_port, ends.local_port)
+            self.connection = self._endpoint.call(path, self._ends, now)
         except ValueError as error:
             self._failure = str(error)
 

@@ -119,6 +119,24 @@ def test_reset_of_the_client_reaches_the_server(network: Any, user: Any) -> None
     assert any(parse_packet(packet).flags & Flags.RST for packet in network.seen[SERVER])
 
 
+def test_ports_that_are_used_again_before_the_end_is_acknowledged(network: Any, user: Any) -> None:
+    it = user(OCTETS[:1000], closes=False)
+    connection = network.call(it, ECHO)
+    network.run(3)
+    ends = connection.addresses
+    network.back.direction = type(network.back.direction)(loss_probability=1.0)
+    network.step(network.client, lambda _, now: connection.abort("enough", now))
+    network.step(network.client, lambda host, now: host.run(connection, now))
+    network.run(2)
+    assert [stp.is_over for stp in network.boxes[0]._stp.connections.values()] == [True]
+    network.back.direction = network.forward.direction
+    syn = Segment(ends.local, ends.remote, ends.local_port, ends.remote_port, 9, 0, int(Flags.SYN))
+    network.send(network.client, emit_packet(syn))
+    network.run(3)
+    last = parse_packet(network.seen[CLIENT][-1])
+    assert last.flags == Flags.SYN | Flags.ACK
+
+
 def test_tcp_from_the_satellite_stays_whole(network: Any) -> None:
     """What the other box has left whole, for example while it drains."""
     box = network.boxes[1]

@@ -75,4 +75,10 @@ def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     )
 
 
-DRIVER = Driver(peer=_peer, interview=Interview)
+def _improvise(peer: Peer) -> None:
+    from bentpipe_conformance.protocols.pep.improvised import improvise
+
+    improvise(peer)
+
+
+DRIVER = Driver(peer=_peer, interview=Interview, improvise=_improvise)

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 
 import pytest
+from bentpipe_conformance.engine.codec import UDP, build_ipv4, build_udp
 from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_NEAR, SERVER
-from bentpipe_conformance.protocols.pep.story import BUFFER, FAIL, NOTHING, PASS, Story, octets
-from bentpipe_conformance.protocols.tcp.codec import ACK, SYN, build, dissect
+from bentpipe_conformance.protocols.pep.codec import question
+from bentpipe_conformance.protocols.pep.story import (
+    BUFFER,
+    CLIENT_ADDRESS,
+    FAIL,
+    NOTHING,
+    PASS,
+    SERVER_ADDRESS,
+    Story,
+    octets,
+)
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, build, dissect
 
 UP = (CLIENT, False), (SERVER, True)
 
@@ -94,6 +106,24 @@ def test_guessed_reset() -> None:
     assert story.verdicts("PEP-SEC-001") == FAIL
 
 
+@pytest.mark.parametrize(
+    ("offered", "answered", "expected"),
+    [(None, None, PASS), (None, 0, FAIL), (0, 0, NOTHING), (0, 7, NOTHING)],
+)
+def test_scale_of_zero_is_an_offer(
+    offered: int | None, answered: int | None, expected: set[object]
+) -> None:
+    story = Story().say(CLIENT, False, SYN, -1, mss=1460, window_scale=offered, tsval=0, tsecr=0)
+    story.syn(SERVER, after=0.3).syn(SERVER, answer=True).say(SERVER, True, ACK)
+    story.say(
+        CLIENT, True, SYN | ACK, -1, mss=1460, window_scale=answered, tsval=5, tsecr=0, after=0.3
+    )
+    found = story.say(CLIENT, False, ACK).over().findings("PEP-TR-011")
+    scales = [it for it in found if "Window Scale" in it.sentence]
+    assert {it.verdict for it in scales} == expected
+    assert not [it for it in found if "Timestamps" in it.sentence]
+
+
 def test_octets_of_a_syn_are_no_probe_while_the_server_is_slow() -> None:
     story = Story().say(CLIENT, False, SYN, -1, payload=octets(0, 100), mss=1460)
     story.syn(SERVER, after=0.3).syn(SERVER, answer=True, after=1.5).say(SERVER, True, ACK)
@@ -173,6 +203,14 @@ def calling(gaps: list[float]) -> Story:
 )
 def test_server_that_is_silent(gaps: list[float], expected: set[object]) -> None:
     assert calling(gaps).over(0.5 * gaps[-1]).verdicts("PEP-OP-010") == expected
+
+
+@pytest.mark.parametrize(("told", "expected"), [(True, PASS), (False, FAIL)])
+def test_box_that_has_given_up_calls_no_more(told: bool, expected: set[object]) -> None:
+    story = calling([1.0, 2.0, 4.0, 8.0])
+    if told:
+        story.say(CLIENT, True, RST | ACK, -1, 0, after=8.0)
+    assert story.over(100.0).verdicts("PEP-OP-010") == expected
 
 
 def stopped() -> Story:
@@ -295,3 +333,53 @@ def test_call_over_the_satellite(offers: bool, expected: set[object]) -> None:
     call = replace(dissect(story.packets[1].data), seq=5, sack_permitted=offers)
     story.tell(True, build(call), 0.0, SATELLITE_NEAR).over()
     assert story.verdicts("PEP-LR-005", claims=Story.claims | {"satellite": "tcp"}) == expected
+
+
+def asked(story: Story, number: int, *, lost: bool = False) -> Story:
+    """The path is asked both ways whether it works; a question to the server may be lost."""
+    ends = tuple(map(socket.inet_aton, (CLIENT_ADDRESS, SERVER_ADDRESS)))
+    when = story.at + 0.01
+    up, down = (
+        build_ipv4(*way, UDP, build_udp(*way, 30_000, 9, question(number, when, up=up)))
+        for way, up in ((ends, True), (ends[::-1], False))
+    )
+    story.tell(False, up, 0.01, CLIENT).tell(False, down, 0.0, SERVER)
+    if not lost:
+        story.tell(True, up, 0.3, SERVER)
+    return story.tell(True, down, 0.0 if not lost else 0.3, CLIENT)
+
+
+def test_early_stream_of_a_server_that_never_answers_cannot_end() -> None:
+    story = Story().syn(CLIENT).syn(CLIENT, answer=True).say(CLIENT, False, ACK)
+    story.syn(SERVER, after=0.3).fin(CLIENT, False, 0).ack(CLIENT, True, 0)
+    assert story.over().verdicts("PEP-RE-004", claims={"opening": "early"}) == NOTHING
+
+
+@pytest.mark.parametrize(("lost", "expected"), [(True, PASS), (False, FAIL)])
+def test_pushed_octets_behind_what_an_outage_has_taken(lost: bool, expected: set[object]) -> None:
+    """A timer that has doubled expires after the path has come back."""
+    story = asked(asked(Story().opened(), 0), 1, lost=lost)
+    story = asked(story, 2)
+    story.at += 1.0
+    story.say(CLIENT, False, ACK | PSH, 0, payload=octets(0, 300)).ack(CLIENT, True, 300)
+    story.say(SERVER, True, ACK | PSH, 0, payload=octets(0, 300), after=3.0)
+    assert story.over().verdicts("PEP-TR-019") == expected
+
+
+@pytest.mark.parametrize(("lost", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_call_beside_bulk_while_the_path_is_disturbed(lost: bool, expected: set[object]) -> None:
+    story = Story().opened()
+    for second in range(4):
+        story.data(CLIENT, False, second * 1000, second * 1000 + 1000)
+        story.data(SERVER, True, second * 1000, second * 1000 + 1000, after=0.49)
+        story.data(CLIENT, True, 0, 100, after=0.5)
+    asked(asked(story, 0), 1, lost=lost)
+    other = Story(at=story.at, packets=story.packets, ports=(20_003, 20_004))
+    other.syn(CLIENT)
+    for _ in range(3):
+        story.at = other.at
+        story.data(SERVER, True, 3000, 4000, after=0.3)
+        other.at = story.at
+    asked(other, 2)
+    other.syn(SERVER, after=1.5).syn(SERVER, answer=True).syn(CLIENT, answer=True, after=0.3)
+    assert other.say(CLIENT, False, ACK).over().verdicts("PEP-FI-004") == expected

@@ -20,6 +20,8 @@ from bentpipe_conformance.protocols.pep.replay.leg import Packet
 
 Context = engine.Context[Any]
 
+RECOVERS_S = 130.0
+"""Seconds after an outage: a timeout that has doubled during 100 s, and slow start."""
 QUEUES_S = 2.0
 """What queues before the satellite link may add to a time: they cannot be seen from the ends."""
 

@@ -128,14 +128,19 @@ def nothing_answered_unasked(relay: Relay, context: Context) -> Iterator[Finding
         "sack_permitted": "SACK-Permitted",
     }
     for field, name in names.items():
-        if getattr(syn, field) not in (None, False):
+        if _is_there(getattr(syn, field)):
             continue
-        there = getattr(answer.content, field) not in (None, False)
+        there = _is_there(getattr(answer.content, field))
         yield judged(
             context, not there,
             f"the SYN has no {name}, and its answer {'has' if there else 'has none'}",
             At(answer), expected=f"no {name}", actual=f"{name}",
         )  # fmt: skip
+
+
+def _is_there(value: object) -> bool:
+    """Whether an option is; a shift count and a timestamp may be zero."""
+    return value is not None and value is not False
 
 
 @of_scene("PEP-LR-005")

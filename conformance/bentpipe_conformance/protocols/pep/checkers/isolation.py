@@ -59,6 +59,8 @@ def handshake_beside_bulk(relay: Relay, context: Context) -> Iterator[Finding]:
     took = None if answer is None else answer.time - relay.client.began
     if took is None and relay.scene.until - relay.client.began <= most:
         return
+    if (took is None or took > most) and relay.client.began <= relay.scene.quiet_since:
+        return
     yield judged(
         context, took is not None and took <= most,
         f"a connection opens in {took if took is not None else 0:.2f} s beside another one",

@@ -213,7 +213,9 @@ def server_is_called_again(relay: Relay, context: Context) -> Iterator[Finding]:
     if server is None or relay.is_whole:
         return
     answered = [packet.time for packet in server.packets if not packet.outgoing]
-    until = min([relay.scene.until, *answered])
+    # Who has told the client that it has given up calls no more (PEP-OP-006).
+    given_up = [reset.time for reset in relay.resets(relay.client, by_box=True)]
+    until = min([relay.scene.until, *answered, *given_up])
     syns = [
         packet for packet in server.packets
         if packet.outgoing and packet.content and packet.content.flags & SYN

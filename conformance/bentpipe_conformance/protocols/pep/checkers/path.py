@@ -8,6 +8,7 @@ from itertools import pairwise
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
+    RECOVERS_S,
     Context,
     all_octets,
     of_relay,
@@ -21,8 +22,6 @@ from bentpipe_conformance.protocols.pep.replay.stream import Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 
 ACKNOWLEDGED_S = 0.5
-RECOVERS_S = 130.0
-"""Seconds after an outage: a timeout that has doubled during 100 s, and slow start."""
 QUIET_S = 2 * 3600 + 4 * 60.0
 ADAPTS_S = 130.0
 

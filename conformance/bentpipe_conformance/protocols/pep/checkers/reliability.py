@@ -16,6 +16,7 @@ from bentpipe_conformance.protocols.pep.checkers import (
     soon,
     watched,
 )
+from bentpipe_conformance.protocols.pep.checkers.service import is_refused
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Leg, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
@@ -72,6 +73,8 @@ def ended_for_its_receiver(relay: Relay, stream: Stream, context: Context) -> It
     )  # fmt: skip
     if ready is None or stream.sink is None or relay.was_reset or any(_resets(relay, by_box=True)):
         return
+    if is_refused(relay):
+        return  # an early answer: there is no receiver yet
     ended = stream.first(step for step in stream.steps if step.end_relayed)
     if ended is not None:
         late = ended.time - ready.time > allowed(relay, WITHIN_S)

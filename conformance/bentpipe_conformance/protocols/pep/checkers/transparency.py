@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
+    RECOVERS_S,
     At,
     Context,
     all_octets,
@@ -213,6 +214,8 @@ def pushed_octets_leave(relay: Relay, stream: Stream, context: Context) -> Itera
     # Exercised by octets with PSH that the receiver has room for.
     if stream.differs is not None or stream.beyond is not None:
         return  # what was relayed is not the stream
+    # A timer that has doubled meanwhile expires later than the path works again.
+    calm = relay.scene.quiet_since + RECOVERS_S if relay.scene.quiet_since >= 0 else -1.0
     for step in stream.steps:
         segment = step.segment
         if not step.inlet or step.by_box or not segment.tcp.flags & PSH or not segment.counts:
@@ -226,11 +229,9 @@ def pushed_octets_leave(relay: Relay, stream: Stream, context: Context) -> Itera
         least = PUSHED_S + relay.crossing_s + 0.5
         if step.relayed < segment.start and (left is None or left.time - step.time > least):
             continue  # more was waiting before it
-        if left is not None and (
-            left.time - step.time <= least or step.time <= relay.scene.quiet_since
-        ):
+        if left is not None and (left.time - step.time <= least or step.time <= calm):
             yield context.holds("octets with PSH leave", left, step)
-        elif left is not None or watched(relay, step.time, PUSHED_S):
+        elif step.time > calm and (left is not None or watched(relay, step.time, PUSHED_S)):
             yield context.violated(
                 "octets with PSH wait although the receiver has room", step,
                 expected=f"they leave within {PUSHED_S} s and the way", actual="they do not",

@@ -140,11 +140,6 @@ class Leg:
             return 0
         return min(half.first.window_scale or 0, LARGEST_SHIFT)
 
-    def agreed(self, attribute: str) -> bool:
-        """Whether both SYNs have an option, by the name of its field."""
-        both = [each.first for each in (self.own, self.box)]
-        return all(tcp is not None and getattr(tcp, attribute) not in (None, False) for tcp in both)
-
     def add(self, packet: Packet) -> None:
         """Take the next packet of the connection."""
         tcp = packet.content
