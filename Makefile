@@ -160,6 +160,7 @@ lines:
 transfers: setup
 	$(BIN)/bentpipe selftest snr --transfers $(TRANSFERS)
 	$(BIN)/bentpipe selftest stp --transfers $(TRANSFERS)
+	$(BIN)/bentpipe selftest pep --transfers $(TRANSFERS)
 
 # Fails below the score of reference/bentpipe_reference/*/mutants/modules.toml. Writes what
 # docs/reference/mutation.rst shows.

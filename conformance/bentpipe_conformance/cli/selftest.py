@@ -115,8 +115,9 @@ def selftest(
     requirement in all profiles and settings. Exit status 0 when all of this holds, 1 otherwise.
 
     With --transfers two references talk over links that lose, delay, reorder and double packets,
-    with settings and users drawn at random; no checker may accuse them. Transfer k of seed S is
-    transfer 1 of seed S + k - 1.
+    with settings and users drawn at random; no checker may accuse them. What stands between two
+    ends has random ends, and links that fail for a while. Transfer k of seed S is transfer 1 of
+    seed S + k - 1.
 
     With --round N the faults of a blind round are judged, written by people who had not seen the
     exam: which are caught, and whether the requirement that names them is the right one. Exit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
@@ -12,6 +13,7 @@ from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_conformance.selftest import innocence
 from bentpipe_conformance.selftest.innocence import hear, transfer
+from bentpipe_conformance.selftest.stage import stage
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import Drawn, subject_of
@@ -89,6 +91,25 @@ def test_tcp_references_over_random_links_are_not_accused() -> None:
 def test_tcp_references_once_accused_wrongly_are_not_accused(seed: int) -> None:
     _, accusations = heard("snr", (seed,))
     assert not accusations
+
+
+def test_boxes_between_random_ends_are_not_accused() -> None:
+    passed, accusations = heard("pep", (1, 5))
+    assert not accusations
+    assert {"PEP-TR-001", "PEP-RE-003", "PEP-RE-004", "PEP-FB-001", "PEP-OP-003"} <= passed
+
+
+@pytest.mark.parametrize(
+    ("mutant", "seed"),
+    [("pep-changes-an-octet", 1), ("pep-ends-nothing", 1), ("pep-reset-becomes-an-end", 5),
+     ("pep-answers-unasked", 5)],
+)  # fmt: skip
+def test_mutant_of_a_box_between_random_ends_is_accused(
+    mutant: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guilty = load_mutants()[mutant]
+    monkeypatch.setattr(innocence, "stage", partial(stage, configure=guilty.configure))
+    assert guilty.breaks in {it.requirement for it in hear("pep", seed).accusations}
 
 
 def test_transfer_of_one_seed_is_the_same_again() -> None:
