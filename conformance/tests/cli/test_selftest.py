@@ -61,9 +61,3 @@ def test_selftest_linux_keeps_packets_where_no_folder_can_be(tmp_path: Path) -> 
     result = CliRunner().invoke(bentpipe, asked)
     assert result.exit_code == USAGE
     assert "cannot be made (Not a directory); choose another folder" in result.output
-
-
-def test_transfers_of_a_suite_of_boxes_are_refused_with_a_sentence() -> None:
-    done = CliRunner().invoke(bentpipe, ["selftest", "pep", "--transfers", "3"])
-    assert done.exit_code == USAGE, done.output
-    assert "stands between two ends" in done.output
