@@ -29,6 +29,8 @@ from bentpipe_conformance.models.vacuity import antecedents_of, occurs
 from bentpipe_conformance.models.verification import Checker, Result
 
 _SOME = 12
+_LADDER, _TEXTS = 24, 3
+"""Lines of a ladder and requirements told in full, so that an answer is a screen."""
 
 options = all_of(
     click.option(
@@ -113,13 +115,21 @@ def _explain(answer: Answer, console: Console) -> None:
     item = answer.broken
     assert item is not None
     registry = load_requirements()
-    for identifier in item.manifest.requirements.get(item.violated, ()):
-        if identifier in registry:
-            console.print(f"{identifier}: {registry[identifier].text}", soft_wrap=True)
+    required = [
+        name for name in item.manifest.requirements.get(item.violated, ()) if name in registry
+    ]
+    for identifier in required[:_TEXTS]:
+        console.print(f"{identifier}: {registry[identifier].text}", soft_wrap=True)
+    if more := required[_TEXTS:]:
+        console.print(f"also {', '.join(more)}", soft_wrap=True)
     if item.outcome is not None and item.outcome.trace:
         shown = variables_behind(item.manifest, item.violated)
         drawn = ladder.build(item.outcome.trace, item.manifest.ladder, item.outcome.loop, shown)
-        console.print(ladder.as_text(drawn), markup=False, highlight=False, soft_wrap=True)
+        text = ladder.as_text(drawn, _LADDER)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if text != ladder.as_text(drawn):
+            every = f"bentpipe model {item.manifest.name} --only {item.run.name}"
+            console.print(f"every step: {every}", highlight=False, soft_wrap=True)
     if text := stated(item.manifest, item.violated):
         console.print("must hold of the last step or state:", highlight=False)
         console.print(text, markup=False, highlight=False, soft_wrap=True)
