@@ -279,15 +279,18 @@ def tell_alone(
     missing = 0
     for manifest in manifests:
         known = {item.violates for item in found if item.model == manifest.name}
-        needless = [name for name in alone.without(manifest, found) if name in known]
+        never = [name for name in alone.without(manifest, found) if name in known]
+        needless = [name for name in never if name not in manifest.accompanied]
         missing += len(needless)
         for item in found if not as_json else ():
             if item.model == manifest.name and item.violates in needless:
                 also = item.problem or f"{', '.join(item.others)} notices it, too"
                 click.echo(f"{item.model} {item.violates}: {item.run}: {also}")
         if known and not as_json:
-            count = len(known) - len(needless)
-            click.echo(f"{manifest.name}: {count} of {len(known)} properties alone notice a mutant")
+            count, why = len(known) - len(never), len(never) - len(needless)
+            others = f", {why} have a reason not to" if why else ""
+            told = f"{count} of {len(known)} properties alone notice a mutant{others}"
+            click.echo(f"{manifest.name}: {told}")
     return FAILED if missing else PASSED
 
 
