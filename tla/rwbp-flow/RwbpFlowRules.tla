@@ -7,8 +7,28 @@ VARIABLE served     \* history: the connection whose packet IP was given last; N
 
 Given == Len(ip') > Len(ip)
 
+(* The steps of the specification, watched. Each has a name of its own: TLC tells no step by name that   *)
+(* is a part of a conjunction.                                                                        *)
+Watched == served' = IF Given THEN ip'[Len(ip')] ELSE served
+Offers(c)           == Offer(c) /\ Watched
+Receives(c)         == Receive(c) /\ Watched
+AdvertisesTcp(c)    == AdvertiseTcp(c) /\ Watched
+Moves(c)            == Move(c) /\ Watched
+Schedules(c)        == Schedule(c) /\ Watched
+Consumes(c)         == Consume(c) /\ Watched
+AdvertisesWindow(c) == AdvertiseWindow(c) /\ Watched
+PassesToGateway     == PassToGateway /\ Watched
+GrantsCredit        == GrantCredit /\ Watched
+GoesUp              == Uplink /\ Watched
+Arrives             == Arrive /\ Watched
+Loses               == Lose /\ Watched
+
 WatchedInit == Init /\ served = Nobody
-WatchedNext == Next /\ served' = IF Given THEN ip'[Len(ip')] ELSE served
+WatchedNext ==
+    \/ \E c \in Connections :
+        \/ Offers(c) \/ Receives(c) \/ AdvertisesTcp(c) \/ Moves(c) \/ Schedules(c)
+        \/ Consumes(c) \/ AdvertisesWindow(c)
+    \/ PassesToGateway \/ GrantsCredit \/ GoesUp \/ Arrives \/ Loses
 WatchedSpec == WatchedInit /\ [][WatchedNext]_<<vars, served>>
 
 (* RWBP-FC-005 *)

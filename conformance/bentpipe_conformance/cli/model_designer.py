@@ -29,6 +29,8 @@ from bentpipe_conformance.models.vacuity import antecedents_of, occurs
 from bentpipe_conformance.models.verification import Checker, Result
 
 _SOME = 12
+_LADDER, _TEXTS = 24, 3
+"""Lines of a ladder and requirements told in full, so that an answer is a screen."""
 
 options = all_of(
     click.option(
@@ -113,13 +115,21 @@ def _explain(answer: Answer, console: Console) -> None:
     item = answer.broken
     assert item is not None
     registry = load_requirements()
-    for identifier in item.manifest.requirements.get(item.violated, ()):
-        if identifier in registry:
-            console.print(f"{identifier}: {registry[identifier].text}", soft_wrap=True)
+    required = [
+        name for name in item.manifest.requirements.get(item.violated, ()) if name in registry
+    ]
+    for identifier in required[:_TEXTS]:
+        console.print(f"{identifier}: {registry[identifier].text}", soft_wrap=True)
+    if more := required[_TEXTS:]:
+        console.print(f"also {', '.join(more)}", soft_wrap=True)
     if item.outcome is not None and item.outcome.trace:
         shown = variables_behind(item.manifest, item.violated)
         drawn = ladder.build(item.outcome.trace, item.manifest.ladder, item.outcome.loop, shown)
-        console.print(ladder.as_text(drawn), markup=False, highlight=False, soft_wrap=True)
+        text = ladder.as_text(drawn, _LADDER)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        if text != ladder.as_text(drawn):
+            every = f"bentpipe model {item.manifest.name} --only {item.run.name}"
+            console.print(f"every step: {every}", highlight=False, soft_wrap=True)
     if text := stated(item.manifest, item.violated):
         console.print("must hold of the last step or state:", highlight=False)
         console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -269,15 +279,18 @@ def tell_alone(
     missing = 0
     for manifest in manifests:
         known = {item.violates for item in found if item.model == manifest.name}
-        needless = [name for name in alone.without(manifest, found) if name in known]
+        never = [name for name in alone.without(manifest, found) if name in known]
+        needless = [name for name in never if name not in manifest.accompanied]
         missing += len(needless)
         for item in found if not as_json else ():
             if item.model == manifest.name and item.violates in needless:
                 also = item.problem or f"{', '.join(item.others)} notices it, too"
                 click.echo(f"{item.model} {item.violates}: {item.run}: {also}")
         if known and not as_json:
-            count = len(known) - len(needless)
-            click.echo(f"{manifest.name}: {count} of {len(known)} properties alone notice a mutant")
+            count, why = len(known) - len(never), len(never) - len(needless)
+            others = f", {why} have a reason not to" if why else ""
+            told = f"{count} of {len(known)} properties alone notice a mutant{others}"
+            click.echo(f"{manifest.name}: {told}")
     return FAILED if missing else PASSED
 
 

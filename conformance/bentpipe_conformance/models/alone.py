@@ -56,7 +56,7 @@ def companions_of(manifest: Manifest, run: Run, checker: Checker) -> Companions:
 
 
 def without(manifest: Manifest, found: Sequence[Companions]) -> list[str]:
-    """The properties through which alone no mutant dies."""
+    """The properties through which alone no mutant dies, those with a reason included."""
     alone = {item.violates for item in found if item.model == manifest.name and item.alone}
     named = {run.violates for run in mutants_of(manifest)}
     return [name for name in manifest.requirements if name in named - alone]

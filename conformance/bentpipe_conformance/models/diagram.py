@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from textwrap import wrap
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -107,10 +109,17 @@ def build(
     return Ladder(layout["left"], layout["right"], tuple(steps), tuple(messages), loop)
 
 
-def as_text(ladder: Ladder) -> str:
-    """The ladder for a terminal: a line for each step or message, and below it what changed."""
+def as_text(ladder: Ladder, most: int | None = None) -> str:
+    """The ladder for a terminal: a line for each step or message, and below it what changed.
+
+    Args:
+        ladder: the ladder.
+        most: lines for the steps; of a longer ladder the first ones are only named, as many of
+            them as it takes. None for no limit.
+    """
     margin = max(len(step.action) for step in ladder.steps) + 6
     lines = [f"{'':{margin}}{ladder.left:<{_WIDTH - len(ladder.right) + 2}}{ladder.right}"]
+    steps: list[list[str]] = []
     for step in ladder.steps:
         label = f"{step.number:>3}  {step.action}"
         changes = _packed(step.changes, _COLUMNS - margin)
@@ -118,9 +127,14 @@ def as_text(ladder: Ladder) -> str:
         if not events:  # between the ends there is room for what one of them does by itself
             alone = len(changes) == 1 and len(changes[0]) <= _WIDTH - 2
             events = [f"  {changes.pop() if alone else '':<{_WIDTH - 2}}"]
-        for at, event in enumerate(events):
-            lines.append(f"{label if at == 0 else '':<{margin}}|{event}|")
-        lines += [f"{'':{margin}}  {line}" for line in changes]
+        steps.append(
+            [
+                *(f"{'' if at else label:<{margin}}|{event}|" for at, event in enumerate(events)),
+                *(f"{'':{margin}}  {line}" for line in changes),
+            ]
+        )
+    for step_lines in steps if most is None else _folded(ladder, steps, most):
+        lines += step_lines
     if ladder.loop is not None:
         last = ladder.loop + 1 == len(ladder.steps)
         lines.append(
@@ -128,6 +142,21 @@ def as_text(ladder: Ladder) -> str:
             else f"     and from here again from step {ladder.loop + 1} on, forever"
         )  # fmt: skip
     return "\n".join(lines)
+
+
+def _folded(ladder: Ladder, steps: Sequence[list[str]], most: int) -> list[list[str]]:
+    """The lines of the last steps, as far as there is room, and the names of those before."""
+    for first in range(len(steps)):
+        names = [
+            name if times == 1 else f"{name} x{times}"
+            for name, group in groupby(step.action for step in ladder.steps[:first])
+            for times in [len(list(group))]
+        ]
+        before = [f"     {line}" for line in wrap(", ".join(names), _COLUMNS)]
+        found = [before, *steps[first:]]
+        if sum(map(len, found)) <= most:
+            break
+    return found
 
 
 def _changed(name: str, old: str, new: str) -> Iterable[str]:

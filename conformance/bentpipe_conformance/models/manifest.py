@@ -92,6 +92,7 @@ class Manifest:
         requirements: requirement IDs by invariant or property.
         runs: in file order.
         scope: what of the model is mutated.
+        accompanied: of the properties through which alone no named mutant dies, why they stay.
     """
 
     folder: Path
@@ -101,6 +102,7 @@ class Manifest:
     requirements: Mapping[str, tuple[str, ...]]
     runs: tuple[Run, ...]
     scope: Scope = field(default_factory=lambda: Scope())
+    accompanied: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -135,6 +137,7 @@ def load_manifest(folder: Path) -> Manifest:
             requirements={key: tuple(value) for key, value in data["properties"].items()},
             runs=runs,
             scope=_scope(data.get("mutation", {})),
+            accompanied=dict(data.get("accompanied", {})),
         )
     except OSError as error:
         raise ToolProblem(f"{path} cannot be read: {error.strerror}.") from error
@@ -223,9 +226,9 @@ def format_manifest(data: Mapping[str, Any]) -> str:
         if key == "runs":
             body = ",\n".join(f"    {line(item)}" for item in value)
             parts.append(f'  "runs": [\n{body}\n  ]')
-        elif key == "properties":
-            body = ",\n".join(f"    {line(name)}: {line(ids)}" for name, ids in value.items())
-            parts.append(f'  "properties": {{\n{body}\n  }}')
+        elif key in ("properties", "accompanied"):
+            body = ",\n".join(f"    {line(name)}: {line(item)}" for name, item in value.items())
+            parts.append(f"  {line(key)}: {{\n{body}\n  }}")
         else:
             parts.append(f"  {line(key)}: {line(value)}")
     return "{\n" + ",\n".join(parts) + "\n}\n"

@@ -53,6 +53,15 @@ def test_changes_share_lines_and_others_are_left_out() -> None:
     assert [line.split(":")[0].strip() for line in few] == ["second"]
 
 
+def test_of_a_ladder_that_is_too_long_the_first_steps_are_only_named() -> None:
+    rows = [State(name, {"x": str(at)}) for at, name in enumerate(["Init", *["Go"] * 40, "End"])]
+    drawn = ladder.build(rows, LAYOUT)
+    whole = ladder.as_text(drawn).splitlines()
+    assert ladder.as_text(drawn, 42).splitlines() == whole and len(whole) == 43
+    head, names, *rest = ladder.as_text(drawn, 10).splitlines()
+    assert (head, names.strip(), rest) == (whole[0], "start, Go x32", whole[-9:])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -33,6 +33,19 @@ def test_first_that_breaks_is_told_with_its_ladder_and_what_must_hold(toy_models
     assert " runs" in result.stdout.splitlines()[-1]
 
 
+def test_answer_with_a_long_ladder_is_a_screen_and_says_where_all_of_it_is(
+    toy_models: Path,
+) -> None:
+    edit(toy_models, "MayCount == count < Limit", "MayCount == TRUE")
+    config = toy_models / "toy" / "toy.cfg"
+    config.write_text(config.read_text("utf-8").replace("Limit = 3", "Limit = 40"), "utf-8")
+    result = ask(toy_models, "--first", "--only", "safety")
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 1 and len(lines) <= 40
+    assert "     start, Count x18" in lines and any("42  Count" in line for line in lines)
+    assert "every step: bentpipe model toy --only safety" in lines
+
+
 def test_first_that_breaks_as_json_names_steps(toy_models: Path) -> None:
     edit(toy_models, "MayCount == count < Limit", "MayCount == TRUE")
     told = json.loads(ask(toy_models, "--first", "--json").stdout)
