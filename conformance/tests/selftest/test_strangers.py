@@ -205,6 +205,40 @@ def test_duplicate_before_which_a_compressed_acknowledgment_leaves_is_known(
     assert any(item.requirement == "SNR-RCV-031" for item in heard.accusations) == accused
 
 
+@pytest.mark.parametrize(("took", "accused"), [(0.7, False), (0.05, True)])
+def test_what_a_timeout_spares_is_young_by_the_delivery_of_a_repair(
+    took: float, accused: bool
+) -> None:
+    """Ten segments left 0.3 s before a timeout; a repair before was under way longer, or not."""
+    story = Story(rtt=0.05).send(0).ack(1, after=0.05).send(1).send(1, after=1.0)
+    story.ack(2, after=took).send(2).send(*range(3, 13), after=0.7).send(2, after=0.3)
+    story.ack(3, after=0.3).send(13, 14, 15, 16)
+    assert _too_much_after_a_timeout(story) == accused
+
+
+@pytest.mark.parametrize(("young", "accused"), [(4, False), (0, True)])
+def test_what_a_timeout_spares_counts_in_segments(young: int, accused: bool) -> None:
+    """Of 100 octets each; behind them seven may be in the network, or three."""
+    story = Story().send(*range(4)).ack(2, after=RTT).send(4, 5)
+    for index in range(young):
+        story.send_octets(6000 + 100 * index, 100, after=0.7 if not index else 0.0)
+    story.send(2, after=0.5 if young else 1.2).ack(3, after=RTT)
+    for index in range(6):
+        story.send_octets(6000 + 100 * young + 1000 * index, 1000)
+    assert _too_much_after_a_timeout(story) == accused
+
+
+def _too_much_after_a_timeout(story: Story) -> bool:
+    """Whether a Linux host with SACK that sends at port 19 is accused of SNR-RTO-009."""
+    drawn = draw_encounter(3)
+    sysctls = {**drawn.sysctls[0], "net.ipv4.tcp_sack": "1", "net.ipv4.tcp_recovery": "1"}
+    meeting = replace(drawn.meetings[0], caller=1, port=19)
+    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
+    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
+    heard = strangers.hear(encounter, (own, []))
+    return any(item.requirement == "SNR-RTO-009" for item in heard.accusations)
+
+
 @pytest.mark.bed
 def test_linux_hosts_that_meet_are_not_accused() -> None:
     if find_virtual() is None:

@@ -18,7 +18,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
 from bentpipe_conformance.protocols.tcp.replay.order import later
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_timeout, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
@@ -87,7 +87,7 @@ def _reset(flow: Flow, ack: Ack) -> bool:
 
 def _stalled(flow: Flow, context: Context, ack: Ack) -> bool:
     """Whether the sender said nothing more although data stayed outstanding for long."""
-    patience = SILENCE_S + 12 * context.prepared.scoreboard.rtt
+    patience = max(SILENCE_S + 12 * context.prepared.scoreboard.rtt, longest_timeout(flow))
     if ack.max <= max(ack.una, ack.ack) or flow.horizon - ack.time < patience:
         return False
     if any(item.advance for item in later(flow.acks, ack.packet)):
@@ -223,7 +223,7 @@ def reneged_data_is_retransmitted(flow: Flow, context: Context) -> Findings:
     if acts_at_once(context.ics) and not context.ics.get("rack", True):
         yield from _forgotten_after_timeouts(flow, context)
     round_trips = context.permitted("patience_rtts") * minimum_rtt(flow)
-    patience = max(context.permitted("patience_s"), round_trips)
+    patience = max(context.permitted("patience_s"), round_trips, longest_timeout(flow))
     original: dict[int, bytes] = {}
     timeouts = [e.first.time for e in context.prepared.episodes if not e.fast]
     last = flow.horizon

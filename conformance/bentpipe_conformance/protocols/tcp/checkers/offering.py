@@ -6,6 +6,7 @@ import math
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
+from bentpipe_conformance.protocols.tcp.checkers.acknowledging import WIDEST_FIELD
 from bentpipe_conformance.protocols.tcp.checkers.receiving import scale_unit
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
@@ -51,9 +52,11 @@ def no_silly_window(flow: Flow, context: Context) -> Findings:
             return  # nothing can follow the peer's FIN, whatever is offered
         least = min(measure, widest // 2)
         offer = offer or reply
+        # The receiver's own edge may lie beyond what the field could tell.
+        clipped = offer.tcp.window == WIDEST_FIELD
         # A window of zero offers nothing, even if what was accepted moves its edge.
         if reply.window and reply.window_edge >= edge + unit:
-            if reply.window + unit <= least:
+            if reply.window + unit <= least and not clipped:
                 moved = reply.window_edge - edge
                 sentence = f"the window grew by {moved} octets to {reply.window}"
                 expected = f"a window that stays as it is until it can grow to {least}"

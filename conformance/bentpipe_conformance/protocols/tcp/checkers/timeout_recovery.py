@@ -12,6 +12,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, later, latest_first
+from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_delivery
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
@@ -111,8 +112,10 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
 
 def recent(flow: Flow, expiry: Expiry) -> list[Sent]:
     """What was sent too shortly before a timeout to be lost by time (RFC 8985 section 6.3)."""
-    since = expiry.sent.time - LATEST_LOST_RTTS * expiry.longest_rtt
-    return flow.between(since, expiry.sent.time)
+    sent = expiry.sent
+    longest = max(expiry.longest_rtt, longest_delivery(flow, sent.packet.number))
+    since = sent.time - LATEST_LOST_RTTS * longest
+    return flow.between(since, sent.time)
 
 
 def _beyond_the_text(flow: Flow, context: Context, aftermath: Aftermath, step: Step) -> int:
@@ -120,12 +123,14 @@ def _beyond_the_text(flow: Flow, context: Context, aftermath: Aftermath, step: S
     octets = 0
     segment, number = largest_segment(flow), step.sent.packet.number
     expiry = aftermath.expiry
-    if context.permitted("counts_segments", False):
+    counts_segments = context.permitted("counts_segments", False)
+    if counts_segments:
         delivered = (s.sent for s in aftermath.steps if s.sent.end <= step.sent.una)
         earlier = (sent for sent in delivered if sent.packet.number < number)
         octets += sum(segment - sent.payload for sent in earlier)
     if context.permitted("spares_recent", False) and flow.handshake.sack:
-        octets += sum(sent.payload for sent in recent(flow, expiry))
+        spared = recent(flow, expiry)
+        octets += sum(segment if counts_segments else sent.payload for sent in spared)
     return octets
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import deque
 
 from bentpipe_conformance.engine.remembered import remembered
@@ -173,6 +173,40 @@ def timed_rtt(flow: Flow, at: float) -> float:
 
 
 @remembered
+def _deliveries(flow: Flow) -> tuple[list[int], list[float]]:
+    """Numbers of the packets that report something delivered, with the longest way until then."""
+    starts: list[int] = []
+    left: dict[int, float] = {}
+    numbers: list[int] = []
+    longest: list[float] = [0.0]
+    for event in flow.events:
+        if isinstance(event, Sent):
+            if event.start not in left:
+                insort(starts, event.start)
+            repeated = slice(bisect_left(starts, event.start), bisect_left(starts, event.end))
+            left |= dict.fromkeys(starts[repeated], event.time)
+        elif isinstance(event, Ack) and (event.advance or event.newly_sacked):
+            ways = [0.0]
+            for begin, end in ((0, event.ack), *event.blocks):
+                among = slice(bisect_left(starts, begin), bisect_left(starts, end))
+                ways += [event.time - left.pop(start) for start in starts[among]]
+                del starts[among]
+            numbers.append(event.packet.number)
+            longest.append(max(longest[-1], *ways))
+    return numbers, longest
+
+
+def longest_delivery(flow: Flow, number: int) -> float:
+    """Seconds at most from the last transmission of a segment to its report, before a packet.
+
+    RFC 8985 section 6.2 step 1 measures repeated segments too, where nothing shows that the report
+    is that of an earlier copy.
+    """
+    numbers, longest = _deliveries(flow)
+    return longest[bisect_left(numbers, number)]
+
+
+@remembered
 def _measured(flow: Flow) -> RoundTrips:
     """All that the IUT could measure; remembered for the flow at hand: many checkers ask."""
     trips = RoundTrips(flow)
@@ -188,6 +222,11 @@ def minimum_rtt(flow: Flow) -> float:
     """The smallest round-trip time the IUT could measure, in seconds; 0.0 when unknown."""
     least = _measured(flow).minimum
     return least if least < float("inf") else 0.0
+
+
+def longest_timeout(flow: Flow) -> float:
+    """Seconds that no timeout without back-off exceeds on a connection."""
+    return _measured(flow).longest_timeout
 
 
 def longest_rtt(flow: Flow) -> float:

@@ -42,6 +42,16 @@ def test_window_that_grows_a_little_or_by_a_segment() -> None:
         assert receipt.reply(7600, after=0.2).verdicts("SNR-RCV-021") == expected
 
 
+@pytest.mark.parametrize(("window", "expected"), [(65535, NOTHING), (65534, FAIL)])
+def test_window_that_the_field_cannot_tell_whole(window: int, expected: set[Verdict]) -> None:
+    """All of it had arrived but for what fills the gap; 800 octets more are offered then."""
+    receipt = Receipt(window=window).data(1460, window).reply(0, (1460, window))
+    assert (
+        receipt.data(0, 1460, after=1.0).reply(window, window=800).verdicts("SNR-RCV-021")
+        == expected
+    )
+
+
 def test_more_than_the_window_accepted_while_none_is_offered() -> None:
     receipt = Receipt(window=8000).data(0, 100).reply(100)
     receipt.window = 500

@@ -60,6 +60,25 @@ def test_odd_block_followed_by_long_silence_fails() -> None:
     assert Verdict.FAIL in story.verdicts("SNR-SAK-012")
 
 
+@pytest.mark.parametrize(("longest", "accused"), [(8.0, False), (RTT, True)])
+def test_odd_block_before_a_timeout_as_long_as_the_round_trips_make_it(
+    longest: float, accused: bool
+) -> None:
+    """Round trips of eight seconds, behind a long queue, can make a timeout of forty."""
+    story = Story().send(0).ack(1, after=longest).send(*range(1, 10)).ack(3, after=RTT)
+    story.ack(3, (6, 5), after=0.05).ack(3, after=30.0)
+    assert (Verdict.FAIL in story.verdicts("SNR-SAK-012")) == accused
+
+
+@pytest.mark.parametrize(("longest", "accused"), [(8.0, False), (RTT, True)])
+def test_reneged_data_waits_for_a_timeout_as_long_as_the_round_trips_make_it(
+    longest: float, accused: bool
+) -> None:
+    story = Story().send(0).ack(1, after=longest).send(*range(1, 10)).ack(3, (4, 6), after=RTT)
+    story.ack(4, after=0.05).ack(4, after=30.0)
+    assert (Verdict.FAIL in story.verdicts("SNR-SAK-011")) == accused
+
+
 def test_silence_of_a_sender_whose_data_the_odd_acknowledgment_takes_passes() -> None:
     def silent(segment: int) -> Story:
         story = Story(calls=True).send(0, push=True).ack(segment, (0, 1), after=RTT)
