@@ -24,6 +24,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Habit
 from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
 from bentpipe_conformance.protocols.tcp.replay.order import later
+from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_timeout
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     data_waited,
@@ -107,12 +108,13 @@ def zero_window_is_probed(flow: Flow, context: Context) -> Findings:
     # nothing arrives: what arrives tells of the window as an answer to a probe would.
     patience = context.permitted("patience_s", 60.0)
     for closure in context.prepared.closures:
+        longest = max(patience, closure.longest_timeout)
         if closure.probes:
             waited = closure.probes[0].time - closure.start.time
             sentence = f"the zero window was probed after {waited:.2f} s"
             yield context.holds(sentence, closure.probes[0], closure.start)
             yield from _ceased(flow, context, closure, patience)
-        elif closure.data_waited_s > patience and closure.data_waits(keep_alive=False):
+        elif closure.data_waited_s > longest and closure.data_waits(keep_alive=False):
             waited = closure.data_waited_s
             sentence = f"the window was zero, data waiting, for {waited:.0f} s without a probe"
             where = closure.start, *([closure.resumed] if closure.resumed else [])
@@ -171,7 +173,7 @@ def first_probe(flow: Flow, context: Context) -> Findings:
 def small_window_is_overridden(flow: Flow, context: Context) -> Findings:
     """A window that stays small is used in the end (RFC 9293 section 3.8.6.2.1)."""
     # Exercised by a window smaller than a segment, nothing outstanding and data waiting.
-    patience = context.permitted("patience_s", 60.0)
+    patience = max(context.permitted("patience_s", 60.0), longest_timeout(flow))
     since: Ack | None = None
     closed = False
     for event in (*flow.events, None):

@@ -77,6 +77,17 @@ def test_closed_window_probed_once(seconds: float, expected: set[Verdict]) -> No
     assert found == expected | PASS
 
 
+@pytest.mark.parametrize(("rtt", "accused"), [(20.0, False), (RTT, True)])
+@pytest.mark.parametrize(("requirement", "left"), [("SNR-WIN-003", 0), ("SNR-WIN-013", 400)])
+def test_window_closed_or_small_for_less_than_the_round_trips_make_a_timeout(
+    requirement: str, left: int, rtt: float, accused: bool
+) -> None:
+    """Nothing leaves for 65 s; a timeout may take 100 s after a round trip of 20 s."""
+    story = Story(sack=False, rtt=rtt).send(0, 1).ack(2, after=rtt, window=left)
+    story.ack(2, after=65.0, window=4 * SIZE).send(2, 3)
+    assert (Verdict.FAIL in story.verdicts(requirement)) == accused
+
+
 def test_first_probe_after_a_minute_of_a_longer_round_trip() -> None:
     # A minute limits a timeout (RFC 6298 rule 2.5).
     story = Story(sack=False, rtt=65.0).send(0).ack(1, after=65.0, window=0)
