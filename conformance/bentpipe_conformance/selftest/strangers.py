@@ -139,20 +139,23 @@ def _fin(captured: Sequence[Captured], *, own: bool) -> float:
     return next(ends, math.inf)
 
 
-def _explains(deviations: Sequence[Deviation], found: Finding, judge_with: JudgeWith) -> bool:
+def is_explained(deviations: Sequence[Deviation], found: Finding, judge_with: JudgeWith) -> bool:
     """Whether deviations that show under the settings at hand explain a finding.
 
     One does that says nothing of what the implementation does instead. Of the others, one with its
-    permitted alternatives does, together with all habits, if nothing is violated then.
+    permitted alternatives does, together with all habits, if nothing is violated then; or all of
+    them do at once, as an implementation does.
     """
     if any(not item.instead and not item.habits for item in deviations):
         return True
     habits = frozenset(habit for item in deviations for habit in item.habits)
-    for item in deviations:
-        for used in (frozenset(item.habits), habits):
-            if not (item.instead or used):
+    together = {name: value for item in deviations for name, value in item.instead.items()}
+    kinds = [(item.instead, frozenset(item.habits)) for item in deviations]
+    for instead, own in (*kinds, (together, habits)):
+        for used in (own, habits):
+            if not (instead or used):
                 continue
-            again = judge_with(found.requirement, tuple(item.instead.items()), used)
+            again = judge_with(found.requirement, tuple(instead.items()), used)
             alike = (one.packets for one in again if one.verdict is found.verdict)
             if not any(used or packets == found.packets for packets in alike):
                 return True
@@ -216,7 +219,7 @@ def hear(
                 last = max(found.packets, default=0)
                 facts |= {name: last >= fin for name, fin in fins.items()}
                 these = [item for item in deviations if item.explains(found.requirement, facts)]
-                known = _explains(these, found, judge_with)
+                known = is_explained(these, found, judge_with)
                 what = found.requirement, found.sentence, found.packets
                 subtracted += known
                 if not known:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from bentpipe_conformance.bed.kernel import find_virtual
+from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.pcapng import read_octets
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import RTT, Story
@@ -82,6 +85,25 @@ def test_deviation_by_habit_explains_any_requirement_under_its_settings() -> Non
     )  # fmt: skip
     assert item.explains("SNR-FR-001", {"link": "reorders"})
     assert not item.explains("SNR-FR-001", {"link": "in order"})
+
+
+@pytest.mark.parametrize(("known", "explained"), [("ab", True), ("a", False), ("b", False)])
+def test_deviations_that_only_together_explain_a_finding(known: str, explained: bool) -> None:
+    """A stack deviates in several ways on one connection."""
+    found = Finding("SNR-RTO-009", Verdict.FAIL, (3,), "too much")
+    items = [
+        Deviation(
+            stack="linux", requirement=found.requirement, clause="c", reason="r", seen="s",
+            instead={name: True},
+        ) for name in known
+    ]  # fmt: skip
+
+    def judge_with(
+        _name: str, instead: tuple[tuple[str, Any], ...], _habits: frozenset[str]
+    ) -> list[Finding]:
+        return [] if dict(instead).keys() >= {"a", "b"} else [found]
+
+    assert strangers.is_explained(items, found, judge_with) == explained
 
 
 def test_host_that_is_accused_leaves_its_packets(tmp_path: Path) -> None:
