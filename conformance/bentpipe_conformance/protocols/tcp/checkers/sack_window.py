@@ -19,8 +19,10 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     largest_segment,
     last_before_reports,
+    latest,
     may_be_last,
     more_waited,
+    newest_before,
     stopped_at,
 )
 
@@ -109,8 +111,11 @@ def _restored_lately(flow: Flow, first: Sent) -> bool:
 
 
 def _busy(flow: Flow, at: Ack | Sent) -> bool:
-    """Whether full segments of data certainly waited."""
-    return always_sends(flow) and at.packet.number < stopped_at(flow)
+    """Whether full segments of data certainly waited, the send buffer not being full."""
+    number = at.packet.number
+    last = latest(flow, at) if isinstance(at, Ack) else newest_before(flow, number)
+    full = last is not None and may_be_last(flow, last)
+    return always_sends(flow) and number < stopped_at(flow) and not full
 
 
 def _free(rest: Rest, flow: Flow, smss: int) -> bool:

@@ -403,6 +403,8 @@ def duplicates_let_data_out(flow: Flow, context: Context) -> Findings:
         if window - episode.flight < slack or further[-1].packet.number >= stopped_at(flow):
             continue
         new = [sent for ack in further for sent in ack.responses if sent.new]
+        if not new and may_have_been_full(flow, episode.first):
+            continue
         yield judged(
             context,
             bool(new),

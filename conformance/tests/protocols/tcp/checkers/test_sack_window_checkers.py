@@ -103,3 +103,20 @@ def test_window_that_a_report_of_a_duplicate_restored_fills_in_a_round_trip_of_i
         story.ack(22, (23, top), after=after)
     story.send(22, 34, 35, 36, 37, 38, 39).ack(40, after=RTT)
     assert (Verdict.FAIL in story.verdicts("SNR-SAK-017", claims=claims)) == accused
+
+
+@pytest.mark.parametrize(("full", "accused"), [(True, False), (False, True)])
+@pytest.mark.parametrize("requirement", ["SNR-SAK-018", "SNR-SAK-019"])
+def test_new_data_of_a_sender_whose_buffer_may_be_full(
+    requirement: str, full: bool, accused: bool
+) -> None:
+    """Behind the last segment queued there is none, whatever NextSeg() would prefer."""
+    story = Story().send(*range(14), push=full).ack(4, after=RTT)
+    for top in (6, 7, 8):
+        story.ack(4, (5, top), after=0.01)
+    story.send(4)
+    if requirement == "SNR-SAK-018":
+        story.ack(4, (5, 14), after=0.01)
+    else:
+        story.ack(4, (5, 9), (10, 11), after=0.01).send(9)
+    assert (Verdict.FAIL in story.ack(14, after=RTT).verdicts(requirement)) == accused

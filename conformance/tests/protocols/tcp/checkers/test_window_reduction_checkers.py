@@ -158,3 +158,12 @@ def test_new_data_in_a_recovery_that_began_late() -> None:
     duplicates(story, 1, 5).send(*range(21, 26))
     assert story.verdicts("SNR-REC-006") == PASS
     assert story.send(26).verdicts("SNR-REC-006") == FAIL
+
+
+@pytest.mark.parametrize(("full", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_inflated_window_of_a_sender_whose_buffer_may_be_full(
+    full: bool, expected: set[Verdict]
+) -> None:
+    story = Story(sack=False).send(*range(12), push=full).ack(2, after=RTT)
+    story = duplicates(duplicates(story, 2).send(2), 2, 8).ack(12, after=RTT)
+    assert story.verdicts("SNR-REC-014") == expected
