@@ -416,8 +416,9 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         beyond = at > ack + _LONGEST_WINDOWS * max(edge - ack, widest)
         below = at + tcp.length <= ack if tcp.length else at < ack
         if not (below or beyond or challenged):
-            if max(at + tcp.length, at + 1) > now:
-                before = item.time  # an edge that has moved back may refuse it, which is answered
+            if stale or max(at + tcp.length, at + 1) > now:
+                # PAWS, or an edge that has moved back, may refuse it, which is answered.
+                before = item.time
             continue
         waited, before = item.time - before, item.time
         if (tcp.length and not old) or tcp.flags & (ACK | SYN | RST | FIN) != ACK:

@@ -230,6 +230,17 @@ def test_empty_segment_below_the_window_soon_after_a_repeated_syn_ack(
     assert story.verdicts("SNR-RCV-029") == expected
 
 
+@pytest.mark.parametrize(("tsval", "accused"), [(1010, False), (1020, True)])
+def test_empty_segment_below_the_window_soon_after_an_old_timestamp(
+    tsval: int, accused: bool
+) -> None:
+    """What PAWS refuses is answered, too, and shares the limit (RFC 7323 section 5.3 rule R1)."""
+    receipt = Receipt(timestamps=True).data(0, 100, tsval=1020).reply(100, tsecr=1020)
+    receipt.data(100, 100, after=2.0, tsval=tsval).reply(100, tsecr=1020)
+    receipt.data(99, 99, after=0.2, tsval=1030)
+    assert (Verdict.FAIL in receipt.later().verdicts("SNR-RCV-029")) == accused
+
+
 @pytest.mark.parametrize("requirement", ["SNR-RCV-013", "SNR-RCV-015"])
 @pytest.mark.parametrize(("flags", "expected"), [(0, NOTHING), (ACK, FAIL)])
 def test_segment_outside_the_window_that_lacks_the_ack_bit(
