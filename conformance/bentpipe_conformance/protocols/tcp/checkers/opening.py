@@ -13,6 +13,7 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judge
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
+    THROTTLED_S,
     acknowledging,
     answer_within,
 )
@@ -27,10 +28,6 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     strays,
 )
 from bentpipe_conformance.protocols.tcp.replay.resets import at_next_expected
-
-THROTTLED_S = 0.5
-"""A segment that begins too early need not be answered this soon after the last answer (RFC 5961
-section 7); Linux waits so long."""
 
 HALF_OPEN_S = 20.0
 """Seconds for which no implementation gives a handshake up that is not completed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import chain
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -12,6 +13,7 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     DAYTIME_PORT,
     LONGEST_DELAY_S,
+    THROTTLED_S,
     acknowledging,
     answer_within,
 )
@@ -215,6 +217,15 @@ def _at_last_acknowledgment(flow: Flow, context: Context) -> Findings:
             yield from _survives(flow, context, reset, what)
 
 
+def _throttled(flow: Flow, odd: Segment) -> bool:
+    """Whether something else that is odd had to be answered so lately that a limit may hold."""
+    since, number = odd.time - THROTTLED_S, odd.packet.number
+    opened = flow.handshake.tester
+    challenges = (s for s in flow.arriving if s.tcp.flags & (SYN | RST) and s.packet is not opened)
+    refused = (ack for ack in flow.acks if ack.rejected)
+    return any(since < s.time and s.packet.number < number for s in chain(challenges, refused))
+
+
 def _challenged(
     flow: Flow, context: Context, odd: Segment, known: Reply | None, what: str
 ) -> Findings:
@@ -236,7 +247,7 @@ def _challenged(
         actual = f"flags {answer.tcp.flag_names}, acknowledgment {answer.tcp.ack}"
         sentence = f"{what} was answered by {actual}"
         yield judged(context, met, sentence, answer, odd, expected=wanted, actual=actual)
-    elif lasts(flow, odd, longest):
+    elif lasts(flow, odd, longest) and not _throttled(flow, odd):
         sentence = f"{what} was not answered"
         yield context.violated(sentence, odd, expected=wanted, actual="nothing")
     yield from _survives(flow, context, odd, what)

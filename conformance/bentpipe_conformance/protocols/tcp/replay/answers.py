@@ -18,6 +18,10 @@ from bentpipe_conformance.protocols.tcp.replay.order import count_through
 LONGEST_DELAY_S = 0.5
 """RFC 9293 section 3.8.6.3: an acknowledgment is never delayed longer."""
 
+THROTTLED_S = 0.5
+"""What is odd need not be answered this soon after the last answer to something odd (RFC 5961
+section 7); Linux waits so long."""
+
 DAYTIME_PORT = 13
 """RFC 867; what the service does is in the statement's item ``daytime``."""
 

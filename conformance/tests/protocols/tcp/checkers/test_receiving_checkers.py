@@ -241,6 +241,16 @@ def test_empty_segment_below_the_window_soon_after_an_old_timestamp(
     assert (Verdict.FAIL in receipt.later().verdicts("SNR-RCV-029")) == accused
 
 
+@pytest.mark.parametrize(("apart", "accused"), [(0.2, False), (0.7, True)])
+def test_syn_on_an_open_connection_soon_after_what_had_to_be_answered(
+    apart: float, accused: bool
+) -> None:
+    """One limit holds for all answers to what is odd (RFC 5961 section 7)."""
+    receipt = Receipt().data(0, 100).reply(100).data(50, 50, after=2.0).reply(100)
+    receipt.data(100, 100, flags=SYN, after=apart).later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-CON-013")) == accused
+
+
 @pytest.mark.parametrize("requirement", ["SNR-RCV-013", "SNR-RCV-015"])
 @pytest.mark.parametrize(("flags", "expected"), [(0, NOTHING), (ACK, FAIL)])
 def test_segment_outside_the_window_that_lacks_the_ack_bit(
