@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.engine.statement import Ics
 
 End = tuple[str, int]
@@ -39,7 +40,7 @@ class Defect(StrEnum):
     """Its times run backwards."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sighting:
     """One packet of a foreign capture, before it is known whose side the capture is on.
 
@@ -116,7 +117,7 @@ class Observer:
     unjudgeable: Callable[[str, Collection[Defect]], str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Passed:
     """One packet of a connection in a capture on one side of a box.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
+
+from bentpipe_conformance.engine.record import record
 
 MAX_BLOCK = 16 << 20
 """Octets; no packet, header or option list of an honest capture file is longer."""
@@ -12,7 +13,7 @@ MAX_BLOCK = 16 << 20
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Frame:
     """One frame of a capture file.
 
@@ -92,7 +93,9 @@ class Source:
             CaptureError: the file ends within them.
         """
         first = self._read(count)
-        return first + self._rest(count, len(first)) if first else b""
+        if not first or len(first) == count:
+            return first
+        return first + self._rest(count, len(first))
 
     def take(self, count: int) -> bytes:
         """The next ``count`` octets.
@@ -104,7 +107,8 @@ class Source:
             raise self.damaged(
                 f"octet {self.offset} announces {count} octets, more than any packet has"
             )
-        return self._rest(count, 0)
+        first = self._read(min(_CHUNK, count))
+        return first if len(first) == count else first + self._rest(count, len(first))
 
     def skip(self, count: int) -> None:
         """Pass over ``count`` octets, however many, without keeping them."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bentpipe_conformance.engine.case import Case, load_cases
 from bentpipe_conformance.engine.suite import load_suites
 from bentpipe_conformance.selftest import rounds
 from bentpipe_conformance.selftest.activity import activity_of, main
@@ -27,10 +28,29 @@ def examples(protocol: str) -> dict[str, Fault]:
     )
 
 
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every eighth case alone is played."""
+
+    def every_eighth(suite: str) -> dict[str, Case]:
+        return dict(list(load_cases(suite).items())[::8])
+
+    monkeypatch.setattr(rounds, "load_cases", every_eighth)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("suite", "protocol"), EXAMPLES.items())
-def test_first_example_is_caught_and_named(
+def test_first_example_is_caught_and_named_by_every_case(
     suite: str, protocol: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    test_first_example_is_caught_and_named(suite, protocol, monkeypatch, None)
+
+
+@pytest.mark.parametrize(("suite", "protocol"), EXAMPLES.items())
+def test_first_example_is_caught_and_named(
+    suite: str, protocol: str, monkeypatch: pytest.MonkeyPatch, few: None
+) -> None:
+    del few
     found = examples(protocol)
     monkeypatch.setattr(rounds, "load_round", lambda *_: found)
     reported: list[FaultResult] = []
@@ -60,6 +80,7 @@ def test_fault_that_changes_nothing_or_breaks_is_told_to_its_author(
     assert said[1].startswith("broken: AttributeError")
 
 
+@pytest.mark.usefixtures("few")
 def test_fault_that_does_not_start_is_an_error_not_a_miss_in_silence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -71,6 +92,7 @@ def test_fault_that_does_not_start_is_an_error_not_a_miss_in_silence(
     assert round_summary("snr", 1, [result], {})["errors"] == ["b"]
 
 
+@pytest.mark.usefixtures("few")
 def test_round_while_the_true_reference_is_accused_is_not_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -123,7 +123,7 @@ class ReferenceAccused(Exception):
 
 def measure(
     scope: Scope, suite: str, seed: int, mutants: Sequence[Mutant], jobs: int,
-    tick: Callable[[], None] = lambda: None, *, usual: bool = False,
+    tick: Callable[[], None] = lambda: None, *, usual: bool = False, cases: Collection[str] = (),
 ) -> Baseline:  # fmt: skip
     """Run every case on the true reference: judged, traced, and with the probes of mutants.
 
@@ -135,6 +135,7 @@ def measure(
         jobs: processes.
         tick: called after each judged run.
         usual: whether to leave out settings other than the usual one.
+        cases: the only ones; none for all.
 
     Raises:
         ReferenceAccused: a finding of it fails: nothing can be said of mutants.
@@ -144,7 +145,7 @@ def measure(
     subject = load_subject(scope.protocol, {}, scope.root)
     player = Player(subject, suite, seed, baseline.judge)
     found: dict[Run, Reached] = {}
-    for run in runs_of(suite, subject, usual=usual):
+    for run in runs_of(suite, subject, usual=usual, cases=cases):
         found[run] = _judged(run, player)
         tick()
     groups = sorted({(run.profile, run.setting) for run in found})
@@ -170,8 +171,10 @@ def measure(
     return baseline
 
 
-def runs_of(suite: str, subject: Any, *, usual: bool = False) -> list[Run]:
-    """Every case in every profile and setting of a reference, except extra ones."""
+def runs_of(
+    suite: str, subject: Any, *, usual: bool = False, cases: Collection[str] = ()
+) -> list[Run]:
+    """Every case, or some, in every profile and setting of a reference, except extra ones."""
     settings = {} if usual else subject.settings
     return [
         Run(item.id, profile, name)
@@ -179,7 +182,7 @@ def runs_of(suite: str, subject: Any, *, usual: bool = False) -> list[Run]:
         for profile in suite_named(suite).profiles
         if setting is None or profile in (setting.profiles or (profile,))
         for item in load_cases(suite).values()
-        if profile in item.profiles and not item.extra
+        if profile in item.profiles and not item.extra and (not cases or item.id in cases)
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,6 +83,7 @@ class Campaign:
         whole: whether every run that kills is wanted, not only the first.
         jobs: processes.
         usual: whether to leave out settings other than the usual one.
+        cases: the only ones that judge; none for all.
     """
 
     scope: Scope
@@ -91,6 +92,7 @@ class Campaign:
     whole: bool = False
     jobs: int = 1
     usual: bool = False
+    cases: Collection[str] = ()
 
     def run(self, chosen: Sequence[Mutant], store: Store, progress: Progress = silent) -> None:
         """Try the chosen mutants that the store does not know; then survivors in other settings."""
@@ -109,11 +111,12 @@ class Campaign:
         self, mutants: Sequence[Mutant], store: Store, progress: Progress, *, usual: bool
     ) -> None:
         subject = load_subject(self.scope.protocol, {}, self.scope.root)
-        runs = runs_of(self.suite, subject, usual=usual)
+        runs = runs_of(self.suite, subject, usual=usual, cases=self.cases)
         with progress("cases" if usual else "cases in every setting", len(runs)) as tick:
             baseline = measure(
-                self.scope, self.suite, self.seed, mutants, self.jobs, tick, usual=usual
-            )
+                self.scope, self.suite, self.seed, mutants, self.jobs, tick, usual=usual,
+                cases=self.cases,
+            )  # fmt: skip
         gc.collect()
         gc.freeze()  # so that children share what they never change
 

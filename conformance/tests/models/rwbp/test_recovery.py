@@ -35,7 +35,7 @@ def recorded(
     config = RwbpConfig(mss=SEGMENT, receive_buffer=30_000, interval=interval)
     true = Parts(config)
     parts = (load_mutants()[mutant].configure(true) if mutant else true).parts
-    return record(link, config, 120 * SEGMENT, parts=parts, seed=seed, limit_s=200.0).events
+    return record(link, config, 70 * SEGMENT, parts=parts, seed=seed, limit_s=200.0).events
 
 
 def corrupted(events: list[dict[str, Any]], seed: int) -> tuple[list[dict[str, Any]], int]:
