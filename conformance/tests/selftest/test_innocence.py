@@ -99,6 +99,13 @@ def test_boxes_between_random_ends_are_not_accused() -> None:
     assert {"PEP-TR-001", "PEP-RE-003", "PEP-RE-004", "PEP-OP-003"} <= passed
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2053, 2113, 2172, 2174, 2194])
+def test_boxes_that_were_once_accused_are_not(seed: int) -> None:
+    """FINs without an answer, lost calls, windows that shrink, calls that cross a refusal, ..."""
+    assert hear("pep", seed).accusations == ()
+
+
 @pytest.mark.parametrize(
     ("mutant", "seed"),
     [("pep-changes-an-octet", 1), ("pep-ends-nothing", 1), ("pep-reset-becomes-an-end", 5),

@@ -116,7 +116,10 @@ class RelayReceiver(Receiver):
 
     def on_text(self, seq: int, payload: bytes, fin: bool, now: float) -> None:
         """See :class:`Receiver`."""
+        waits, due = self.has_ended and not self.confirmed, self.ack_now
         super().on_text(seq, payload, fin, now)
+        if waits and not payload and not fin:
+            self.ack_now = due  # nothing has come, although the FIN is here
         if not self.confirmed:
             self.fin_received = False
 

@@ -383,3 +383,51 @@ def test_call_beside_bulk_while_the_path_is_disturbed(lost: bool, expected: set[
     asked(other, 2)
     other.syn(SERVER, after=1.5).syn(SERVER, answer=True).syn(CLIENT, answer=True, after=0.3)
     assert other.say(CLIENT, False, ACK).over().verdicts("PEP-FI-004") == expected
+
+
+def test_end_that_resets_needs_no_probe() -> None:
+    story = stopped().reset(SERVER, False, after=1.0)
+    assert story.over(60.0).verdicts("PEP-FB-006") == NOTHING
+
+
+@pytest.mark.parametrize(("refused", "expected"), [(True, PASS), (False, FAIL)])
+def test_client_that_was_refused_calls_again(refused: bool, expected: set[object]) -> None:
+    """Its SYN and the refusal have crossed."""
+    story = Story().syn(CLIENT).syn(SERVER, after=0.3)
+    if refused:
+        story.say(CLIENT, True, RST | ACK, -1, 0, after=30.0)
+    story.syn(CLIENT)
+    story.numbers[SERVER, True] += 12_345
+    assert story.syn(SERVER, after=0.3).over().verdicts("PEP-OP-003") == expected
+
+
+@pytest.mark.parametrize(("window", "expected"), [(0, NOTHING), (5000, FAIL)])
+def test_half_open_stream_of_a_receiver_that_takes_nothing(
+    window: int, expected: set[object]
+) -> None:
+    """Its window has shrunk, as one that is scaled may; what waits is not the box's to send."""
+    story = sent(Story().opened()).fin(CLIENT, False, 1000).fin(SERVER, True, 1000)
+    story.say(SERVER, False, ACK, 0, 1001, payload=octets(0, 1000)).ack(SERVER, True, 1000)
+    story.say(CLIENT, True, ACK, 0, 1001, payload=octets(0, 400), after=0.3)
+    story.say(CLIENT, False, ACK, 1001, 400, window=window)
+    assert story.over().verdicts("PEP-RE-009") == expected
+
+
+@pytest.mark.parametrize(("calls", "expected"), [(1, FAIL), (2, NOTHING)])
+def test_call_beside_bulk_that_the_path_has_lost(calls: int, expected: set[object]) -> None:
+    """A queue beyond the box may overflow."""
+    story = Story().opened()
+    for second in range(4):
+        story.data(CLIENT, False, second * 1000, second * 1000 + 1000)
+        story.data(SERVER, True, second * 1000, second * 1000 + 1000, after=0.49)
+        story.data(CLIENT, True, 0, 100, after=0.5)
+    other = Story(at=story.at, packets=story.packets, ports=(20_003, 20_004)).syn(CLIENT)
+    other.syn(SERVER)
+    for start in range(3000, 6000, 1000):
+        story.at = other.at
+        story.data(SERVER, True, start, start + 1000, after=0.3)
+        other.at = story.at
+    for _ in range(calls - 1):
+        other.syn(SERVER, after=0.3)
+    other.syn(SERVER, answer=True, after=3.0).syn(CLIENT, answer=True, after=0.01)
+    assert other.say(CLIENT, False, ACK).over().verdicts("PEP-FI-004") == expected

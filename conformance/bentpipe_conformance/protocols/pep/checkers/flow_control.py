@@ -150,9 +150,12 @@ def closed_window_is_probed(relay: Relay, stream: Stream, context: Context) -> I
     later = [it for it in stream.sink.segments if it.packet.number > closed.packet.number]
     probe = next((it for it in later if it.outgoing and _probes(it, closed)), None)
     reset = next((it for it in later if it.outgoing and it.tcp.flags & RST), None)
+    # It opens, or its end has no use for what waits any more.
     end = next(
-        (it.time for it in later if not it.outgoing and (it.edge or 0) > closed.outlet), None
-    )
+        (it.time for it in later if not it.outgoing
+         and ((it.edge or 0) > closed.outlet or (it.tcp.flags & RST and it.counts))),
+        None,
+    )  # fmt: skip
     until = relay.scene.until if end is None else end
     if reset is not None and not relay.has_cause(reset):
         yield context.violated(

@@ -59,7 +59,9 @@ def handshake_beside_bulk(relay: Relay, context: Context) -> Iterator[Finding]:
     took = None if answer is None else answer.time - relay.client.began
     if took is None and relay.scene.until - relay.client.began <= most:
         return
-    if (took is None or took > most) and relay.client.began <= relay.scene.quiet_since:
+    if (took is None or took > most) and (
+        relay.client.began <= relay.scene.quiet_since or _was_lost(relay)
+    ):
         return
     yield judged(
         context, took is not None and took <= most,
@@ -215,6 +217,19 @@ def _stalled(relay: Relay) -> Step | None:
             if closed and stream.last is not None and stream.last.time - step.time > 5.0:
                 return step
     return None
+
+
+def _was_lost(relay: Relay) -> bool:
+    """Whether the box has called the server more than once: a queue beyond it overflows."""
+    server = relay.server
+    return (
+        server is not None
+        and sum(
+            packet.outgoing and bool(packet.content and packet.content.flags & SYN)
+            for packet in server.packets
+        )
+        > 1
+    )
 
 
 def _is_bulk(other: Relay, relay: Relay) -> bool:

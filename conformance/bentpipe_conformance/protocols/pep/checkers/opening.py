@@ -386,7 +386,9 @@ def _was_ended(relay: Relay, first: Leg, later: Leg) -> bool:
     report = _report(relay)
     if report is not None and report.packet.number < later.packets[0].number:
         return True
-    ends = (it for it in first.segments if it.tcp.flags & RST)
+    ends = [it for it in first.segments if it.tcp.flags & RST]
+    # A SYN that has crossed the refusal of its predecessor is a new call.
+    ends += relay.resets(relay.client, by_box=True)
     return any(it.packet.number < later.packets[0].number for it in ends)
 
 

@@ -202,12 +202,22 @@ def half_stays_open(relay: Relay, context: Context) -> Iterator[Finding]:
             )  # fmt: skip
         elif complete:
             yield context.holds("the other stream goes on", later[0])
-        elif watched(relay, later[-1].time, 5.0) and other.last.outlet > other.last.relayed:
+        elif (
+            watched(relay, later[-1].time, 5.0) and other.last.outlet > other.last.relayed
+            and not _is_shut(other)
+        ):  # fmt: skip
             yield context.violated(
                 f"the stream {stream.name} has ended, and the other one does not go on", later[0],
                 expected="the other stream goes on until it has ended, too",
                 actual=f"{other.last.arrived - other.last.relayed} octets of it are not relayed",
             )  # fmt: skip
+
+
+def _is_shut(stream: Stream) -> bool:
+    """Whether the receiver's last word is that it has no room."""
+    assert stream.sink is not None
+    words = [it.tcp for it in stream.sink.segments if not it.outgoing and it.edge is not None]
+    return bool(words) and words[-1].window == 0
 
 
 @of_relay("PEP-RE-010")
