@@ -301,15 +301,17 @@ def test_echo_of_half_a_small_window(connection: Connection) -> None:
 
 
 def close_window(
-    connection: Connection, beyond: int = 0, flags: int = ACK | PSH, size: int = 1400
-) -> int:
+    connection: Connection, beyond: int = 0, flags: int = ACK | PSH, size: int = 1400,
+    at_once: int = AT_ONCE,
+) -> int:  # fmt: skip
     """Fill the window of an echo service that cannot write to the last octet.
 
-    Segments of ``size`` octets fill it. The last one has these flags and ends ``beyond`` octets
-    behind it; if it is refused, one comes that does not. Returns the offset at which it ends.
+    Segments of ``size`` octets fill it, ``at_once`` before an acknowledgment. The last one has
+    these flags and ends ``beyond`` octets behind it; if it is refused, one comes that does not.
+    Returns the offset at which it ends.
     """
     connection.ack(window=0)
-    _fill(connection, size)
+    _fill(connection, size, at_once)
     wait = connection.rtt + PAUSE_S
     edge = connection.acked + connection.iut_window
     if edge > connection.next_offset:
@@ -322,13 +324,13 @@ def close_window(
     return edge + beyond
 
 
-def _fill(connection: Connection, size: int) -> None:
+def _fill(connection: Connection, size: int, at_once: int) -> None:
     """Send until the implementation's window has no room for ``size`` octets, and go on waiting."""
     full = 0
     while full < 3:
         edge = connection.acked + connection.iut_window
         fits = edge - connection.next_offset >= size
-        if fits and connection.next_offset - connection.acked < AT_ONCE * size:
+        if fits and connection.next_offset - connection.acked < at_once * size:
             connection.send_data(size)
             full = 0
         elif not connection.peer.pump(connection.peer.now() + connection.rtt + PAUSE_S):
@@ -342,11 +344,12 @@ def _fill(connection: Connection, size: int) -> None:
 def test_echo_whose_user_cannot_write(connection: Connection) -> None:
     """The tester takes nothing of the echo, so that the user stops reading and the window closes.
 
-    Of full-sized segments every second is acknowledged even so, with no window to update.
+    Of full-sized segments every second is acknowledged even so, with no window to update. They come
+    in pairs, so that a timer's acknowledgment is later than any that a third segment causes.
     It is filled to the last octet, probed, and told twice of nothing new; a SYN, and an octet
     without ACK, offer a window. Then the tester takes everything: the window opens.
     """
-    close_window(connection, size=_full_size(connection))
+    close_window(connection, size=_full_size(connection), at_once=2)
     connection.window = 1 << 20
     for flags, octets in ((PSH, 1), (SYN | ACK, 0)):
         connection.send_odd(
