@@ -161,7 +161,7 @@ def hear_boxes(suite: Suite, improvise: Script, seed: int) -> Hearing:
     lane, settings = stage(
         subject, profile, numbers.choice(("", *subject.settings)), seed, link=link
     )
-    name = f"{suite}/transfers/{seed}"
+    name = f"{suite.name}/transfers/{seed}"
     item = Case(name, "A transfer", "Drawn at random.", (), (), (profile,), improvise)
     outcome = run_case(item, lane, settings)
     broken = outcome.broken or outcome.died
