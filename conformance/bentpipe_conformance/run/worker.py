@@ -35,12 +35,14 @@ class Worker:
 
     Args:
         assignment: what to do.
+
+    Attributes:
         number: which of the workers of this assignment it is.
     """
 
-    def __init__(self, assignment: Assignment, number: int = 0) -> None:
+    def __init__(self, assignment: Assignment) -> None:
         self.assignment = assignment
-        self.number = number
+        self.number = 0
         self._description = load_iut(assignment.iut)
         self._link = load_link(assignment.link)
         self._settings = run_settings(
@@ -136,17 +138,19 @@ def case_record(
 def main(arguments: Sequence[str]) -> int:
     """``python -m bentpipe_conformance.run.worker ASSIGNMENT``: run it in this place."""
     assignment = Assignment.load(Path(arguments[0]))
+    worker = Worker(assignment)
     if assignment.probe:
-        _await_cases(assignment)
+        _await_cases(worker)
     if assignment.lanes == 1:
-        Worker(assignment).run()
+        worker.run()
         return 0
     children = []
     for number in range(assignment.lanes):
         child = os.fork()
         if child == 0:
             try:
-                Worker(assignment, number).run()
+                worker.number = number
+                worker.run()
             except BaseException as error:  # the parent learns it from the status
                 print(f"worker {number}: {error}", file=sys.stderr, flush=True)
                 os._exit(1)
@@ -156,9 +160,9 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if any(statuses) else 0
 
 
-def _await_cases(assignment: Assignment) -> None:
+def _await_cases(worker: Worker) -> None:
     """Probe, if no other worker does, and wait until there are claims."""
-    worker, target = Worker(assignment), Path(assignment.probe)
+    assignment, target = worker.assignment, Path(worker.assignment.probe)
     try:
         # Not an exclusive file: User-Mode Linux looks first, then opens the host's.
         target.with_suffix(".begun").mkdir()
