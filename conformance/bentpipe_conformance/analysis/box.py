@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from bentpipe_conformance.analysis.capture import Analysis, Told, rows_of
-from bentpipe_conformance.analysis.judging import Entry, Judged, entry_of
+from bentpipe_conformance.analysis.judging import Entry, Judged, entries_of
 from bentpipe_conformance.analysis.quality import Quality, Remark
-from bentpipe_conformance.engine.checking import judge_flow
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.engine.observing import Passed, Sides, Sighting
@@ -258,25 +257,15 @@ def _connection(
 ) -> Judged:
     client, server = sides.ends(flow)
     first, last = flow.packets[0], flow.packets[-1]
-    entries: dict[str, Entry] = {}
-    unclaimed: set[str] = set()
     lacking = sides.lacking(flow)
     barred = {
         name: why for name in suite.requirements()
         if (why := lacking or sides.unjudgeable(name, flow))
     }  # fmt: skip
-    for requirement, findings in judge_flow(
-        flow, TIMING_ERROR_S, profile, ics, suite=suite, left_out=barred
-    ):
-        if findings is None:
-            unclaimed.add(requirement.id)
-        elif requirement.id in barred:
-            entries[requirement.id] = Entry(unjudgeable=barred[requirement.id])
-        elif findings:
-            entries[requirement.id] = entry_of(findings)
+    entries, unclaimed = entries_of(flow, TIMING_ERROR_S, suite, profile, ics, barred)
     return Judged(
         (0, place), client, server, len(flow.packets), first.number, first.time,
-        last.time - first.time, (), entries, frozenset(unclaimed),
+        last.time - first.time, (), entries, unclaimed,
     )  # fmt: skip
 
 

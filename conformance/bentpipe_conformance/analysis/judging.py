@@ -195,25 +195,16 @@ def _judge(
         ends = observer.ports(first.content)
         iut, peer = ends if first.outgoing else ends[::-1]
         entries: dict[str, Entry] = {}
-        unclaimed: list[str] = []
+        unclaimed: frozenset[str] = frozenset()
         if Defect.LATE not in task.defects:
             ics = observer.claims(flow, stated)
             barred = _barred(suite, observer, task.defects)
-            verdicts = judge_flow(
-                flow, task.timing_error, profile, ics, suite=suite, left_out=barred
-            )
-            for requirement, findings in verdicts:
-                if findings is None:
-                    unclaimed.append(requirement.id)
-                elif requirement.id in barred:
-                    entries[requirement.id] = Entry(unjudgeable=barred[requirement.id])
-                elif findings:
-                    entries[requirement.id] = entry_of(findings)
+            entries, unclaimed = entries_of(flow, task.timing_error, suite, profile, ics, barred)
         lasted = last.time - first.time
         found.append(
             Judged(
                 place, iut, peer, len(flow.packets), first.number, first.time, lasted,
-                task.defects, entries, frozenset(unclaimed),
+                task.defects, entries, unclaimed,
             )
         )  # fmt: skip
     return found
@@ -225,7 +216,38 @@ def _barred(suite: Suite, observer: Observer, defects: Collection[Defect]) -> di
     return {name: why for name, why in reasons.items() if why}
 
 
-def entry_of(findings: Sequence[Finding]) -> Entry:
+def entries_of(
+    flow: Any, timing_error: float, suite: Suite, profile: str, ics: Ics,
+    barred: Mapping[str, str],
+) -> tuple[dict[str, Entry], frozenset[str]]:  # fmt: skip
+    """Judge one connection.
+
+    Args:
+        flow: of the suite's protocol.
+        timing_error: seconds by which its times may be wrong.
+        suite: whose requirements.
+        profile: a profile of the suite.
+        ics: what is stated.
+        barred: requirements that cannot be judged, and why.
+
+    Returns:
+        What comes of each requirement that is exercised, and those that are not claimed.
+    """
+    entries: dict[str, Entry] = {}
+    unclaimed: set[str] = set()
+    for requirement, findings in judge_flow(
+        flow, timing_error, profile, ics, suite=suite, left_out=barred
+    ):
+        if findings is None:
+            unclaimed.add(requirement.id)
+        elif requirement.id in barred:
+            entries[requirement.id] = Entry(unjudgeable=barred[requirement.id])
+        elif findings:
+            entries[requirement.id] = _entry_of(findings)
+    return entries, frozenset(unclaimed)
+
+
+def _entry_of(findings: Sequence[Finding]) -> Entry:
     """What the findings about one requirement come to."""
     return Entry(
         tuple(item for item in findings if item.verdict is Verdict.PASS),
