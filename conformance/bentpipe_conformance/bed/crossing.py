@@ -15,7 +15,7 @@ import select
 import socket
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bentpipe_reference.common.link.profile import LinkProfile
 
@@ -37,7 +37,8 @@ from bentpipe_conformance.bed.port import TunPort
 from bentpipe_conformance.bed.process import IutProcess
 from bentpipe_conformance.bed.recording import Recorder
 from bentpipe_conformance.bed.wiring import DEVICE_QUEUE, ROUTER, quieten
-from bentpipe_conformance.engine.lane import CLIENT, SERVER, Captured, LaneError, OpenRequest
+from bentpipe_conformance.engine.crossing import Userless
+from bentpipe_conformance.engine.lane import CLIENT, SERVER, Captured
 
 SERVERS, SERVERS_PREFIX = "10.77.0.0", 16
 SERVER_ADDRESS = "10.77.0.2"
@@ -113,7 +114,7 @@ class _NearPort(TunPort):
         super().send(packet)
 
 
-class CrossingLane(Closing):
+class CrossingLane(Userless, Closing):
     """One box between two ends; see :class:`~bentpipe_conformance.engine.lane.Crossing`."""
 
     def __init__(
@@ -242,26 +243,11 @@ class CrossingLane(Closing):
             BedError: the kernel cannot do that.
         """
         self._altered = True
-        profile = self.profile
-        self._set_link(
-            replace(
-                profile,
-                forward=replace(profile.forward, **changes),  # type: ignore[arg-type]
-                return_=replace(profile.return_, **changes),  # type: ignore[arg-type]
-            )
-        )
+        self._set_link(self.profile.altered(**changes))
 
     def _set_link(self, profile: LinkProfile) -> None:
         with self._far.entered(), Netlink() as netlink:
             _lay_out_link(netlink, profile)
-
-    def open(self, request: OpenRequest) -> None:
-        """A box calls nobody by itself."""
-        raise LaneError(f"a box cannot be made to call {request.tester}")
-
-    def abort(self) -> None:
-        """A box has no user."""
-        raise LaneError("a box has no user that could abort")
 
     def iut_alive(self) -> str | None:
         """None while the box runs, else one sentence on how it ended."""

@@ -15,9 +15,7 @@ import select
 import socket
 import struct
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 
 from bentpipe_reference.common.link.profile import LinkProfile
@@ -36,6 +34,7 @@ from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import Netlink
 from bentpipe_conformance.bed.recording import Recorder
 from bentpipe_conformance.bed.wiring import DEVICE_QUEUE, quieten
+from bentpipe_conformance.engine.crossing import Inbox, PortPlace, Userless
 from bentpipe_conformance.engine.lane import (
     CLIENT,
     SATELLITE_FAR,
@@ -43,7 +42,6 @@ from bentpipe_conformance.engine.lane import (
     SERVER,
     Captured,
     LaneError,
-    OpenRequest,
 )
 
 ERROR_S = 0.05
@@ -60,23 +58,6 @@ _TOWARDS = {CLIENT: SERVER, SATELLITE_NEAR: CLIENT, SATELLITE_FAR: SERVER, SERVE
 _MEMBERSHIP, _PROMISCUOUS = 1, 1
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One port of a box.
-
-    Attributes:
-        side: which; see :class:`~bentpipe_conformance.engine.lane.Captured`.
-        interface: of this machine, at the other end of its cable.
-        address: the box's IPv4 address there, empty where it bridges.
-        gateway: the tester's address there, to which the box routes; empty likewise.
-    """
-
-    side: str
-    interface: str
-    address: str = ""
-    gateway: str = ""
-
-
 class _Cable(Closing):
     """Our end of one cable, in this thread's namespace.
 
@@ -85,7 +66,7 @@ class _Cable(Closing):
         misplaced: told an address that is asked for here and belongs to another port.
     """
 
-    def __init__(self, place: Place, misplaced: Callable[[str, str], None]) -> None:
+    def __init__(self, place: PortPlace, misplaced: Callable[[str, str], None]) -> None:
         self.place = place
         self.next_hop = b""
         self._misplaced = misplaced
@@ -152,7 +133,7 @@ class _Wire:
 
     def receive(self, deadline: float) -> tuple[float, bytes] | None:
         """Block until a packet arrives here or ``deadline`` passes."""
-        return self._lane.receive_at(self._side, deadline)
+        return self._lane.inbox.receive_at(self._side, deadline)
 
 
 class _FarEnd:
@@ -175,7 +156,7 @@ class _FarEnd:
             yield Captured((at - begun) / 1e9, "peer", outgoing, packet)
 
 
-class PortsLane(Closing):
+class PortsLane(Userless, Closing):
     """One box, or a pair, behind its ports; it is a :class:`Crossing`.
 
     Args:
@@ -186,7 +167,7 @@ class PortsLane(Closing):
     """
 
     def __init__(
-        self, profile: LinkProfile, places: Sequence[Place], *, timing_error: float = ERROR_S,
+        self, profile: LinkProfile, places: Sequence[PortPlace], *, timing_error: float = ERROR_S,
         capture_frames: int = 4096,
     ) -> None:  # fmt: skip
         """Borrow the interfaces and find the box.
@@ -204,7 +185,7 @@ class PortsLane(Closing):
         self._swapped = ""
         self._heard: set[str] = set()
         self._callers = Callers()
-        self._inbox: deque[tuple[float, str, bytes]] = deque()
+        self.inbox = Inbox(self._run)
         self._client = b""
         self._simulation = Simulation()
         self._simulation.run_until(time.monotonic())
@@ -298,7 +279,7 @@ class PortsLane(Closing):
             if cable.place.address:
                 cable.resolver.announce(cable.place.address, cable.next_hop)
         self._pump()
-        self._inbox.clear()
+        self.inbox.clear()
         self._late = 0.0
         self._recorder.begin()
         return address
@@ -337,17 +318,7 @@ class PortsLane(Closing):
 
     def receive(self, deadline: float) -> tuple[float, str, bytes] | None:
         """What arrives next at either port; see :class:`Crossing`."""
-        self._run(lambda: bool(self._inbox), deadline)
-        return self._inbox.popleft() if self._inbox else None
-
-    def receive_at(self, side: str, deadline: float) -> tuple[float, bytes] | None:
-        """The same for one side; what arrives at the other one waits."""
-        self._run(lambda: any(at == side for _, at, _ in self._inbox), deadline)
-        for item in self._inbox:
-            if item[1] == side:
-                self._inbox.remove(item)
-                return item[0], item[2]
-        return None
+        return self.inbox.receive(deadline)
 
     def send(self, side: str, packet: bytes) -> None:
         """Send as client or server.
@@ -368,22 +339,7 @@ class PortsLane(Closing):
         """Change both directions of the satellite link."""
         self._pump()
         self._altered = True
-        profile = self.profile
-        self._set_link(
-            replace(
-                profile,
-                forward=replace(profile.forward, **changes),  # type: ignore[arg-type]
-                return_=replace(profile.return_, **changes),  # type: ignore[arg-type]
-            )
-        )
-
-    def open(self, request: OpenRequest) -> None:
-        """A box calls nobody by itself."""
-        raise LaneError(f"a box cannot be made to call {request.tester}")
-
-    def abort(self) -> None:
-        """A box has no user."""
-        raise LaneError("a box has no user that could abort")
+        self._set_link(self.profile.altered(**changes))
 
     def iut_alive(self) -> str | None:
         """None: nobody knows but by its packets."""
@@ -450,7 +406,7 @@ class PortsLane(Closing):
         wanted = self._client if side == CLIENT else socket.inet_aton(SERVER_ADDRESS)
         short = len(packet) < 20
         if short or (packet[16:20] == wanted and self._callers.belongs(packet)):
-            self._inbox.append((time.monotonic(), side, packet))
+            self.inbox.put(time.monotonic(), side, packet)
 
     def _is_evidence(self, packet: bytes) -> bool:
         """Whether a packet is of this case, and not what the box has to say to others."""

@@ -213,4 +213,7 @@ class Crossing(Lane, Protocol):
         """
 
     def alter_link(self, **changes: object) -> None:
-        """Change both directions of the satellite link, see the fields of a profile's direction."""
+        """Change both directions of the satellite link, see the fields of a profile's direction.
+
+        What is not named is as the profile has it, whatever was changed before.
+        """

@@ -6,6 +6,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from bentpipe_conformance.engine.crossing import PortPlace
 from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_FAR, SATELLITE_NEAR, SERVER
 from bentpipe_conformance.iut.table import Table
 
@@ -20,23 +21,6 @@ SERVERS = ipaddress.IPv4Network("10.77.0.0/16")
 
 SIDES = (CLIENT, SERVER)
 SATELLITE = (SATELLITE_NEAR, SATELLITE_FAR)
-
-
-@dataclass(frozen=True, slots=True)
-class PortPlace:
-    """One port of a box that has several.
-
-    Attributes:
-        side: which, as captured packets have it.
-        interface: of the host, at the other end of its cable.
-        address: the box's IPv4 address there, empty where it bridges.
-        gateway: the bed's address there, empty likewise.
-    """
-
-    side: str
-    interface: str
-    address: str = ""
-    gateway: str = ""
 
 
 @dataclass(frozen=True, slots=True)

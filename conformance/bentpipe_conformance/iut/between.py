@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +12,7 @@ from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Handle, Simulation, cancel
 from bentpipe_reference.common.subject import Box
 
+from bentpipe_conformance.engine.crossing import Inbox, Userless
 from bentpipe_conformance.engine.lane import (
     CLIENT,
     SATELLITE_FAR,
@@ -20,8 +20,6 @@ from bentpipe_conformance.engine.lane import (
     SERVER,
     SIMULATION_ERROR_S,
     Captured,
-    LaneError,
-    OpenRequest,
 )
 from bentpipe_conformance.iut.watched import Watch
 
@@ -101,10 +99,10 @@ class _Wire:
 
     def receive(self, deadline: float) -> tuple[float, bytes] | None:
         """Step the simulation until a packet arrives here or ``deadline`` passes."""
-        return self.lane.receive_at(self.side, deadline)
+        return self.lane.inbox.receive_at(self.side, deadline)
 
 
-class BetweenLane:
+class BetweenLane(Userless):
     """A lane in virtual time on which boxes stand between a client and a server.
 
     A pair has the satellite link in the middle, and the ends next to its boxes. A single box has
@@ -134,7 +132,7 @@ class BetweenLane:
         self.simulation = simulation = Simulation()
         self._watch = Watch()
         self._captured: list[Captured] = []
-        self._inbox: deque[tuple[float, str, bytes]] = deque()
+        self.inbox = Inbox(self._run)
         boxes = list(self._make(self._setup, self._seed))
         paired = len(boxes) > 1
         sides = [(CLIENT, SERVER)]
@@ -170,32 +168,15 @@ class BetweenLane:
     def close(self) -> None:
         """Nothing outside this object to take down."""
 
-    def open(self, request: OpenRequest) -> None:
-        """A box calls nobody by itself."""
-        raise LaneError(f"a box cannot be made to call {request.tester}")
-
-    def abort(self) -> None:
-        """A box has no user."""
-        raise LaneError("a box has no user that could abort")
-
     def alter_link(self, **changes: object) -> None:
         """Change both directions of the satellite link."""
-        for way in self._ways:
-            way.direction = replace(way.direction, **changes)  # type: ignore[arg-type]
+        link = self._link.altered(**changes)
+        for way, direction in zip(self._ways, (link.forward, link.return_), strict=True):
+            way.direction = direction
 
     def receive(self, deadline: float) -> tuple[float, str, bytes] | None:
         """Step the simulation until a packet arrives at either port or ``deadline`` passes."""
-        self._run(lambda: bool(self._inbox), deadline)
-        return self._inbox.popleft() if self._inbox else None
-
-    def receive_at(self, side: str, deadline: float) -> tuple[float, bytes] | None:
-        """The same for one side; what arrives at the other one waits."""
-        self._run(lambda: any(at == side for _, at, _ in self._inbox), deadline)
-        for item in self._inbox:
-            if item[1] == side:
-                self._inbox.remove(item)
-                return item[0], item[2]
-        return None
+        return self.inbox.receive(deadline)
 
     def _run(self, arrived: Callable[[], bool], deadline: float) -> None:
         while not arrived():
@@ -206,7 +187,7 @@ class BetweenLane:
             self.simulation.step()
 
     def _deliver(self, side: str, packet: bytes) -> None:
-        self._inbox.append((self.simulation.now, side, packet))
+        self.inbox.put(self.simulation.now, side, packet)
 
 
 def _offer(way: VirtualLink[bytes], packet: bytes) -> None:

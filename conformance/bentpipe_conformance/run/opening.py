@@ -10,7 +10,7 @@ from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 from bentpipe_conformance.bed.crossing import CrossingLane
 from bentpipe_conformance.bed.jail import Confinement
 from bentpipe_conformance.bed.lanes import Attachment, KernelLane
-from bentpipe_conformance.bed.ports import Place, PortsLane
+from bentpipe_conformance.bed.ports import PortsLane
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.iut.build import built
@@ -74,8 +74,7 @@ def open_lane(
         return inprocess.simulated_lane(description.suite, attach.variant, link, seed)
     if attach.kind == "ports":
         description.suite.driver.load()
-        places = [Place(**asdict(port)) for port in attach.ports]
-        return PortsLane(link, places, timing_error=timing_error)
+        return PortsLane(link, attach.ports, timing_error=timing_error)
     values: dict[str, object] = {
         "here": description.path.parent,
         "udp_port": description.encapsulation.port,

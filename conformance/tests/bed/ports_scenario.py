@@ -26,8 +26,9 @@ from bentpipe_conformance.bed.devices import clear_offloads
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.namespaces import NetworkNamespace
 from bentpipe_conformance.bed.netlink import RTM_DELLINK, Netlink
-from bentpipe_conformance.bed.ports import Place, PortsLane
+from bentpipe_conformance.bed.ports import PortsLane
 from bentpipe_conformance.bed.wiring import ROUTER
+from bentpipe_conformance.engine.crossing import PortPlace
 from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_FAR, SATELLITE_NEAR, SERVER
 from bentpipe_conformance.iut.description import parse_description
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN, Tcp, build, dissect
@@ -38,10 +39,10 @@ from scenarios import play
 GEO = load_profiles()["geo"]
 PEP = "{python} -m bentpipe_conformance.cli.main pep run --lan port0 --satellite port1"
 ROUTED = (
-    Place(CLIENT, "data0", "192.0.2.1", "192.0.2.254"),
-    Place(SERVER, "data1", "198.51.100.1", "198.51.100.254"),
+    PortPlace(CLIENT, "data0", "192.0.2.1", "192.0.2.254"),
+    PortPlace(SERVER, "data1", "198.51.100.1", "198.51.100.254"),
 )
-BRIDGED = (Place(CLIENT, "data0"), Place(SERVER, "data1"))
+BRIDGED = (PortPlace(CLIENT, "data0"), PortPlace(SERVER, "data1"))
 BRIDGE = """
 import contextlib, select, socket
 ports = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) for _ in "01"]
@@ -94,8 +95,8 @@ NETWORKS = {
 """Of each port of a box: its address, the network behind it, and the next hop to that."""
 PAIR = (
     *ROUTED,
-    Place(SATELLITE_NEAR, "data2", "192.168.2.1", "192.168.2.254"),
-    Place(SATELLITE_FAR, "data3", "192.168.3.1", "192.168.3.254"),
+    PortPlace(SATELLITE_NEAR, "data2", "192.168.2.1", "192.168.2.254"),
+    PortPlace(SATELLITE_FAR, "data3", "192.168.3.1", "192.168.3.254"),
 )
 
 

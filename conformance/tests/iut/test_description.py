@@ -5,9 +5,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from bentpipe_conformance.engine.crossing import PortPlace
 from bentpipe_conformance.engine.lane import OpenRequest
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
-from bentpipe_conformance.iut.attachment import Attach, PortPlace
+from bentpipe_conformance.iut.attachment import Attach
 from bentpipe_conformance.iut.build import RECIPES
 from bentpipe_conformance.iut.description import IutDescription, list_iuts, load_iut
 from bentpipe_conformance.iut.proforma import Item, complete, load_proforma

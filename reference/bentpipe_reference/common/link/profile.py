@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,13 @@ class LinkProfile:
     def round_trip_s(self) -> float:
         """Propagation delay there and back, seconds."""
         return self.forward.delay_s + self.return_.delay_s
+
+    def altered(self, **changes: Any) -> LinkProfile:
+        """The link with these fields of both directions changed; see :class:`Direction`."""
+        return replace(
+            self, forward=replace(self.forward, **changes),
+            return_=replace(self.return_, **changes),
+        )  # fmt: skip
 
 
 _PROBABILITIES = ("loss_probability", "ber", "reorder_probability", "duplicate_probability")
