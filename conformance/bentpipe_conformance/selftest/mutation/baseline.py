@@ -313,8 +313,8 @@ def _noting(files: Mapping[str, str]) -> Iterator[set[Line]]:
 
 
 def sources_digest(paths: Sequence[Path]) -> str:
-    """A digest of everything that a result depends on."""
+    """A digest of everything that a result depends on; where it lies is not among it."""
     state = hashlib.blake2b(digest_size=16)
     for path in sorted(paths):
-        state.update(str(path).encode() + b"\0" + path.read_bytes())
+        state.update(path.name.encode() + b"\0" + path.read_bytes())
     return state.hexdigest()
