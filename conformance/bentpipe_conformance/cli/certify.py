@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from bentpipe_reference.common.processes import ended_by_signals
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, TextColumn
 
 from bentpipe_conformance.cli import options
-from bentpipe_conformance.cli.outcome import USAGE, Failure, ended_by_signals, explained
+from bentpipe_conformance.cli.outcome import USAGE, Failure, explained
 from bentpipe_conformance.cli.output import COUNTED, output, print_json
 from bentpipe_conformance.engine.attribution import ranks
 from bentpipe_conformance.engine.verdict import EXIT_STATUS, Verdict

@@ -2,39 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 import click
 
 PASSED, FAILED, USAGE, OPEN = 0, 1, 2, 3
 """Exit statuses: pass, fail, wrong usage, inconclusive or error."""
-
-
-@contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """Meanwhile SIGTERM and SIGHUP end the command as Ctrl-C does, so that nothing outlives it."""
-
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        # A second one must not interrupt what the first one has begun to take down.
-        signal.signal(number, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
-                before[number] = signal.signal(number, interrupt)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 class Failure(click.ClickException):

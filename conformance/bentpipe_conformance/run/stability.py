@@ -11,11 +11,14 @@ import multiprocessing
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 import click
+from bentpipe_reference.common.processes import ended_by_signals
 
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.run.certify import certify
@@ -25,8 +28,24 @@ from bentpipe_conformance.run.watcher import Watcher
 
 
 def _burn() -> None:
-    while True:
-        sum(range(10_000))
+    """Compute until the parent ends, however it ends."""
+    parent = multiprocessing.parent_process()
+    while parent is None or not wait([parent.sentinel], timeout=0):
+        sum(range(1_000_000))
+
+
+@contextmanager
+def loaded(cores: int) -> Iterator[None]:
+    """Meanwhile ``cores`` processes compute; they end with this one, even when it is killed."""
+    burners = [multiprocessing.Process(target=_burn, daemon=True) for _ in range(cores)]
+    try:
+        for burner in burners:
+            burner.start()
+        yield
+    finally:
+        for burner in burners:
+            if burner.pid is not None:
+                burner.kill()
 
 
 def verdicts_of(result: dict[str, Any]) -> dict[str, str]:
@@ -65,33 +84,25 @@ def main(
     load: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Certify IUT again and again; exit status 0 when no verdict flipped (1 otherwise)."""
-    burners = [
-        multiprocessing.Process(target=_burn, daemon=True)
-        for _ in range(multiprocessing.cpu_count() if load else 0)
-    ]
-    for burner in burners:
-        burner.start()
     found: list[dict[str, str]] = []
     started = time.monotonic()
-    try:
-        with tempfile.TemporaryDirectory(prefix="bentpipe-stability-") as folder:
-            for number in range(runs):
-                try:
-                    plan = make_plan(
-                        iut=iut, link=link, profile=profile, bed=bed, only=only, seed=number,
-                        directory=Path(folder) / str(number),
-                    )  # fmt: skip
-                except ValueError as error:
-                    raise click.UsageError(str(error)) from None
-                bundle = certify(plan, Watcher())
-                found.append(verdicts_of(seal_bundle(bundle, jobs=plan.jobs)))
-                bundle.close()
-                click.echo(
-                    f"run {number + 1} of {runs}: {time.monotonic() - started:.0f} s", err=True
-                )
-    finally:
-        for burner in burners:
-            burner.kill()
+    with (
+        ended_by_signals(),
+        loaded(multiprocessing.cpu_count() if load else 0),
+        tempfile.TemporaryDirectory(prefix="bentpipe-stability-") as folder,
+    ):
+        for number in range(runs):
+            try:
+                plan = make_plan(
+                    iut=iut, link=link, profile=profile, bed=bed, only=only, seed=number,
+                    directory=Path(folder) / str(number),
+                )  # fmt: skip
+            except ValueError as error:
+                raise click.UsageError(str(error)) from None
+            bundle = certify(plan, Watcher())
+            found.append(verdicts_of(seal_bundle(bundle, jobs=plan.jobs)))
+            bundle.close()
+            click.echo(f"run {number + 1} of {runs}: {time.monotonic() - started:.0f} s", err=True)
     different = differences(found, only_flips=load)
     if as_json:
         click.echo(json.dumps({"runs": len(found), "load": load, "different": different}, indent=1))

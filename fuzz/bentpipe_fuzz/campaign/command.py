@@ -24,7 +24,6 @@ from bentpipe_conformance.cli.outcome import (
     PASSED,
     USAGE,
     Failure,
-    ended_by_signals,
     explained,
 )
 from bentpipe_conformance.cli.output import output, print_json
@@ -36,6 +35,7 @@ from bentpipe_conformance.iut.description import IutDescription, load_iut
 from bentpipe_conformance.run.opening import load_link
 from bentpipe_conformance.run.workplace import Workplace, choose_workplace
 from bentpipe_reference.common.link.profile import LinkProfile
+from bentpipe_reference.common.processes import ended_by_signals
 
 from bentpipe_fuzz.campaign import shards
 from bentpipe_fuzz.campaign.as_case import as_case

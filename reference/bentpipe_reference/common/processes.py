@@ -1,4 +1,4 @@
-"""Processes that end with their parent, even when it is killed."""
+"""Processes that end with their parent, even when it is killed, and commands that signals end."""
 
 from __future__ import annotations
 
@@ -46,6 +46,27 @@ def dying_with_parent(command: Sequence[str]) -> list[str]:
     For processes with threads, where no code may run between fork and exec.
     """
     return [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid()), *command]
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Meanwhile SIGTERM and SIGHUP end the command as Ctrl-C does, so that nothing outlives it."""
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        # A second one must not interrupt what the first one has begun to take down.
+        signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
+                before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
