@@ -41,6 +41,7 @@ class Receipt(BaseStory):
         timestamps: whether both sides negotiate timestamps; the tester's start at 1000.
         shift: window shift both sides negotiate, None for none.
         mss: MSS option of the tester's SYN.
+        own_mss: MSS option of the implementation's.
         service: port of the implementation.
         window: octets the implementation offers.
     """
@@ -52,6 +53,7 @@ class Receipt(BaseStory):
     timestamps: bool = False
     shift: int | None = None
     mss: int | None = 1460
+    own_mss: int | None = 1460
     service: int = 9
     window: int = 20000
     _port: int = 4000
@@ -83,7 +85,10 @@ class Receipt(BaseStory):
         segment = Tcp(*ends(outgoing, self.service, self._port), *numbers, flags, window, b"")
         if flags & SYN:
             segment = replace(
-                segment, mss=self.mss, sack_permitted=self.sack, window_scale=self.shift
+                segment,
+                mss=self.own_mss if outgoing else self.mss,
+                sack_permitted=self.sack,
+                window_scale=self.shift,
             )
         if self.timestamps:
             segment = replace(segment, tsval=1000 if not outgoing else 7000, tsecr=1000)

@@ -159,12 +159,13 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
     if flow.handshake.answer is None:
         return
     mss = flow.handshake.answer.mss or DEFAULT_MSS
+    size = _full_size(flow, mss)
     least = int(context.permitted("segments", 30))
     apart = float(context.permitted("apart_s", 0.1))
     after_reading = bool(context.permitted("after_reading", False))
     run: list[Arrival] = []
     for arrival, following in pairwise(still_receiving(flow)):
-        full = arrival.payload + len(option_octets(arrival.packet)) >= mss
+        full = arrival.payload + len(option_octets(arrival.packet)) >= size
         # One that is pushed may be acknowledged when it is read, as Linux does.
         full = full and not arrival.tcp.flags & PSH
         steady = arrival.in_order and not arrival.held and full
@@ -188,6 +189,17 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
                 sentence, run[0], run[-1], expected=expected, actual="one for each segment"
             )
             return
+
+
+def _full_size(flow: Flow, mss: int) -> int:
+    """Octets of data and options in a full-sized segment of the tester.
+
+    It sends as much at once as the smaller MTU carries (RFC 5681 section 2), and offers what its
+    own does. An odd MSS option says nothing.
+    """
+    offer = flow.handshake.offer
+    own = offer.mss if offer is not None and flow.handshake.ordinary else None
+    return min(mss, own or mss)
 
 
 def _all_read(reply: Reply, arrival: Arrival) -> bool:

@@ -93,6 +93,21 @@ def test_full_segments_too_far_apart_to_share_an_acknowledgment(delay: float) ->
     assert receipt.later().verdicts("SNR-RCV-023") == NOTHING
 
 
+@pytest.mark.parametrize(
+    ("mss", "every", "expected"), [(100, 1, FAIL), (100, 2, PASS), (1460, 1, NOTHING)]
+)
+def test_segments_as_large_as_their_sender_takes_itself_on_a_thin_channel(
+    mss: int, every: int, expected: set[Verdict]
+) -> None:
+    # At 50 kb/s segments of 100 octets come 22 ms apart.
+    receipt = Receipt(window=65535, mss=mss)
+    for number in range(1, 41):
+        receipt.data(number * 100 - 100, number * 100, after=0.022)
+        if number % every == 0:
+            receipt.reply(number * 100)
+    assert receipt.later().verdicts("SNR-RCV-023") == expected
+
+
 def test_small_segments_are_not_counted() -> None:
     receipt = Receipt().data(0, 500).data(500, 1000, after=0.05).reply(1000, after=0.1).later()
     assert receipt.verdicts("SNR-RCV-004") == NOTHING
