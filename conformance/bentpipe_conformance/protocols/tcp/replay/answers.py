@@ -44,15 +44,21 @@ def first_reply(
     within: float = float("inf"),
 ) -> Reply | None:
     """The first matching acknowledgment after ``arrival``, at most ``within`` seconds later."""
-    first = count_through(flow.replies, arrival.packet.number)
-    replies = flow.replies
-    for at in range(first, len(replies)):
-        reply = replies[at]
-        if reply.time - arrival.time > within:
+    for reply in _replies_after(flow, arrival):
+        if reply.packet.time - arrival.packet.time > within:
             return None
         if match(reply):
             return reply
     return None
+
+
+def _replies_after(flow: Flow, arrival: Arrival) -> Iterator[Reply]:
+    """The acknowledgments after a segment; those before the next one are at hand."""
+    yield from arrival.replies
+    latest = arrival.replies[-1] if arrival.replies else arrival
+    replies = flow.replies
+    for at in range(count_through(replies, latest.packet.number), len(replies)):
+        yield replies[at]
 
 
 def refused_by_moved_edge(flow: Flow, arrival: Arrival) -> bool:
