@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.engine.statement import Ics
 from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.engine.verdict import Verdict
@@ -25,9 +25,9 @@ class HasPacket(Protocol):
         """The packet."""
 
 
-@record
+@dataclass(slots=True)
 class Context(Generic[Prepared]):
-    """What a checker may know besides the packets.
+    """What a checker may know besides the packets, of one flow.
 
     Attributes:
         requirement: the record, with the alternatives the profile permits.
@@ -35,6 +35,8 @@ class Context(Generic[Prepared]):
         ics: the implementation's declared conformance statement.
         timing_error: seconds by which recorded times may be wrong.
         prepared: what :attr:`Interpreter.prepare` of the suite made of the flow.
+        met: the first finding that the requirement was met, None before it. Of those that follow
+            only the number is reported, so that :meth:`holds` gives the same again.
     """
 
     requirement: Requirement
@@ -42,6 +44,7 @@ class Context(Generic[Prepared]):
     ics: Ics
     timing_error: float
     prepared: Prepared
+    met: Finding | None = field(default=None, init=False, compare=False)
 
     def permitted(self, name: str, default: Any = None) -> Any:
         """A permitted alternative of the requirement in this profile."""
@@ -49,7 +52,9 @@ class Context(Generic[Prepared]):
 
     def holds(self, sentence: str, *where: HasPacket) -> Finding:
         """The requirement was exercised and met."""
-        return self._finding(Verdict.PASS, sentence, where)
+        if self.met is None:
+            self.met = self._finding(Verdict.PASS, sentence, where)
+        return self.met
 
     def violated(
         self, sentence: str, *where: HasPacket, expected: str = "", actual: str = ""

@@ -304,7 +304,8 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
             continue
         given_up = last_event is not None and last_event.time - progress >= persistence
         owed = top > una and not given_up
-        yield from _silence(context, last_event, event, event.time, owed, waiting)
+        if owed and last_event is not None and event.time - last_event.time > waiting:
+            yield _silence(context, last_event, event, event.time, waiting)
         if isinstance(event, Sent):
             progress = event.time if top <= una else progress
             persistence = CLOSED_PERSISTENCE_S if event.fin else persistence
@@ -325,19 +326,18 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
         last_event = event
     given_up = last_event is not None and last_event.time - progress >= persistence
     owed = top > una and not given_up
-    yield from _silence(context, last_event, None, flow.horizon, owed, waiting)
+    if owed and last_event is not None and flow.horizon - last_event.time > waiting:
+        yield _silence(context, last_event, None, flow.horizon, waiting)
 
 
 def _silence(
-    context: Context, since: Sent | Ack | Reply | None, ended: Sent | Ack | None, until: float,
-    outstanding: bool, patience: float,
-) -> Findings:  # fmt: skip
-    if since is None or not outstanding or until - since.time <= patience:
-        return
+    context: Context, since: Sent | Ack | Reply, ended: Sent | Ack | None, until: float,
+    patience: float,
+) -> Finding:  # fmt: skip
     sentence = f"data was outstanding for {until - since.time:.1f} s and nothing was retransmitted"
     expected = f"a retransmission within {patience:.1f} s"
     where = since if ended is None else ended, since
-    yield context.violated(sentence, *where, expected=expected, actual="silence")
+    return context.violated(sentence, *where, expected=expected, actual="silence")
 
 
 def _expired_after(expiry: Expiry) -> float | None:

@@ -44,21 +44,20 @@ def first_reply(
     within: float = float("inf"),
 ) -> Reply | None:
     """The first matching acknowledgment after ``arrival``, at most ``within`` seconds later."""
-    for reply in _replies_after(flow, arrival):
-        if reply.packet.time - arrival.packet.time > within:
+    replies, began = flow.replies, arrival.packet.time
+    for reply in arrival.replies:  # those before the next segment are at hand
+        if reply.packet.time - began > within:
+            return None
+        if match(reply):
+            return reply
+    known = arrival.replies[-1] if arrival.replies else arrival
+    for at in range(count_through(replies, known.packet.number), len(replies)):
+        reply = replies[at]
+        if reply.packet.time - began > within:
             return None
         if match(reply):
             return reply
     return None
-
-
-def _replies_after(flow: Flow, arrival: Arrival) -> Iterator[Reply]:
-    """The acknowledgments after a segment; those before the next one are at hand."""
-    yield from arrival.replies
-    latest = arrival.replies[-1] if arrival.replies else arrival
-    replies = flow.replies
-    for at in range(count_through(replies, latest.packet.number), len(replies)):
-        yield replies[at]
 
 
 def refused_by_moved_edge(flow: Flow, arrival: Arrival) -> bool:
@@ -150,7 +149,8 @@ def refusals(
     """
     waiting: dict[Arrival, tuple[list[Range], Reply | None]] = {}
     arrived = RangeSet()
-    for event in flow.events:
+    refusing = {item for item in flow.arrivals if refused(item)}
+    for event in flow.events if refusing else ():
         if isinstance(event, Arrival):
             for item in [a for a in waiting if event.start < a.end and a.start < event.end]:
                 _, reply = waiting.pop(item)
@@ -158,7 +158,7 @@ def refusals(
                     yield item, reply, False
             if not event.payload:
                 continue
-            if not refused(event):
+            if event not in refusing:
                 arrived.add(event.start, event.end)
             elif new := arrived.gaps(max(event.start, event.expected), event.end):
                 waiting[event] = new, None

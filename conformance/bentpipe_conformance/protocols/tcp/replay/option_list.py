@@ -35,6 +35,11 @@ def option_octets(packet: Packet) -> bytes:
     return packet.data[header + 20 : header + (packet.data[header + 12] >> 4) * 4]
 
 
+def options_length(packet: Packet) -> int:
+    """Octets of a segment's option list, padding included."""
+    return (offset_octet(packet) >> 4) * 4 - 20
+
+
 def padding(packet: Packet) -> bytes:
     """What follows the options of a segment, from the End of Option List on."""
     octets = option_octets(packet)

@@ -15,7 +15,7 @@ from itertools import takewhile
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
 from bentpipe_conformance.protocols.tcp.replay.round_trips import measurements
 
@@ -152,7 +152,7 @@ def _repeats_the_last(flow: Flow, again: Sent) -> bool:
     last = next((item for item in earlier if item.end >= again.max), None)
     if last is None or not again.start <= last.start < again.end:
         return False
-    taken = len(option_octets(again.packet)) - len(option_octets(last.packet))
+    taken = options_length(again.packet) - options_length(last.packet)
     return taken > 0 and again.payload + taken >= last.payload
 
 
@@ -163,10 +163,9 @@ def timed_syn_acks(flow: Flow) -> list[Segment]:
     """
     found: list[Segment] = []
     asked = 0
-    for segment in map(Segment, flow.packets):
+    opening = (item for item in flow.packets if item.content and item.content.flags & SYN)
+    for segment in map(Segment, opening):
         flags = segment.tcp.flags
-        if not flags & SYN:
-            continue
         if segment.packet.outgoing:
             if not flags & ACK:
                 return []
