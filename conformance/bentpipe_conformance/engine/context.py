@@ -35,8 +35,9 @@ class Context(Generic[Prepared]):
         ics: the implementation's declared conformance statement.
         timing_error: seconds by which recorded times may be wrong.
         prepared: what :attr:`Interpreter.prepare` of the suite made of the flow.
-        met: the first finding that the requirement was met, None before it. Of those that follow
-            only the number is reported, so that :meth:`holds` gives the same again.
+        counting: whether findings that the requirement was met are only counted, so that
+            :meth:`holds` gives the first one again and again.
+        met: that first one, None before it, and where they are not counted.
     """
 
     requirement: Requirement
@@ -44,6 +45,7 @@ class Context(Generic[Prepared]):
     ics: Ics
     timing_error: float
     prepared: Prepared
+    counting: bool = field(default=False, init=False)
     met: Finding | None = field(default=None, init=False, compare=False)
 
     def permitted(self, name: str, default: Any = None) -> Any:
@@ -52,9 +54,12 @@ class Context(Generic[Prepared]):
 
     def holds(self, sentence: str, *where: HasPacket) -> Finding:
         """The requirement was exercised and met."""
-        if self.met is None:
-            self.met = self._finding(Verdict.PASS, sentence, where)
-        return self.met
+        if self.met is not None:
+            return self.met
+        found = self._finding(Verdict.PASS, sentence, where)
+        if self.counting:
+            self.met = found
+        return found
 
     def violated(
         self, sentence: str, *where: HasPacket, expected: str = "", actual: str = ""
