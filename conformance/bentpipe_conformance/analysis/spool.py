@@ -29,6 +29,7 @@ SAMPLED = 8
 _FLUSH = 1 << 18
 _RECORD = struct.Struct("<IIqIIB")
 _SENT, _RECEIVED, _BAD, _CUT = 1, 2, 4, 8
+_WAYS = {None: 0, True: _SENT, False: _RECEIVED}
 _REPORT_EVERY = 4096
 
 
@@ -137,7 +138,7 @@ class _Writer:
         group = self._groups.get(key)
         if group is None:
             group = self._groups[key] = _Group(len(self._groups))
-        flags = {None: 0, True: _SENT, False: _RECEIVED}[sent_here(frame)]
+        flags = _WAYS[sent_here(frame)]
         if wire > len(packet):
             flags |= _CUT
         elif group.packets < SAMPLED and not self._sound(packet):

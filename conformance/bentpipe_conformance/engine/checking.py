@@ -228,6 +228,7 @@ def _folded(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:
     findings: list[Finding] = []
     passed: Finding | None = None
     count = 0
+    context.counting = True
     try:
         for finding in check(flow, context):
             if finding.verdict is not Verdict.PASS:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.engine.statement import Ics
 from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.engine.verdict import Verdict
@@ -25,9 +25,9 @@ class HasPacket(Protocol):
         """The packet."""
 
 
-@record
+@dataclass(slots=True)
 class Context(Generic[Prepared]):
-    """What a checker may know besides the packets.
+    """What a checker may know besides the packets, of one flow.
 
     Attributes:
         requirement: the record, with the alternatives the profile permits.
@@ -35,6 +35,9 @@ class Context(Generic[Prepared]):
         ics: the implementation's declared conformance statement.
         timing_error: seconds by which recorded times may be wrong.
         prepared: what :attr:`Interpreter.prepare` of the suite made of the flow.
+        counting: whether findings that the requirement was met are only counted, so that
+            :meth:`holds` gives the first one again and again.
+        met: that first one, None before it, and where they are not counted.
     """
 
     requirement: Requirement
@@ -42,6 +45,8 @@ class Context(Generic[Prepared]):
     ics: Ics
     timing_error: float
     prepared: Prepared
+    counting: bool = field(default=False, init=False)
+    met: Finding | None = field(default=None, init=False, compare=False)
 
     def permitted(self, name: str, default: Any = None) -> Any:
         """A permitted alternative of the requirement in this profile."""
@@ -49,7 +54,12 @@ class Context(Generic[Prepared]):
 
     def holds(self, sentence: str, *where: HasPacket) -> Finding:
         """The requirement was exercised and met."""
-        return self._finding(Verdict.PASS, sentence, where)
+        if self.met is not None:
+            return self.met
+        found = self._finding(Verdict.PASS, sentence, where)
+        if self.counting:
+            self.met = found
+        return found
 
     def violated(
         self, sentence: str, *where: HasPacket, expected: str = "", actual: str = ""

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from bentpipe_conformance.engine.lane import NANO
 from bentpipe_conformance.evidence.frames import CaptureError, Frame, Source
@@ -30,6 +30,15 @@ _SECTION, _INTERFACE, _OLD_PACKET, _SIMPLE_PACKET, _PACKET = 0x0A0D0D0A, 1, 2, 3
 _STATISTICS = 5
 _FIXED_OCTETS = {_PACKET: 20, _OLD_PACKET: 20, _SIMPLE_PACKET: 4}
 """Packet blocks and the octets before their data."""
+_ENDIAN: dict[str, Literal["little", "big"]] = {"<": "little", ">": "big"}
+_HEADS = {order: struct.Struct(order + "II") for order in _ENDIAN}
+"""Type and length of a block, by byte order."""
+_LAYOUTS = {
+    (order, kind): struct.Struct(order + layout)
+    for order in _ENDIAN
+    for kind, layout in ((_PACKET, "IIIII"), (_OLD_PACKET, "HxxIIII"))
+}
+"""Interface, high and low part of the time, octets captured and on the wire."""
 _SECTION_MAGIC = b"\x0a\x0d\x0d\x0a"
 _BYTE_ORDER = 0x1A2B3C4D
 
@@ -129,22 +138,24 @@ def _frames(source: Source) -> Iterator[Frame]:
 
 
 def _read_pcapng(source: Source) -> Iterator[Frame]:
-    order = _read_section(source)
+    order = _read_section(source, source.take(4))
     interfaces: list[_Interface] = []
-    while head := source.header(4):
-        if head == _SECTION_MAGIC:
-            order = _read_section(source)
+    while head := source.header(8):
+        if head.startswith(_SECTION_MAGIC):
+            order = _read_section(source, head[4:])
             interfaces.clear()
             continue
-        kind, length = struct.unpack(order + "II", head + source.take(4))
+        kind, length = _HEADS[order].unpack(head)
         if length < 12 or length % 4:
             raise source.damaged(f"a block length of {length} octets is impossible")
         body = b""
-        if kind in (_INTERFACE, _STATISTICS) or kind in _FIXED_OCTETS:
-            body = source.take(length - 12)
+        if kind in _FIXED_OCTETS or kind in (_INTERFACE, _STATISTICS):
+            body = source.take(length - 8)
+            _check_trailer(source, order, length, body[-4:])
+            body = body[:-4]
         else:
             source.skip(length - 12)
-        _read_trailer(source, order, length)
+            _check_trailer(source, order, length, source.take(4))
         if kind == _INTERFACE:
             interfaces.append(_parse_interface(source, order, body))
         elif kind == _STATISTICS:
@@ -155,9 +166,9 @@ def _read_pcapng(source: Source) -> Iterator[Frame]:
             yield frame
 
 
-def _read_section(source: Source) -> str:
+def _read_section(source: Source, length_field: bytes) -> str:
     """Consume the rest of a section header; return the byte order of its section."""
-    head = source.take(8)
+    head = length_field + source.take(4)
     for order in "<>":
         length, magic = struct.unpack(order + "II", head)
         if magic == _BYTE_ORDER:
@@ -170,12 +181,12 @@ def _read_section(source: Source) -> str:
     (major,) = struct.unpack_from(order + "H", body)
     if major != 1:
         raise source.damaged(f"pcapng version {major} is unknown")
-    _read_trailer(source, order, length)
+    _check_trailer(source, order, length, source.take(4))
     return order
 
 
-def _read_trailer(source: Source, order: str, length: int) -> None:
-    (trailer,) = struct.unpack(order + "I", source.take(4))
+def _check_trailer(source: Source, order: str, length: int, field: bytes) -> None:
+    trailer = int.from_bytes(field, _ENDIAN[order])
     if trailer != length:
         raise source.damaged(f"a block says {length} octets at its start and {trailer} at its end")
 
@@ -231,8 +242,7 @@ def _parse_packet(
         (original,) = struct.unpack_from(order + "I", body)
         captured = original
     else:
-        layout = "IIIII" if kind == _PACKET else "HxxIIII"
-        index, high, low, captured, original = struct.unpack_from(order + layout, body)
+        index, high, low, captured, original = _LAYOUTS[order, kind].unpack_from(body)
         stamp = high << 32 | low
     if index >= len(interfaces):
         raise source.damaged(f"a packet names interface {index}, which is not described")
@@ -246,7 +256,7 @@ def _parse_packet(
     outgoing = None
     if kind != _SIMPLE_PACKET:
         options = body[fixed + captured + -captured % 4 :]
-        for code, value in _options(source, order, options):
+        for code, value in _options(source, order, options) if options else ():
             if code == _OPT_FLAGS and len(value) == 4:
                 direction = struct.unpack(order + "I", value)[0] & 3
                 outgoing = {1: False, 2: True}.get(direction)

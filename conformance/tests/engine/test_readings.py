@@ -6,13 +6,14 @@ import gc
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from bentpipe_conformance.engine.checking import Readings
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.remembered import forget, remembered
 from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.engine.verdict import Verdict
 
 SNR = suite_named("snr")
@@ -112,3 +113,40 @@ def test_answer_is_remembered_until_it_is_forgotten() -> None:
     del reading
     gc.collect()
     assert gone() is None
+
+
+class Seen(NamedTuple):
+    """Something that stands for a packet of a number."""
+
+    packet: Packet[None]
+
+
+def _seen(number: int) -> Seen:
+    return Seen(Packet(number, 0.0, "iut", True, None, b""))
+
+
+def _met_thrice(_flow: Reading, context: Context[Any]) -> Iterator[Finding]:
+    for number in (4, 5, 6):
+        yield context.holds(f"met at {number}", _seen(number))
+
+
+def test_findings_of_a_checker_that_is_asked_directly_have_their_own_packets() -> None:
+    told = [(item.sentence, item.packets) for item in _met_thrice(Reading(USUAL), _context())]
+    assert told == [("met at 4", (4,)), ("met at 5", (5,)), ("met at 6", (6,))]
+
+
+def test_findings_that_are_only_counted_are_the_first_of_them_with_their_number() -> None:
+    interpreter = replace(SNR.interpreter, prepare=lambda flow: None)
+    (found,) = Readings(Reading(USUAL), interpreter).judged(_met_thrice, _context())
+    assert (found.sentence, found.packets, found.count) == ("met at 4", (4,), 3)
+
+
+def test_findings_of_another_reading_are_counted_anew() -> None:
+    def check(flow: Reading, context: Context[Any]) -> Iterator[Finding]:
+        yield context.holds(f"reading {flow.number}")
+        if flow.number == USUAL:
+            yield context.violated("not so")
+
+    interpreter = replace(SNR.interpreter, otherwise=Others(1).read, prepare=lambda flow: None)
+    (found,) = Readings(Reading(USUAL), interpreter).judged(check, _context())
+    assert (found.sentence, found.count) == ("reading 1", 1)

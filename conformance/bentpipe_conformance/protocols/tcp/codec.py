@@ -27,10 +27,17 @@ LARGEST_HEADER = 60
 """Octets of the longest TCP header (RFC 9293 section 3.1)."""
 
 _HEADER = struct.Struct("!HHIIBBHHH")
+_PLAIN = struct.Struct("!2xH2xHxB2x4s4sHHIIBBH")
+"""IPv4 without options and TCP up to the window: nearly every packet."""
+_PLAIN_OCTETS = 40
+_ONLY_TIMESTAMPS = b"\x01\x01\x08\x0a"
+"""How the usual option list begins (RFC 7323 appendix A), whose length is then 12."""
+_STAMPS = struct.Struct("!II")
 _PROTOCOL = 6
 _SAME: dict[int, int] = {}
 """Ports and windows by themselves: 16 bits each."""
 _LATELY: dict[int, int] = {}
+_same, _lately = _SAME.setdefault, _LATELY.setdefault
 _MOST_LATELY = 1 << 14
 
 
@@ -92,7 +99,7 @@ def one_of(number: int) -> int:
     """
     if len(_LATELY) >= _MOST_LATELY:
         _LATELY.clear()
-    return _LATELY.setdefault(number, number)
+    return _lately(number, number)
 
 
 def nearest(offset: int, expected: int) -> int:
@@ -127,10 +134,46 @@ def skim(packet: bytes, wire: int) -> Tcp:
     Raises:
         MalformedPacket: as :func:`dissect`, or the headers are not whole.
     """
+    found = _skim_plain(packet, wire)
+    if found is not None:
+        return found
     src, dst, start, data, end = _segment(packet, wire)
     if end >= data > len(packet):
         raise MalformedPacket("the capture cut the TCP header")
     return _read(packet, src, dst, start, data, end, True)
+
+
+def _skim_plain(packet: bytes, wire: int) -> Tcp | None:
+    """The same of a packet in whose headers nothing is unusual, else None."""
+    if len(packet) < _PLAIN_OCTETS or packet[0] != 0x45:
+        return None
+    total, fragment, protocol, src, dst, sport, dport, seq, ack, offset, flags, window = (
+        _PLAIN.unpack_from(packet)
+    )
+    end, data = total or wire, 20 + (offset >> 4) * 4
+    if protocol != _PROTOCOL or fragment & 0x3FFF or end > wire:
+        return None
+    if not _PLAIN_OCTETS <= data <= min(end, len(packet)):
+        return None
+    if len(_LATELY) >= _MOST_LATELY:
+        _LATELY.clear()
+    if data == _PLAIN_OCTETS:
+        options = _NO_OPTIONS
+    elif data == _PLAIN_OCTETS + 12 and packet.startswith(_ONLY_TIMESTAMPS, _PLAIN_OCTETS):
+        tsval, tsecr = _STAMPS.unpack_from(packet, _PLAIN_OCTETS + 4)
+        tsval, tsecr = _lately(tsval, tsval), _lately(tsecr, tsecr)
+        options = None, None, False, (), tsval, tsecr, True
+    else:
+        options = _dissect_options(packet[_PLAIN_OCTETS:data])
+    missing, payload = end - data, b""
+    if missing and len(packet) > data:
+        payload = packet[data:end]
+        missing -= len(payload)
+    return Tcp(
+        address_text(src), address_text(dst), _same(sport, sport), _same(dport, dport),
+        _lately(seq, seq), _lately(ack, ack), flags, _same(window, window), payload, *options,
+        True, _lately(missing, missing),
+    )  # fmt: skip
 
 
 def _segment(packet: bytes, wire: int) -> tuple[bytes, bytes, int, int, int]:
@@ -149,14 +192,14 @@ def _read(
 ) -> Tcp:
     sport, dport, seq, ack, _, flags, window, _, _ = _HEADER.unpack_from(packet, start)
     # Equal numbers are one object, for captures have millions of them.
-    sport, dport, window = map(_SAME.setdefault, *[(sport, dport, window)] * 2)
+    sport, dport, window = _same(sport, sport), _same(dport, dport), _same(window, window)
     seq, ack = one_of(seq), one_of(ack)
     offset_ok = start + 20 <= data <= end
     if not offset_ok:
         data = end
     payload = packet[data:end]
     if data == start + 20 or not offset_ok:
-        options: _Options = (None, None, False, (), None, None, True)
+        options = _NO_OPTIONS
     else:
         options = _dissect_options(packet[start + 20 : data])
     return Tcp(
@@ -171,6 +214,7 @@ _SIZED = (2, 3, 4, 5, 8)
 _Options = tuple[
     int | None, int | None, bool, tuple[tuple[int, int], ...], int | None, int | None, bool
 ]
+_NO_OPTIONS: _Options = (None, None, False, (), None, None, True)
 
 
 def _dissect_options(octets: bytes) -> _Options:

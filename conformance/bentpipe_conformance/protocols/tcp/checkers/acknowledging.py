@@ -24,7 +24,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S
-from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import by_packet, later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import echoes
@@ -165,7 +165,7 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
     after_reading = bool(context.permitted("after_reading", False))
     run: list[Arrival] = []
     for arrival, following in pairwise(still_receiving(flow)):
-        full = arrival.payload + len(option_octets(arrival.packet)) >= size
+        full = arrival.payload + options_length(arrival.packet) >= size
         # One that is pushed may be acknowledged when it is read, as Linux does.
         full = full and not arrival.tcp.flags & PSH
         steady = arrival.in_order and not arrival.held and full

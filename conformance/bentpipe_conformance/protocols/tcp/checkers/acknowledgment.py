@@ -20,7 +20,7 @@ from bentpipe_conformance.protocols.tcp.replay.order import (
     earlier,
     later,
 )
-from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import measurements, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     ECHO_PORT,
     largest_segment,
@@ -320,17 +320,14 @@ def closed_window_keeps_no_acknowledgment_out(flow: Flow, context: Context) -> F
     offer = flow.handshake.offer
     if flow.iut[1] != ECHO_PORT or offer is None:
         return
-    trips = RoundTrips(flow)
+    measured = measurements(flow)
     reply: Reply | None = None
     edge = 0
     for event in flow.events:
         if isinstance(event, Reply):
             reply = event
-        elif isinstance(event, Sent):
-            trips.sent(event)
         if not isinstance(event, Ack):
             continue
-        trips.acknowledged(event)
         ack, before, edge = event, edge, event.window_edge
         if reply is None or reply.window or reply.ack != reply.expected or not ack.tcp.length:
             continue
@@ -339,8 +336,8 @@ def closed_window_keeps_no_acknowledgment_out(flow: Flow, context: Context) -> F
         opens = ack.window_edge - ack.max >= 2 * min(flow.segment, flow.mss)
         if at != reply.ack or ack.ancient or ack.beyond or not (waits and opens):
             continue
-        prompt = max(trips.largest, 0.25) + context.timing_error
         number = ack.packet.number
+        prompt = max(measured.before(number).largest, 0.25) + context.timing_error
         # After timeouts the first segment may repeat no more than the probe that is outstanding.
         following = (s for s in flow.sent if s.packet.number > number)
         again = (s.time for s in flow.arriving if s.packet.number > number)
@@ -364,19 +361,18 @@ def acknowledged_data_is_not_sent_again(flow: Flow, context: Context) -> Finding
     """What is acknowledged is not sent again (RFC 9293 section 3.10.7.4)."""
     # Exercised by every retransmission after data was acknowledged.
     soon = UNDER_WAY_S + context.timing_error
-    trips, at_once = RoundTrips(flow), acts_at_once(context.ics)
+    measured, at_once = measurements(flow), acts_at_once(context.ics)
     advances: list[Ack] = []
     found: Sent | None = None
     for event in flow.events:
         if isinstance(event, Ack):
-            trips.acknowledged(event)
             if event.acceptable and event.advance and not event.may_refuse:
                 advances.append(event)
         elif isinstance(event, Sent):
-            trips.sent(event)
             if not event.retransmission or not advances:
                 continue
-            patience = soon if at_once else max(soon, trips.largest)
+            longest = measured.before(event.packet.number).largest
+            patience = soon if at_once else max(soon, longest)
             at = bisect_left(advances, event.end, key=lambda ack: ack.ack)
             if at < len(advances) and event.payload > 1:
                 waited = event.time - advances[at].time

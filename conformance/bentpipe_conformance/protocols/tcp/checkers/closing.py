@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -16,7 +16,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     answer_within,
     first_reply,
 )
-from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     is_reset,
@@ -24,7 +24,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
 )
 from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.recovery import may_be_timed
-from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import measurements, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT, hears_of_urgent_data
 
 
@@ -146,16 +146,10 @@ def fin_is_retransmitted(flow: Flow, context: Context) -> Findings:
 
 def _longest_timeout(flow: Flow, until: float) -> float:
     """Seconds that no timeout exceeds by then, backed off as often as the timer had expired."""
-    trips, expired = RoundTrips(flow), 0
-    for event in flow.events:
-        if event.time >= until:
-            break
-        if isinstance(event, Ack):
-            trips.acknowledged(event)
-        elif isinstance(event, Sent):
-            trips.sent(event)
-            expired += may_be_timed(event)
-    return trips.longest_after(expired)
+    number = next((event.packet.number for event in flow.events if event.time >= until), math.inf)
+    before = takewhile(lambda sent: sent.packet.number < number, flow.sent)
+    expired = sum(map(may_be_timed, before))
+    return measurements(flow).before(number - 1).longest_after(expired)
 
 
 @checker("SNR-CON-019")

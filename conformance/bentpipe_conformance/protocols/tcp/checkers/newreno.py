@@ -32,7 +32,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     may_be_undone,
     outlives_inflation,
 )
-from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import measurements, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     data_waited,
@@ -406,15 +406,12 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
     # Exercised by segments that stay unacknowledged a round trip after their retransmission.
     rtt = minimum_rtt(flow)
     repeated: dict[int, Sent] = {}
-    trips = RoundTrips(flow)
     timeouts = una = 0
     for event in flow.events:
         if isinstance(event, Ack):
             una = max(una, event.ack) if event.acceptable else una
-            trips.acknowledged(event)
         if not isinstance(event, Sent):
             continue
-        trips.sent(event)
         if not event.retransmission:
             continue
         before = repeated.get(event.start)
@@ -431,7 +428,7 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
     silence = flow.horizon - last.time
     patience = min(LONGEST_TIMEOUT_S * 2**timeouts, 8 * LONGEST_TIMEOUT_S)
     # What met an arrival may have been timed as well.
-    if silence > max(patience, trips.longest_after(timeouts + 1)):
+    if silence > max(patience, measurements(flow).at_last.longest_after(timeouts + 1)):
         yield context.violated(
             f"offset {una} was retransmitted once and then forgotten",
             last,

@@ -26,7 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import (
 from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS
 from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset
 from bentpipe_conformance.protocols.tcp.replay.option_list import (
-    option_octets,
+    options_length,
     padding,
     walk_options,
 )
@@ -250,7 +250,7 @@ def _is_offloaded(flow: Flow, data: Iterable[Sent], limit: int) -> bool:
 
 def _options(sent: Sent) -> int:
     """Octets of options, padding included."""
-    return len(option_octets(sent.packet))
+    return options_length(sent.packet)
 
 
 @checker("SNR-OPT-009")

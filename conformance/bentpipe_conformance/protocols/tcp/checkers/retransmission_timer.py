@@ -24,7 +24,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
-from bentpipe_conformance.protocols.tcp.replay.round_trips import INITIAL_TIMEOUT_S, RoundTrips
+from bentpipe_conformance.protocols.tcp.replay.round_trips import INITIAL_TIMEOUT_S, measurements
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
@@ -288,7 +288,8 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
     # Exercised by a timed retransmission, and by silence that lasts too long.
     patience, closed = context.permitted("patience_s", 12.0), context.permitted("closed_s", 60.0)
     expiries = {item.sent: item for item in timer_expiries(context)}
-    trips = RoundTrips(flow)
+    measured = measurements(flow)
+    longest = measured.at_first.longest_timeout
     last_event: Sent | Ack | Reply | None = None
     edge = una = top = 0
     waiting = backed_off = progress = 0.0
@@ -303,11 +304,11 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
             continue
         given_up = last_event is not None and last_event.time - progress >= persistence
         owed = top > una and not given_up
-        yield from _silence(context, last_event, event, event.time, owed, waiting)
+        if owed and last_event is not None and event.time - last_event.time > waiting:
+            yield _silence(context, last_event, event, event.time, waiting)
         if isinstance(event, Sent):
             progress = event.time if top <= una else progress
             persistence = CLOSED_PERSISTENCE_S if event.fin else persistence
-            trips.sent(event)
             top = max(event.max, event.end)
             # A timer may have met an arrival, which hides that it expired.
             before, transmitted[event.start] = transmitted.get(event.start), event.time
@@ -319,25 +320,24 @@ def timer_runs_while_data_is_outstanding(flow: Flow, context: Context) -> Findin
         elif event.acceptable or event.may_heed:
             edge, una = event.window_edge, max(una, event.ack, event.una)
             progress = event.time if event.advance else progress
-            trips.acknowledged(event)
+            longest = measured.before(event.packet.number).longest_timeout
         least = patience if edge > una else closed
-        waiting = max(least, 4 * trips.longest_timeout, backed_off)
+        waiting = max(least, 4 * longest, backed_off)
         last_event = event
     given_up = last_event is not None and last_event.time - progress >= persistence
     owed = top > una and not given_up
-    yield from _silence(context, last_event, None, flow.horizon, owed, waiting)
+    if owed and last_event is not None and flow.horizon - last_event.time > waiting:
+        yield _silence(context, last_event, None, flow.horizon, waiting)
 
 
 def _silence(
-    context: Context, since: Sent | Ack | Reply | None, ended: Sent | Ack | None, until: float,
-    outstanding: bool, patience: float,
-) -> Findings:  # fmt: skip
-    if since is None or not outstanding or until - since.time <= patience:
-        return
+    context: Context, since: Sent | Ack | Reply, ended: Sent | Ack | None, until: float,
+    patience: float,
+) -> Finding:  # fmt: skip
     sentence = f"data was outstanding for {until - since.time:.1f} s and nothing was retransmitted"
     expected = f"a retransmission within {patience:.1f} s"
     where = since if ended is None else ended, since
-    yield context.violated(sentence, *where, expected=expected, actual="silence")
+    return context.violated(sentence, *where, expected=expected, actual="silence")
 
 
 def _expired_after(expiry: Expiry) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice, pairwise, takewhile
+from itertools import dropwhile, islice, pairwise, takewhile
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
@@ -21,7 +21,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.order import count_through
+from bentpipe_conformance.protocols.tcp.replay.order import by_packet, count_through
 
 OPTION_OCTETS = 40
 """Room for options in a TCP header (RFC 9293 section 3.1)."""
@@ -62,16 +62,21 @@ class _Moment:
 
 
 def _moments(flow: Flow) -> Iterator[_Moment]:
-    """Every reply of a connection that negotiated SACK."""
+    """Every reply of a connection that negotiated SACK, from the first that can report anything."""
     if not flow.handshake.sack:
         return
+    begun = flow.arrivals[0].packet.number if flow.arrivals else math.inf
     recent: deque[Arrival] = deque()
     unanswered: list[Arrival] = []
     reaction = flow.reaction
     crowded = False
     arrivals = iter(flow.arrivals)
     following = next(arrivals, None)
-    for reply in flow.replies:
+
+    def has_nothing_to_report(reply: Reply) -> bool:
+        return reply.packet.number < begun and not reply.blocks
+
+    for reply in dropwhile(has_nothing_to_report, flow.replies):
         while following is not None and following.packet.number < reply.packet.number:
             recent.append(following)
             unanswered.append(following)
@@ -178,7 +183,7 @@ def data_above_a_gap_is_reported(flow: Flow, context: Context) -> Findings:
     longest = LONGEST_DELAY_S + flow.reaction
     flushes = context.permitted("flushes_first", False)
     waiting: list[tuple[Arrival, Range]] = []
-    until = {item.packet.number for item in still_receiving(flow)}
+    receiving = by_packet(still_receiving(flow))
     fin = next((item.end for item in flow.arrivals if item.fin), None)
     for moment in _moments(flow):
         reply = moment.reply
@@ -186,7 +191,7 @@ def data_above_a_gap_is_reported(flow: Flow, context: Context) -> Findings:
             again = arrival.start, arrival.end
             waiting = [(a, span) for a, span in waiting if not _overlap(again, span)]
             span = _held_by(arrival, fin)
-            if span is not None and arrival.packet.number in until:
+            if receiving(arrival.packet) is not None and span is not None:
                 waiting.append((arrival, span))
         if moment.crowded:
             waiting.clear()

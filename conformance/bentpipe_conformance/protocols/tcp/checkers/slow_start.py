@@ -24,7 +24,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     Episode,
     soonest_timeout,
 )
-from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips, minimum_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import measurements, minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.timeouts import timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -103,7 +103,7 @@ def _restarts(sent: Sent, rtt: float) -> bool:
 def read_opening(flow: Flow) -> Opening:
     """The beginning of a connection, up to the first loss, probe or idleness."""
     opening = Opening()
-    rtt = RoundTrips(flow).smallest
+    rtt = measurements(flow).at_first.smallest
     progressed = 0.0
     for event in flow.events:
         if isinstance(event, Ack) and event.acceptable:
@@ -207,7 +207,7 @@ def _growth_across_duplicates(flow: Flow, context: Context, base: int) -> Findin
     if context.permitted("counts_segments", False):
         return
     segment, most = largest_segment(flow), growth_per_acknowledgment(context)
-    rtt = RoundTrips(flow).smallest
+    rtt = measurements(flow).at_first.smallest
     limit, progressed = base + segment, 0.0
     met: Ack | None = None
     found: Sent | None = None
@@ -276,7 +276,7 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
     # window a loss had made smaller.
     allowed = largest_initial_window(flow, context)
     yield from exceeded(flow, context, Phase.RESTART)
-    trips = RoundTrips(flow)
+    measured = measurements(flow)
     # Back-off may have made the timeout longer.
     exact = follows_rfc_5681(context) and not any(sent.retransmission for sent in flow.sent)
     timeouts = 1 if exact else context.permitted("idle_timeouts", 4)
@@ -285,15 +285,13 @@ def restart_after_idleness(flow: Flow, context: Context) -> Findings:
     answered = False
     progressed = 0.0
     for event in flow.events:
-        if isinstance(event, Ack):
-            trips.acknowledged(event)
         if isinstance(event, Ack) and event.acceptable and event.advance:
             answered, progressed = True, event.time
         elif isinstance(event, Ack) and event.duplicates >= DUPLICATE_THRESHOLD:
             answered = True
         elif isinstance(event, Sent):
             progressed = progressed if event.flight else event.time
-            trips.sent(event)
+            trips = measured.before(event.packet.number)
             idle = timeouts * trips.longest_timeout
             if event.flight == 0 and event.since_sent > idle and largest > allowed:
                 restart, answered = event, False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise, starmap
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import (
     BACK_OFF_CAP_S,
     COARSE_TICK_S,
@@ -22,7 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Habit
-from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_timeout
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -176,6 +177,8 @@ def small_window_is_overridden(flow: Flow, context: Context) -> Findings:
     patience = max(context.permitted("patience_s", 60.0), longest_timeout(flow))
     since: Ack | None = None
     closed = False
+    if not any(0 < ack.window < flow.segment for ack in flow.acks):
+        return
     for event in (*flow.events, None):
         if event is not None and not isinstance(event, Ack | Sent):
             continue
@@ -349,11 +352,17 @@ def _window_updates(flow: Flow) -> list[Ack]:
     return found
 
 
+@remembered
+def _edge_stays(flow: Flow) -> bool:
+    """Whether no acknowledgment at all offers less than one before it."""
+    return all(before.window_edge <= ack.window_edge for before, ack in pairwise(flow.acks))
+
+
 @checker("SNR-WIN-008")
 def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
     """A right edge that moves left does no harm (RFC 9293 section 3.8.6, MUST-34)."""
     # Exercised by a right edge that moved below what had been sent.
-    for before, ack in pairwise(_window_updates(flow)):
+    for before, ack in () if _edge_stays(flow) else pairwise(_window_updates(flow)):
         if ack.window_edge >= min(ack.max, before.window_edge):
             continue
         reset = _reset_by_sender(flow, ack.time, flow.horizon)
@@ -393,6 +402,8 @@ def no_new_data_beyond_a_scaled_shrunken_window(flow: Flow, context: Context) ->
 
 
 def _within_shrunken_window(flow: Flow, context: Context) -> Findings:
+    if _edge_stays(flow):
+        return
     shrunk: Ack | None = None
     before = edge = 0
     since = 0.0
@@ -445,7 +456,7 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                 # All that was queued may leave when it is pushed (rule 2).
                 whole = bool(silly) and not more_waited(flow, silly[0])
                 # Its own options make room for less (RFC 9293 section 3.7.1).
-                full = flow.mss - len(option_octets(silly[0].packet)) if silly else least
+                full = flow.mss - options_length(silly[0].packet) if silly else least
                 if silly and silly[0].payload < min(least, full) and not whole:
                     yield context.violated(
                         f"a small segment was sent into an opening of {room} octets",

@@ -44,11 +44,16 @@ def first_reply(
     within: float = float("inf"),
 ) -> Reply | None:
     """The first matching acknowledgment after ``arrival``, at most ``within`` seconds later."""
-    first = count_through(flow.replies, arrival.packet.number)
-    replies = flow.replies
-    for at in range(first, len(replies)):
+    replies, began = flow.replies, arrival.packet.time
+    for reply in arrival.replies:  # those before the next segment are at hand
+        if reply.packet.time - began > within:
+            return None
+        if match(reply):
+            return reply
+    known = arrival.replies[-1] if arrival.replies else arrival
+    for at in range(count_through(replies, known.packet.number), len(replies)):
         reply = replies[at]
-        if reply.time - arrival.time > within:
+        if reply.packet.time - began > within:
             return None
         if match(reply):
             return reply
@@ -144,7 +149,8 @@ def refusals(
     """
     waiting: dict[Arrival, tuple[list[Range], Reply | None]] = {}
     arrived = RangeSet()
-    for event in flow.events:
+    refusing = {item for item in flow.arrivals if refused(item)}
+    for event in flow.events if refusing else ():
         if isinstance(event, Arrival):
             for item in [a for a in waiting if event.start < a.end and a.start < event.end]:
                 _, reply = waiting.pop(item)
@@ -152,7 +158,7 @@ def refusals(
                     yield item, reply, False
             if not event.payload:
                 continue
-            if not refused(event):
+            if event not in refusing:
                 arrived.add(event.start, event.end)
             elif new := arrived.gaps(max(event.start, event.expected), event.end):
                 waiting[event] = new, None

@@ -9,7 +9,7 @@ from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, may_be_timed
-from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
+from bentpipe_conformance.protocols.tcp.replay.round_trips import measurements
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited, echoes
 
 
@@ -79,7 +79,8 @@ def _is_octet(event: Reply, closure: Closure, flow: Flow) -> bool:
 
 def read_closures(flow: Flow) -> tuple[Closure, ...]:
     """The closures of one flow, in order."""
-    trips = RoundTrips(flow)
+    measured = measurements(flow)
+    sampled = set(measured.sampled)
     found: list[Closure] = []
     current: Closure | None = None
     opened: Closure | None = None
@@ -102,20 +103,19 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                 current = None
             if not event.acceptable:
                 continue
-            measured = trips.samples
-            trips.acknowledged(event)
-            expired = 0 if trips.samples > measured else expired
+            expired = 0 if event.packet.number in sampled else expired
             if current is not None and event.window > 0:
                 current.end, current.until = event, event.time
                 opened, current = current, None
             elif current is not None:
                 current.answered.append(event)
             elif event.window == 0 and event.ack >= event.max:
-                longest = trips.longest_after(expired)
-                waiting = data_waited(flow, event)
+                number = event.packet.number
+                trips, waiting = measured.before(number), data_waited(flow, event)
                 current = Closure(
-                    event, trips.smallest if trips.samples else 0.0, trips.largest, longest,
-                    until=event.time, waiting=waiting, waited_from=event.time if waiting else None,
+                    event, trips.smallest if measured.samples(number) else 0.0, trips.largest,
+                    trips.longest_after(expired), until=event.time, waiting=waiting,
+                    waited_from=event.time if waiting else None,
                 )  # fmt: skip
                 found.append(current)
         elif isinstance(event, Reply):
@@ -139,7 +139,6 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
             if current is not None and (probing or timed or _is_octet(event, current, flow)):
                 current.probes.append(event)
         elif isinstance(event, Sent):
-            trips.sent(event)
             highest = max(highest, event.end)
             expired += may_be_timed(event)
             if event.new:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.tcp.codec import MODULUS, nearest
+from bentpipe_conformance.protocols.tcp.codec import MODULUS
+
+_HALF = MODULUS >> 1
 
 
 class Direction:
@@ -14,11 +16,14 @@ class Direction:
 
     def offset(self, number: int) -> int:
         """The offset nearest to the highest one seen."""
-        return nearest(number - self._base, self._last)
+        ahead = number - self._base - self._last
+        # As codec.nearest, of which each packet asks several times.
+        return self._last + (ahead + _HALF) % MODULUS - _HALF
 
     def saw(self, offset: int) -> None:
         """Move the reference for unwrapping."""
-        self._last = max(self._last, offset)
+        if offset > self._last:
+            self._last = offset
 
 
 def older(value: int, other: int) -> bool:
@@ -26,4 +31,4 @@ def older(value: int, other: int) -> bool:
 
     Neither is before the other when they are half the range apart.
     """
-    return 0 < (other - value) % MODULUS < MODULUS >> 1
+    return 0 < (other - value) % MODULUS < _HALF

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -184,7 +184,11 @@ class Flow:
 
 
 class _Replay:
-    """Walks one connection's packets; see :func:`read_flows`."""
+    """Walks one connection's packets; see :func:`read_flows`.
+
+    Attributes:
+        at: how many of its packets have been walked, the one at hand included.
+    """
 
     def __init__(self, flow: Flow) -> None:
         self.flow = flow
@@ -195,27 +199,25 @@ class _Replay:
             widest=Habit.KEEPS_WIDER_WINDOWS in flow.reading,
         )
         self.receiver = Receiver(flow.reaction)
-        self.following: Iterable[Packet] = ()
+        self.at = 0
+        self._outgoing: list[int] = []
         self.over = False
 
-    def packet(self, packet: Packet, tcp: Tcp, following: Iterable[Packet]) -> None:
-        self.following = following
-        self.flow.packets.append(packet)
-        way = self.flow.leaving if packet.outgoing else self.flow.arriving
-        way.append(Segment(packet))
+    def packet(self, packet: Packet, tcp: Tcp) -> None:
+        flow, event = self.flow, None
+        flow.packets.append(packet)
         if tcp.flags & RST:
             self.over = self.over or self._is_heeded(packet)
-            self.flow.resets.append(packet)
+            flow.resets.append(packet)
         elif self.over:
-            return  # it is of no connection any more
+            pass  # it is of no connection any more
         elif tcp.flags & SYN:
             self._syn(packet, tcp)
-        elif self.flow.handshake.iut is None or self.flow.handshake.tester is None:
-            return
-        else:
+        elif flow.handshake.iut is not None and flow.handshake.tester is not None:
             event = (self._leaving if packet.outgoing else self._arriving)(packet, tcp)
-            if event is not None:
-                way[-1] = event  # what is one segment is one object
+        # What is one segment is one object.
+        way = flow.leaving if packet.outgoing else flow.arriving
+        way.append(Segment(packet) if event is None else event)
 
     def _is_heeded(self, packet: Packet) -> bool:
         """Whether a RST of the tester certainly has ended the connection."""
@@ -269,25 +271,31 @@ class _Replay:
             return False
         return handshake.established is None and self._answers(tcp)
 
-    def _refused(self, packet: Packet, tcp: Tcp) -> bool:
-        """Whether the IUT shows that it refused a segment at the right edge: it answers it."""
-        if not self.receiver.may_refuse(tcp):
-            return False
-        answer = next((p for p in self.following if p.outgoing), None)
+    def _refused(self, packet: Packet) -> bool:
+        """Whether the IUT shows that it refused what it may refuse: it answers it."""
+        answer = self._next_outgoing()
         if answer is None or answer.time - packet.time > self.flow.reaction:
             return False
         reply = answer.content
         pure = reply is not None and reply.flags & ACK and not reply.flags & (RST | SYN)
         return bool(pure) and reply is not None and self.receiver.repeats(reply)
 
+    def _next_outgoing(self) -> Packet | None:
+        """The packet that leaves next."""
+        packets = self.flow.source
+        if not self._outgoing:
+            self._outgoing = [at for at, item in enumerate(packets) if item.outgoing]
+        after = bisect_left(self._outgoing, self.at)
+        return packets[self._outgoing[after]] if after < len(self._outgoing) else None
+
     def _acknowledged(self, packet: Packet, tcp: Tcp) -> Ack:
-        reading, doubts, start = self.flow.reading, self.flow.doubts, self.receiver.offset(tcp.seq)
-        rejected = self.receiver.rejects(tcp) or self._refused(packet, tcp)
-        heeds = {Freedom.HEEDS} if rejected and self.receiver.shut_out(tcp) else set()
-        if rejected and self.receiver.is_copy(tcp):
-            heeds.add(Freedom.HEEDS_COPIES)
+        reading, doubts = self.flow.reading, self.flow.doubts
+        start, number = self.receiver.offset(tcp.seq), self.sender.offset(tcp.ack)
+        may_refuse = self.receiver.may_refuse(tcp, start)
+        rejected = self.receiver.rejects(tcp, start) or (may_refuse and self._refused(packet))
         # One whose options cannot be read may be dropped.
-        may_refuse = self.receiver.may_refuse(tcp) or not tcp.options_ok
+        may_refuse = may_refuse or not tcp.options_ok
+        heeds: set[Freedom] = self._may_heed(tcp) if rejected else set()
         refuses = {Freedom.REFUSES} if may_refuse and not rejected else set()
         if reading & heeds:
             rejected = False
@@ -296,16 +304,22 @@ class _Replay:
         if Habit.COUNTS_OLD_TIMESTAMPS in reading and self.receiver.only_its_timestamp(tcp):
             counts = self.sender.repeats(tcp) or self.receiver.is_a_tick_old(tcp)
             rejected = rejected and not counts
-        old, edge = self.sender.is_old(start, tcp), self.sender.edge
+        old, edge = self.sender.is_old(start, number), self.sender.edge
         ack = self.sender.acknowledged(
-            packet, tcp, start, rejected=rejected, may_heed=bool(heeds), may_refuse=may_refuse
-        )
-        if not (ack.ancient or ack.beyond):
+            packet, tcp, start, number, rejected=rejected, may_heed=bool(heeds),
+            may_refuse=may_refuse,
+        )  # fmt: skip
+        if (old or heeds or refuses) and not (ack.ancient or ack.beyond):
             news = ack.duplicate or ack.newly_sacked > 0 or _would_report(ack)
             matters = ack.ack > ack.una or ack.window_edge > edge or news
             doubts |= heeds | refuses if matters else set()
             doubts |= {Freedom.KEEPS_WINDOW} if old and not rejected else set()
         return ack
+
+    def _may_heed(self, tcp: Tcp) -> set[Freedom]:
+        """The freedoms by which the acknowledgment of a rejected segment counts."""
+        heeds = {Freedom.HEEDS} if self.receiver.shut_out(tcp) else set()
+        return heeds | {Freedom.HEEDS_COPIES} if self.receiver.is_copy(tcp) else heeds
 
     def _leaving(self, packet: Packet, tcp: Tcp) -> Segment | None:
         """A segment left; what it was."""
@@ -316,9 +330,10 @@ class _Replay:
             flow.events.append(reply)
         if tcp.length:
             sent = self.sender.leaving(packet, tcp)
-            pushed = bool(flow.sent and flow.sent[-1].tcp.flags & PSH)
-            if sent.new and (pushed or flow.handshake.iut_opens):
-                flow.doubts.add(Freedom.RUNS_SHORT)
+            if sent.new and Freedom.RUNS_SHORT not in flow.doubts:
+                pushed = bool(flow.sent and flow.sent[-1].tcp.flags & PSH)
+                if pushed or flow.handshake.iut_opens:
+                    flow.doubts.add(Freedom.RUNS_SHORT)
             flow.sent.append(sent)
             flow.events.append(sent)
             return sent
@@ -368,7 +383,8 @@ def replayed(flow: Flow, packets: list[Packet]) -> Flow:
         elif not tcp.offset_ok:
             flow.misaligned.append(Segment(packet))
         else:
-            replay.packet(packet, tcp, (packets[n] for n in range(number, len(packets))))
+            replay.at = number
+            replay.packet(packet, tcp)
     if len(flow.packets) == len(packets):
         flow.packets = packets  # equal lists are one
     return flow

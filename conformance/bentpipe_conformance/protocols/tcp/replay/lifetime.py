@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.order import count_through
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.resets import at_next_expected
 
 
@@ -82,8 +82,7 @@ def leaving_after(
     flow: Flow, segment: Segment, within: float, match: Callable[[Segment], bool]
 ) -> Segment | None:
     """The first matching segment that left after ``segment``, ``within`` seconds at most."""
-    first = count_through(flow.leaving, segment.packet.number)
-    for item in flow.leaving[first:]:
+    for item in later(flow.leaving, segment.packet):
         if item.time - segment.time > within:
             return None
         if match(item):

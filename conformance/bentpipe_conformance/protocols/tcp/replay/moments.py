@@ -21,7 +21,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     part,
 )
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
-from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     PROMPT_S,
     ROUND_TRIP_SHARE,
@@ -331,6 +331,6 @@ def may_be_tail_probe(sent: Sent, ics: Mapping[str, Any]) -> bool:
     before the latest arrival and expire soon after it by chance.
     """
     # Options that the first transmission did not carry take room from the segment.
-    tail = sent.una < sent.start and sent.end + len(option_octets(sent.packet)) >= sent.max
+    tail = sent.una < sent.start and sent.end + options_length(sent.packet) >= sent.max
     by_timer = sent.since_arrival > AT_ONCE_S and sent.transmission == 2
     return bool(ics.get("tlp", True)) and tail and by_timer

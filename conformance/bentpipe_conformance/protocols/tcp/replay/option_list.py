@@ -12,9 +12,15 @@ SACK = 5
 _ANY_LENGTH = 1 << 32
 
 
+def _header(data: bytes) -> int:
+    """Where the TCP header of a packet begins."""
+    # Nearly every packet is IPv4 without options.
+    return 20 if data[0] == 0x45 else locate(data, _ANY_LENGTH)[3]
+
+
 def offset_octet(packet: Packet) -> int:
     """The octet of a segment that begins with the data offset."""
-    return packet.data[locate(packet.data, _ANY_LENGTH)[3] + 12]
+    return packet.data[_header(packet.data) + 12]
 
 
 def has_ip_options(packet: Packet) -> bool:
@@ -25,8 +31,13 @@ def has_ip_options(packet: Packet) -> bool:
 def option_octets(packet: Packet) -> bytes:
     """The octets of a segment's option list, padding included."""
     # A capture may have cut the packet behind its headers.
-    header = locate(packet.data, _ANY_LENGTH)[3]
+    header = _header(packet.data)
     return packet.data[header + 20 : header + (packet.data[header + 12] >> 4) * 4]
+
+
+def options_length(packet: Packet) -> int:
+    """Octets of a segment's option list, padding included."""
+    return (offset_octet(packet) >> 4) * 4 - 20
 
 
 def padding(packet: Packet) -> bytes:

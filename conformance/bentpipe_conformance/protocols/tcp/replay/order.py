@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Protocol, TypeVar
 
 from bentpipe_conformance.protocols.tcp.replay import Packet
@@ -15,6 +16,7 @@ class _OfPacket(Protocol):
 
 
 _E = TypeVar("_E", bound=_OfPacket)
+_number: Callable[[_OfPacket], int] = attrgetter("packet.number")  # a function takes twice the time
 
 
 def count_before(events: Sequence[_OfPacket], number: int) -> int:
@@ -54,7 +56,3 @@ def by_packet(events: Iterable[_E]) -> Callable[[Packet], _E | None]:
         return current if current is not None and current.packet is packet else None
 
     return of
-
-
-def _number(event: _OfPacket) -> int:
-    return event.packet.number

@@ -12,7 +12,6 @@ from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import islice
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
@@ -53,6 +52,7 @@ class Receiver:
     """Replays the receiver half of one connection.
 
     Attributes:
+        offset: makes an offset of a sequence number of the tester's direction.
         expected: next in-sequence offset.
         edge: highest right edge offered.
         shift: the IUT's window shift, once negotiated.
@@ -68,6 +68,7 @@ class Receiver:
         self.last_arrival: Arrival | None = None
         self._reaction = reaction
         self._into = Direction(0)
+        self.offset = self._into.offset
         self._held = RangeSet()
         self._limit = 0
         self._arrived = RangeSet()
@@ -75,6 +76,8 @@ class Receiver:
         self._last_ack = 0
         self._duplicates = RangeSet()
         self._recent: frozenset[int] = frozenset()
+        self._compared: tuple[tuple[int, frozenset[int]], tuple[bool, bool]]
+        self._compared = (-1, self._recent), (False, False)
         self._recent_by_text: Collection[int] = ()  # two: as a tuple, a quarter of a set's size
         self._last_by_text = 0
         self._echoed: Collection[int] = ()
@@ -90,6 +93,7 @@ class Receiver:
     def opened(self, tcp: Tcp) -> None:
         """The tester's SYN arrived."""
         self._into = Direction(tcp.seq)
+        self.offset = self._into.offset
         if tcp.tsval is not None:
             self._recent = frozenset({tcp.tsval})
             self._recent_by_text = (tcp.tsval,)
@@ -108,15 +112,11 @@ class Receiver:
         self._offered = window
         self._widest = max(self._widest, window)
 
-    def offset(self, sequence: int) -> int:
-        """A sequence number of the tester's direction as an offset."""
-        return self._into.offset(sequence)
-
     # -- arriving
 
-    def rejects(self, tcp: Tcp) -> bool:
+    def rejects(self, tcp: Tcp, start: int) -> bool:
         """Whether a conformant receiver drops the segment (RFC 9293 3.10.7.4, RFC 7323 5.3)."""
-        return self._paws_rejects(tcp) or not self._in_window(self.offset(tcp.seq), tcp.length)
+        return self._stale(tcp)[1] or not self._in_window(start, tcp.length)
 
     def only_its_timestamp(self, tcp: Tcp) -> bool:
         """Whether a bare acknowledgment is the next segment but for its timestamp."""
@@ -128,16 +128,15 @@ class Receiver:
             (known - tcp.tsval) % MODULUS <= 1 for known in self._recent
         )
 
-    def may_refuse(self, tcp: Tcp) -> bool:
+    def may_refuse(self, tcp: Tcp, start: int) -> bool:
         """Whether a segment lies at the right edge offered, or beyond one that has moved back.
 
         RFC 9293 section 3.10.7.4 does not accept one without text at the edge; most implementations
         do. It may also be refused for a timestamp older than one that may have been taken.
         """
-        start = self.offset(tcp.seq)
         shrunk = self._offered < self.edge and start >= self._offered
-        beside = shrunk or (tcp.length == 0 and start == self.edge)
-        return (start > self.expected and beside) or any(self._stale(tcp))
+        beside = shrunk or (start == self.edge and tcp.length == 0)
+        return (beside and start > self.expected) or self._stale(tcp)[0]
 
     def repeats(self, tcp: Tcp) -> bool:
         """Whether a segment that leaves next would only repeat the last acknowledgment."""
@@ -152,7 +151,7 @@ class Receiver:
         RFC 9293 section 3.10.7.4 has a special allowance for its acknowledgment.
         """
         start = self.offset(tcp.seq)
-        return self.edge <= self.expected == start and not self._paws_rejects(tcp)
+        return self.edge <= self.expected == start and not self._stale(tcp)[1]
 
     def is_copy(self, tcp: Tcp) -> bool:
         """Whether a segment ends where what has just been received does, or did when last answered.
@@ -160,15 +159,17 @@ class Receiver:
         It has been offered its window all the same, and some heed its acknowledgment.
         """
         end = self.offset(tcp.seq) + tcp.length
-        return self._last_ack <= end <= self.expected and not self._paws_rejects(tcp)
+        return self._last_ack <= end <= self.expected and not self._stale(tcp)[1]
 
-    def _paws_rejects(self, tcp: Tcp) -> bool:
-        return bool(self._recent) and all(self._stale(tcp))
-
-    def _stale(self, tcp: Tcp) -> list[bool]:
-        """Whether its timestamp is older than each value TS.Recent may have."""
-        tsval = tcp.tsval if self.timestamps else None
-        return [tsval is not None and older(tsval, known) for known in self._recent]
+    def _stale(self, tcp: Tcp) -> tuple[bool, bool]:
+        """Whether its timestamp is older than any value TS.Recent may have, and than all."""
+        tsval, recent = tcp.tsval, self._recent
+        if tsval is None or not recent or not self.timestamps:
+            return False, False
+        if (tsval, recent) != self._compared[0]:
+            stale = [older(tsval, known) for known in recent]
+            self._compared = (tsval, recent), (any(stale), all(stale))
+        return self._compared[1]
 
     def _in_window(self, start: int, length: int) -> bool:
         """The four cases of RFC 9293 section 3.10.7.4 against the widest edge offered."""
@@ -188,7 +189,7 @@ class Receiver:
         if start == self.expected:
             start = self.expected  # equal numbers are one object
         end = start + tcp.length
-        paws, stale = self._paws_rejects(tcp), any(self._stale(tcp))
+        stale, paws = self._stale(tcp)
         inside = self._in_window(start, tcp.length)
         bare = self.timestamps and tcp.tsval is None
         # What lies beyond an edge that has moved back may be refused, or not.
@@ -246,10 +247,11 @@ class Receiver:
         if tcp.tsval is None or not self._recent:
             return
         value, before = tcp.tsval, self._recent
-        newer = frozenset(known for known in before if older(value, known))
-        if start <= self._last_ack and newer != before:
+        if start <= self._last_ack and (len(before) > 1 or value not in before):
+            newer = frozenset(known for known in before if older(value, known))
             # Not acceptable: section 5.3 drops it first (R2), appendix D takes its value first.
-            self._recent = newer | {value} if usable else before | {value}
+            if newer != before:
+                self._recent = newer | {value} if usable else before | {value}
         if start <= self._last_ack < end and not older(value, self._last_by_text):
             self._recent_by_text = self._last_by_text, value
             self._last_by_text = value
@@ -275,7 +277,9 @@ class Receiver:
             self._doubt = False
         window = one_of(tcp.window << self.shift)
         edge = one_of(ack + window)
-        blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
+        blocks: tuple[Range, ...] = ()
+        if tcp.sack:
+            blocks = tuple((self.offset(left), self.offset(right)) for left, right in tcp.sack)
         self._follow(packet.time, ack, edge, blocks)
         said = (
             ack, window, edge, blocks,
@@ -286,15 +290,15 @@ class Receiver:
         if said != self._said:
             self._said, self._feedback = said, Feedback(*said)
         reply = Reply(packet, self._feedback)
-        if not self._unread(ack):
+        if self._duplicates and not self._unread(ack):
             self._duplicates.clear()
-        if self.last_arrival is not None:
-            self.last_arrival.replies = with_one_more(self.last_arrival.replies, reply)
-        self.edge = max(self.edge, reply.window_edge)
-        self._offered = reply.window_edge
+        if last is not None:
+            last.replies = with_one_more(last.replies, reply)
+        self.edge = max(self.edge, edge)
+        self._offered = edge
         self._widest = max(self._widest, window)
-        if ack <= self._limit:
-            self._last_ack = max(self._last_ack, ack)
+        if self._last_ack < ack <= self._limit:
+            self._last_ack = ack
         return reply
 
     def _dsack(self, ack: int, blocks: tuple[Range, ...]) -> Range | None:
@@ -318,8 +322,10 @@ class Receiver:
             # What lies beyond the edge that it has moved back to has been refused.
             self.expected = ack
             self._held.clear()
-        elif time - self._moved > self._reaction and any(
-            ack < a < self.expected for a, _ in blocks
+        elif (
+            blocks
+            and time - self._moved > self._reaction
+            and any(ack < a < self.expected for a, _ in blocks)
         ):
             # It reports what lies above a gap: what we thought it received there was not kept.
             self.expected = ack
@@ -344,12 +350,13 @@ class Receiver:
         if not self.timestamps:
             return ()
         possible, kept = set(self._recent), set[int]()
-        # Segments are processed in order: all up to the one that let this number be acknowledged.
-        known = (i for i, item in enumerate(self._stamped, 1) if item.limit < ack <= item.reach)
-        pending = len(self._stamped) - max(known, default=0)
         later: list[int] = []
-        for item in islice(reversed(self._stamped), pending):
-            if time - item.time <= self._reaction and not ack >= item.end > item.start:
+        for item in reversed(self._stamped):
+            # Segments are processed in order: all up to the one that let this number be
+            # acknowledged, and any so long ago.
+            if item.limit < ack <= item.reach or time - item.time > self._reaction:
+                break
+            if not ack >= item.end > item.start:
                 if item.updated:
                     # The segment left before the IUT processed the one that moved TS.Recent ...
                     possible.update(item.before)
@@ -361,7 +368,8 @@ class Receiver:
                         kept.add(item.tsval)
             if item.updated and item.sure:
                 insort(later, item.tsval)
-        self._recent |= kept
+        if kept:
+            self._recent |= kept
         if len(possible) != len(self._echoed) or not possible.issuperset(self._echoed):
             # Of few values, the usual case, a tuple takes a quarter of the memory.
             self._echoed = tuple(possible) if len(possible) <= _FEW else frozenset(possible)

@@ -18,7 +18,7 @@ from bentpipe_reference.common.ranges import RangeSet
 from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
-from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
     Cause,
@@ -213,7 +213,7 @@ class _Replay:
         runs = sum(left >= sent.end for left, _ in snapshot)
         duplicates = max(sent.duplicates + self.early, self.sack_duplicates)
         # Options that the first transmission did not carry take room from the last segment.
-        shortened = sent.end + len(option_octets(sent.packet))
+        shortened = sent.end + options_length(sent.packet)
         tail = not missing or shortened >= missing[-1][1]
         repeat = Repeat(
             sent, age, repeats, timer, forgiven, self.una < self.back_until, bool(self.certain),

@@ -35,6 +35,10 @@ class Transmissions:
     def sent(self, start: int, end: int, *, new: bool) -> int:
         """Count the segment [start, end) and return which transmission of ``start`` this is."""
         starts, counts = self._starts, self._counts
+        if new and (not starts or starts[-1] < start):
+            starts.append(start)
+            counts[start] = 1
+            return 1
         for known in starts[bisect_left(starts, start) : bisect_left(starts, end)]:
             counts[known] += 1
         if start not in counts:
@@ -56,6 +60,7 @@ class Sender:
 
     Attributes:
         sack: whether SACK was negotiated.
+        offset: makes an offset of a sequence number of the IUT's direction.
         shift: the tester's window shift, once negotiated.
         edge: highest right edge the tester has offered.
         timed: numbers of packets that a timer sent, whatever has just arrived.
@@ -79,6 +84,7 @@ class Sender:
         self.last_in: float | None = None
         self._reaction = reaction
         self._out = Direction(0)
+        self.offset = self._out.offset
         self._una = self._max = self._least = self._most = 0
         self._last_window = -1
         self.widest = 0
@@ -94,6 +100,7 @@ class Sender:
     def opened(self, tcp: Tcp) -> None:
         """The IUT's SYN left, perhaps with data (RFC 7413)."""
         self._out = Direction(tcp.seq)
+        self.offset = self._out.offset
         self._max = tcp.size
 
     def answered(self, tcp: Tcp) -> None:
@@ -103,10 +110,6 @@ class Sender:
         """
         self._last_window = tcp.window
         self._una = self._max = min(self._max, max(0, self.offset(tcp.ack)))
-
-    def offset(self, sequence: int) -> int:
-        """A sequence number of the IUT's direction as an offset."""
-        return self._out.offset(sequence)
 
     def leaving(self, packet: Packet, tcp: Tcp) -> Sent:
         """A segment with data or FIN left the IUT."""
@@ -144,23 +147,22 @@ class Sender:
             return Oddity(None, probed) if probed else None
         return Oddity((min(una, self._least), max(una, self._most)), probed)
 
-    def is_old(self, start: int, tcp: Tcp) -> bool:
+    def is_old(self, start: int, ack: int) -> bool:
         """Whether a segment at ``start`` leaves the offered window as it is."""
-        return (start, self.offset(tcp.ack)) < self._updated
+        return (start, ack) < self._updated
 
     def acknowledged(
-        self, packet: Packet, tcp: Tcp, start: int, *, rejected: bool, may_heed: bool,
+        self, packet: Packet, tcp: Tcp, start: int, ack: int, *, rejected: bool, may_heed: bool,
         may_refuse: bool,
     ) -> Ack:  # fmt: skip
-        """A segment at ``start`` of the tester's direction, with an acknowledgment, arrived.
+        """A segment at ``start`` of the tester's direction, acknowledging ``ack``, arrived.
 
         ``rejected`` says that the IUT has to drop it, ``may_heed`` that the acknowledgment may
         count even so, ``may_refuse`` that the IUT may drop the segment. What acknowledges nothing
         new with an older sequence number offers no window (RFC 9293 section 3.10.7.4, SND.WL1).
         """
-        ack = self.offset(tcp.ack)
         window = tcp.window << self.shift
-        if self.strict and self.is_old(start, tcp):
+        if self.strict and self.is_old(start, ack):
             window = max(0, self._edge - ack)
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
         if ack == una:
@@ -182,7 +184,7 @@ class Sender:
         stale = ack == una and start < self._updated[0]
         newly = 0
         if usable:
-            newly = sum(self._sacked.add(*block) for block in good)
+            newly = sum(self._sacked.add(*block) for block in good) if good else 0
             if ack > una:
                 self._una = ack
                 self._sacked.remove_below(ack)
@@ -200,8 +202,8 @@ class Sender:
         may_heed = may_heed and rejected and not (ancient or beyond)
         if ((usable and not stale) or may_heed) and edge > self.edge:
             self.edge = edge
-        if usable or may_heed:
-            self._most = max(self._most, ack)
+        if (usable or may_heed) and ack > self._most:
+            self._most = ack
         if usable and not may_refuse:
             self._least = ack
         item = Ack(
@@ -227,13 +229,14 @@ class Sender:
         self, tcp: Tcp, ack: int
     ) -> tuple[Range | None, tuple[Range, ...], tuple[Range, ...]]:
         """The D-SACK block of an acknowledgment, its valid and its invalid SACK blocks."""
+        if not tcp.sack:
+            return None, (), ()
         edges = [(self.offset(a), self.offset(b)) for a, b in tcp.sack]
         dsack: Range | None = None
-        if edges:
-            first = edges[0]
-            inside_next = len(edges) > 1 and edges[1][0] <= first[0] and first[1] <= edges[1][1]
-            # RFC 2883 section 4: below the acknowledgment, or inside the second block.
-            if first[0] < first[1] and (first[1] <= ack or inside_next):
-                dsack = edges.pop(0)
+        first = edges[0]
+        inside_next = len(edges) > 1 and edges[1][0] <= first[0] and first[1] <= edges[1][1]
+        # RFC 2883 section 4: below the acknowledgment, or inside the second block.
+        if first[0] < first[1] and (first[1] <= ack or inside_next):
+            dsack = edges.pop(0)
         good = tuple((a, b) for a, b in edges if self.sack and ack < a < b <= self._max)
         return dsack, good, tuple(block for block in edges if block not in good)

@@ -15,9 +15,9 @@ from itertools import takewhile
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.option_list import option_octets
+from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
-from bentpipe_conformance.protocols.tcp.replay.round_trips import RoundTrips
+from bentpipe_conformance.protocols.tcp.replay.round_trips import measurements
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +64,7 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     ``at_once`` says that no pacing delays what an acknowledgment permits; else what follows an
     arrival within a round trip is not certain to be a timeout.
     """
-    trips = RoundTrips(flow)
+    measured = measurements(flow)
     found: list[Expiry] = []
     row: list[Expiry] = []
     progress: Ack | None = None
@@ -77,7 +77,6 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
             arrived = event.time
         if isinstance(event, Ack) and event.acceptable:
             edge = event.window_edge
-            trips.acknowledged(event)
             if event.advance:
                 progress, progressed, row = event, event.time, []
                 delivered = max(delivered, _forget(transmitted, event.ack))
@@ -92,19 +91,25 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                 signs = bool(event.sacked or event.duplicates or last_sent < delivered)
                 tail = _repeats_the_last(flow, event)
                 probe = flow.handshake.sack and tail and not same
+                trips = measured.before(event.packet.number)
+                samples = measured.samples(event.packet.number)
+                silent = event.time - arrived
+                # RACK's timer is no longer than its reordering window, at most a smoothed round
+                # trip; it needs signs that something sent later has been delivered.
+                reordering = signs and (not samples or silent <= 1.5 * trips.largest)
+                paced = not at_once and silent <= trips.largest
                 expiry = Expiry(
                     sent=event,
-                    certain=not probe
-                    and _certain(event, trips, event.time - arrived, at_once, signs),
+                    certain=event.start == event.una and not (probe or reordering or paced),
                     tail=tail,
                     rank=len(same) + 1,
                     interval=event.time - before.sent.time if before else None,
                     since_transmission=event.time - last_sent,
                     since_progress=event.time - progressed,
                     progress=progress,
-                    since_arrival=event.time - arrived,
+                    since_arrival=silent,
                     flight=same[0].flight if same else event.flight,
-                    samples=trips.samples,
+                    samples=samples,
                     rtt=trips.smallest,
                     longest_rtt=trips.largest,
                 )
@@ -112,7 +117,6 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                 found.append(expiry)
             elif event.start == event.una and event.retransmission:
                 row = []
-            trips.sent(event)
             transmitted[event.start] = event.time
     return tuple(found)
 
@@ -148,21 +152,8 @@ def _repeats_the_last(flow: Flow, again: Sent) -> bool:
     last = next((item for item in earlier if item.end >= again.max), None)
     if last is None or not again.start <= last.start < again.end:
         return False
-    taken = len(option_octets(again.packet)) - len(option_octets(last.packet))
+    taken = options_length(again.packet) - options_length(last.packet)
     return taken > 0 and again.payload + taken >= last.payload
-
-
-def _certain(
-    sent: Sent, trips: RoundTrips, since_arrival: float, at_once: bool, signs: bool
-) -> bool:
-    """Whether only the retransmission timer can have sent what is no probe of the tail.
-
-    ``signs`` says that something sent later is known to have been delivered.
-    """
-    # RACK's timer is no longer than its reordering window, at most a smoothed round trip.
-    reordering = signs and (not trips.samples or since_arrival <= 1.5 * trips.largest)
-    paced = not at_once and since_arrival <= trips.largest
-    return sent.start == sent.una and not (reordering or paced)
 
 
 def timed_syn_acks(flow: Flow) -> list[Segment]:
@@ -172,10 +163,9 @@ def timed_syn_acks(flow: Flow) -> list[Segment]:
     """
     found: list[Segment] = []
     asked = 0
-    for segment in map(Segment, flow.packets):
+    opening = (item for item in flow.packets if item.content and item.content.flags & SYN)
+    for segment in map(Segment, opening):
         flags = segment.tcp.flags
-        if not flags & SYN:
-            continue
         if segment.packet.outgoing:
             if not flags & ACK:
                 return []
