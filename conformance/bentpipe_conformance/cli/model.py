@@ -22,7 +22,7 @@ from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failur
 from bentpipe_conformance.cli.output import output, print_json
 from bentpipe_conformance.models import diagram as ladder
 from bentpipe_conformance.models import manifest as manifests
-from bentpipe_conformance.models import tlc
+from bentpipe_conformance.models import messages
 from bentpipe_conformance.models.answer import answer
 from bentpipe_conformance.models.counterexample import scenario
 from bentpipe_conformance.models.generator import Generator
@@ -246,7 +246,7 @@ def _checked(
             if result.verdict != "as expected":
                 bar.console.print(f"{result.manifest.name} {result.run.name}: {result.verdict}")
 
-        def progress(run: Run, far: tlc.Progress) -> None:
+        def progress(run: Run, far: messages.Progress) -> None:
             states = f"{far.distinct:,} states, {far.rate:,.0f}/s, queue {far.queue:,}"
             text = f"{run.name}: {states}, diameter {far.depth}"
             bar.update(task, description=f"{done} of {len(chosen)} runs; {text}")

@@ -9,7 +9,7 @@ from textwrap import wrap
 from typing import Any
 from xml.sax.saxutils import escape
 
-from bentpipe_conformance.models.tlc import State
+from bentpipe_conformance.models.messages import State
 from bentpipe_conformance.models.values import NotAValue, parse_value
 
 _WIDTH = 44

@@ -14,6 +14,7 @@ from pathlib import Path
 from bentpipe_reference.common.processes import dying_with_parent
 
 from bentpipe_conformance.models import tlc
+from bentpipe_conformance.models.messages import COUNTS, Outcome, Progress
 from bentpipe_conformance.models.tool import Tool, ToolProblem
 from bentpipe_conformance.models.watch import kill
 
@@ -25,10 +26,10 @@ def run(
     tool: Tool,
     job: tlc.Job,
     host: str,
-    report: Callable[[tlc.Progress], None] = lambda _progress: None,
+    report: Callable[[Progress], None] = lambda _progress: None,
     announce: Callable[[str], None] = lambda _line: None,
     cancelled: threading.Event | None = None,
-) -> tlc.Outcome:
+) -> Outcome:
     """Check safety properties with a server and ``job.workers`` local workers of one thread.
 
     Counterexamples are in the log only, and liveness is not TLC's business in this mode.
@@ -54,7 +55,7 @@ def run(
         tool.java, f"-Xmx{job.memory_mb}m", tlc.EXIT_WHEN_FULL,
         f"-Djava.rmi.server.hostname={host}",
     ]  # fmt: skip
-    outcome = tlc.Outcome(job.log)
+    outcome = Outcome(job.log)
     started = time.monotonic()
     done = False
     with ExitStack() as stack:
@@ -68,12 +69,12 @@ def run(
                 announce(f"java -cp {tool.jar.name} {_WORKER} {host}")
                 for number in range(job.workers):
                     _start_worker(stack, common, tool.jar, job.scratch / f"worker{number}", host)
-            elif found := tlc.COUNTS.search(line):
+            elif found := COUNTS.search(line):
                 counts = (int(part.replace(",", "")) for part in found.groups())
                 outcome.generated, outcome.distinct, queue = counts
                 done = queue == 0
                 seconds = time.monotonic() - started
-                report(tlc.Progress(outcome.generated, outcome.distinct, queue, 0, seconds))
+                report(Progress(outcome.generated, outcome.distinct, queue, 0, seconds))
             elif (error := _ERROR.match(line)) and not outcome.violated:
                 outcome.violated = error[1].strip()
         server.wait()

@@ -90,12 +90,19 @@ class Tool:
         jar: the model checker.
         root: the folder of the models.
         sharing: options of Java by which it starts the model checker sooner.
+        server: the jar of what runs the model checker time after time; None for none.
     """
 
     java: str
     jar: Path
     root: Path
     sharing: tuple[str, ...] = ()
+    server: Path | None = None
+
+    @property
+    def classpath(self) -> str:
+        """Where Java finds the model checker; always the same, as the archive demands."""
+        return os.pathsep.join(str(path) for path in (self.jar, self.server) if path is not None)
 
 
 def find_tool(root: Path, progress: Callable[[str], None] = lambda _line: None) -> Tool:
@@ -105,7 +112,7 @@ def find_tool(root: Path, progress: Callable[[str], None] = lambda _line: None) 
         ToolProblem: Java or the jar is missing, unsuitable, or cannot be fetched.
     """
     java, jar = find_java(), find_jar(read_pin(root / "pom.xml"), progress)
-    return Tool(java, jar, root, sharing(java, jar, cache_directory()))
+    return Tool(java, jar, root, *sharing(java, jar, cache_directory()))
 
 
 def find_java() -> str:

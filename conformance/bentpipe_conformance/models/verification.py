@@ -18,6 +18,8 @@ from bentpipe_conformance.models import distributed, tlc
 from bentpipe_conformance.models.configuration import Configuration, read_configuration
 from bentpipe_conformance.models.definitions import defined_at
 from bentpipe_conformance.models.manifest import Manifest, Run
+from bentpipe_conformance.models.messages import Outcome, Progress
+from bentpipe_conformance.models.serving import Servers
 from bentpipe_conformance.models.tool import Tool, ToolProblem
 
 # From about this many distinct states on, Java's second compiler pays (measured: at 55,000 it costs
@@ -74,7 +76,7 @@ class Result:
     run: Run
     verdict: Verdict
     why: str
-    outcome: tlc.Outcome | None
+    outcome: Outcome | None
     violated: str
     config: Configuration | None
     problem: ToolProblem | None = None
@@ -110,12 +112,13 @@ class Checker:
     def __init__(self, tool: Tool, limits: Limits) -> None:
         self._tool, self._limits = tool, limits
         self._cancelled = threading.Event()
+        self._servers: Servers | None = None
 
     def check_all(
         self,
         chosen: Sequence[tuple[Manifest, Run]],
         finished: Callable[[Result], None],
-        progress: Callable[[Run, tlc.Progress], None],
+        progress: Callable[[Run, Progress], None],
     ) -> list[Result]:
         """Every chosen run, side by side as far as the threads allow, results in the order chosen.
 
@@ -135,14 +138,25 @@ class Checker:
 
     @contextmanager
     def working(self, workers: int) -> Iterator[ThreadPoolExecutor]:
-        """Threads for runs of this checker; an exception here ends them, and what they run."""
-        with ThreadPoolExecutor(workers) as pool:
+        """Threads for runs of this checker; an exception here ends them, and what they run.
+
+        Small runs share processes of the model checker as long as the threads live.
+        """
+        with ExitStack() as stack:
+            if self._servers is None and self._tool.server is not None:
+                self._servers = stack.enter_context(Servers(self._tool, self._limits.memory_mb))
+                stack.callback(self._alone)
+            pool = stack.enter_context(ThreadPoolExecutor(workers))
             try:
                 yield pool
             except BaseException:
                 self.cancel()
                 pool.shutdown(cancel_futures=True)
                 raise
+
+    def _alone(self) -> None:
+        """Have each run a process of its own."""
+        self._servers = None
 
     def each(
         self, one: Callable[[Item], Found], items: Sequence[Item], workers: int,
@@ -182,7 +196,7 @@ class Checker:
         self,
         manifest: Manifest,
         run: Run,
-        progress: Callable[[Run, tlc.Progress], None] = lambda _run, _progress: None,
+        progress: Callable[[Run, Progress], None] = lambda _run, _progress: None,
         timeout: float | None = None,
     ) -> Result:
         """One run, within ``timeout`` seconds if that is less than the limits allow.
@@ -214,9 +228,11 @@ class Checker:
                 return Result(manifest, run, "problem", why, None, "", None, problem)
         return judged(manifest, run, config, outcome)
 
-    def _run(self, job: tlc.Job, report: Callable[[tlc.Progress], None]) -> tlc.Outcome:
+    def _run(self, job: tlc.Job, report: Callable[[Progress], None]) -> Outcome:
         limits = self._limits
         if limits.host is None:
+            if self._servers is not None:
+                return self._servers.run(job, report, self._cancelled)
             return tlc.run(self._tool, job, report, self._cancelled)
         job = replace(job, workers=limits.workers)
         return distributed.run(
@@ -281,7 +297,7 @@ def configured(manifest: Manifest, run: Run) -> Configuration:
     return base.varied(run.constants, run.replaced, run.checks, manifest.invariants)
 
 
-def judged(manifest: Manifest, run: Run, config: Configuration, outcome: tlc.Outcome) -> Result:
+def judged(manifest: Manifest, run: Run, config: Configuration, outcome: Outcome) -> Result:
     """Compare an outcome with what the manifest says of the run."""
     violated = violated_check(config, outcome, manifest.folder)
 
@@ -322,7 +338,7 @@ def judged(manifest: Manifest, run: Run, config: Configuration, outcome: tlc.Out
     return result("as expected")
 
 
-def violated_check(config: Configuration, outcome: tlc.Outcome, folder: Path) -> str:
+def violated_check(config: Configuration, outcome: Outcome, folder: Path) -> str:
     """The name of what is violated; TLC does not name temporal properties and refinements.
 
     Of some it tells the place instead, in a module of ``folder``.

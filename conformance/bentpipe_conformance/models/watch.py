@@ -22,7 +22,8 @@ class Cancelled(Exception):
 class Watch:
     """Within its ``with`` block a process lives until its time is over or the work is cancelled.
 
-    The process leads a session of its own; on leaving the block all of that session is killed.
+    The process leads a session of its own; on leaving the block all of that session is killed,
+    unless it has been spared.
 
     Args:
         process: started with ``start_new_session=True``.
@@ -41,7 +42,8 @@ class Watch:
     ) -> None:
         self._process = process
         self._standstill = standstill
-        self._worked = 0.0
+        self._spared = False
+        self._worked = (processor_seconds(process.pid) or 0.0) if standstill else 0.0
         self._looked_at = time.monotonic()
         self._ends_at = self._looked_at + timeout
         self._cancelled = cancelled
@@ -60,6 +62,10 @@ class Watch:
         """Whether the process was ended because it had come to a standstill."""
         return self._stood_still.is_set()
 
+    def spare(self) -> None:
+        """Let the process outlive the block: what it was to do is done."""
+        self._spared = True
+
     def __enter__(self) -> Watch:
         self._thread.start()
         return self
@@ -67,7 +73,8 @@ class Watch:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._done.set()
         self._thread.join()
-        kill(self._process)
+        if not self._spared:
+            kill(self._process)
         if kind is None and self._cancelled is not None and self._cancelled.is_set():
             raise Cancelled
 

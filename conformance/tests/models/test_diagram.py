@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 from bentpipe_conformance.models import diagram as ladder
-from bentpipe_conformance.models.tlc import State
+from bentpipe_conformance.models.messages import State
 
 LAYOUT = {"left": "sender", "right": "receiver", "forward": ["link"], "back": ["acks"]}
 

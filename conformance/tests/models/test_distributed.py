@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from bentpipe_conformance.models import distributed, tlc
+from bentpipe_conformance.models.messages import Outcome
 from bentpipe_conformance.models.tool import Tool, ToolProblem
 
 READY = "TLC server at vm is ready (2026-01-01 00:00:00)\n"
@@ -19,7 +20,7 @@ def jar(tmp_path: Path) -> Path:
     return path
 
 
-def run(jar: Path, output: str, announced: list[str] | None = None) -> tlc.Outcome:
+def run(jar: Path, output: str, announced: list[str] | None = None) -> Outcome:
     folder = jar.parent
     (folder / "output").write_text(output, encoding="utf-8")
     java = folder / "java"

@@ -19,7 +19,7 @@ from bentpipe_conformance.models.manifest import (
     model_root,
     record,
 )
-from bentpipe_conformance.models.tlc import Outcome, State
+from bentpipe_conformance.models.messages import Outcome, State
 from bentpipe_conformance.models.tool import ToolProblem
 from bentpipe_conformance.models.verification import configured, judged
 from bentpipe_spec.registry import load_requirements

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import pytest
 from bentpipe_conformance.models import diagram as ladder
@@ -24,7 +24,7 @@ LIMITS = Limits(timeout=300.0, memory_mb=2048, workers=1)
 
 @pytest.fixture(scope="module")
 def result_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Result]]:
-    """Results by name. The model checker works ahead of the tests, one process per CPU."""
+    """Results by name. The model checker works ahead of the tests, one process per core."""
     missing = ""
     try:
         tool = find_tool(ROOT)
@@ -37,22 +37,24 @@ def result_of(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Result
     def check(manifest: Manifest, run: Run) -> Result:
         return checker.check(manifest, run, lambda _run, _progress: None)
 
-    pool = ThreadPoolExecutor(os.cpu_count())
     started: dict[str, Future[Result]] = {}
+    with checker.working(len(os.sched_getaffinity(0))) as pool:
 
-    def result(name: str) -> Result:
-        if name not in started:
-            started[name] = pool.submit(check, *RUNS[name])
-        return started[name].result()
-
-    if "PYTEST_XDIST_WORKER" not in os.environ:  # there every worker has a part of the tests only
-        for item in request.session.items:
-            if getattr(item, "originalname", "") == test_run_as_its_manifest_says.__name__:
-                name = item.callspec.params["name"]  # type: ignore[attr-defined]
+        def result(name: str) -> Result:
+            if name not in started:
                 started[name] = pool.submit(check, *RUNS[name])
-    yield result
-    checker.cancel()
-    pool.shutdown(cancel_futures=True)
+            return started[name].result()
+
+        if (
+            "PYTEST_XDIST_WORKER" not in os.environ
+        ):  # there every worker has a part of the tests only
+            for item in request.session.items:
+                if getattr(item, "originalname", "") == test_run_as_its_manifest_says.__name__:
+                    name = item.callspec.params["name"]  # type: ignore[attr-defined]
+                    started[name] = pool.submit(check, *RUNS[name])
+        yield result
+        checker.cancel()
+        pool.shutdown(cancel_futures=True)
 
 
 @pytest.mark.parametrize("name", RUNS)

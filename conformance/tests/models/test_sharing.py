@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,10 @@ def made(tmp_path: Path) -> int:
 
 def test_archive_is_made_once(tmp_path: Path, jar: Path) -> None:
     java, folder = java_that(tmp_path, MAKES), tmp_path / "cache"
-    first = sharing(java, jar, folder)
-    assert sharing(java, jar, folder) == first and made(tmp_path) == 1
+    first, server = sharing(java, jar, folder)
+    assert sharing(java, jar, folder) == (first, None) and made(tmp_path) == 1
     (archive,) = folder.iterdir()
-    assert first[0] == f"-XX:SharedArchiveFile={archive}"
+    assert first[0] == f"-XX:SharedArchiveFile={archive}" and server is None
     assert archive.read_text(encoding="utf-8") == "classes\n"
 
 
@@ -67,8 +68,28 @@ def test_other_java_and_other_jar_have_archives_of_their_own(tmp_path: Path, jar
 )
 def test_java_that_makes_no_archive_goes_without(tmp_path: Path, jar: Path, does: str) -> None:
     folder = tmp_path / "cache"
-    assert sharing(java_that(tmp_path, does), jar, folder) == ()
+    assert sharing(java_that(tmp_path, does), jar, folder) == ((), None)
     assert not folder.exists() or not list(folder.iterdir())
+
+
+COMPILES = """
+for word; do case "$last" in -d) mkdir -p "$word"; echo class > "$word/TlcServer.class";; esac
+last=$word; done
+"""
+
+
+def test_java_with_a_compiler_has_a_server(tmp_path: Path, jar: Path) -> None:
+    java, folder = java_that(tmp_path, MAKES), tmp_path / "cache"
+    (tmp_path / "javac").write_text(f"#!/bin/sh\n{COMPILES}", "utf-8")
+    (tmp_path / "javac").chmod(0o755)
+    _, server = sharing(java, jar, folder)
+    assert server is not None
+    with zipfile.ZipFile(server) as archive:
+        assert archive.namelist() == ["TlcServer.class"]
+    before = server.stat()
+    server.unlink()  # made once more, it is the one that the archive remembers
+    assert sharing(java, jar, folder)[1] == server
+    assert (server.stat().st_mtime, server.stat().st_size) == (before.st_mtime, before.st_size)
 
 
 def test_model_checker_is_loaded_from_the_archive(tmp_path: Path) -> None:
@@ -77,7 +98,7 @@ def test_model_checker_is_loaded_from_the_archive(tmp_path: Path) -> None:
         pytest.skip("this Java makes no archive")
     log = tmp_path / "loaded"
     subprocess.run(
-        [tool.java, *tool.sharing, f"-Xlog:class+load:file={log}", "-cp", str(tool.jar),
+        [tool.java, *tool.sharing, f"-Xlog:class+load:file={log}", "-cp", tool.classpath,
          "tlc2.TLC", "-h"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False,
     )  # fmt: skip

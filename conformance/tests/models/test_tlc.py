@@ -197,7 +197,7 @@ def test_run_past_its_time_killed(job: tlc.Job) -> None:
 def test_run_that_comes_to_a_standstill_started_again(
     job: tlc.Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tlc, "_STANDSTILL_S", 0.5)
+    monkeypatch.setattr(tlc, "STANDSTILL_S", 0.5)
     once = f"test -e '{job.directory}/again' || {{ touch '{job.directory}/again'; exec sleep 60; }}"
     assert run(job, PROGRESS, then=f"{once}\ncat '{job.directory}/rest'").distinct == 567
 
@@ -205,13 +205,13 @@ def test_run_that_comes_to_a_standstill_started_again(
 def test_run_that_comes_to_a_standstill_twice_told(
     job: tlc.Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tlc, "_STANDSTILL_S", 0.5)
+    monkeypatch.setattr(tlc, "STANDSTILL_S", 0.5)
     with pytest.raises(ToolProblem, match=r"a standstill twice; try again with fewer workers"):
         run(job, PROGRESS, then="exec sleep 60")
 
 
 def test_busy_run_left_alone(job: tlc.Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tlc, "_STANDSTILL_S", 0.5)
+    monkeypatch.setattr(tlc, "STANDSTILL_S", 0.5)
     busy = "end=$(($(date +%s) + 3)); while [ $(date +%s) -lt $end ]; do :; done"
     assert run(job, DONE + DEPTH + COUNT, then=busy).distinct == 567
 

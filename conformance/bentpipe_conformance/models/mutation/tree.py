@@ -134,7 +134,7 @@ def _told(tool: Tool, path: Path, arguments: list[str], searched: str = "") -> s
         with tempfile.TemporaryDirectory(prefix="bentpipe-parse-") as scratch:
             command = [
                 tool.java, *tool.sharing, "-XX:TieredStopAtLevel=1", f"-DTLA-Library={searched}",
-                f"-Djava.io.tmpdir={scratch}", "-cp", str(tool.jar), *arguments,
+                f"-Djava.io.tmpdir={scratch}", "-cp", tool.classpath, *arguments,
                 str(path.absolute()),
             ]  # fmt: skip
             return subprocess.run(

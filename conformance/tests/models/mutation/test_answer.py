@@ -8,7 +8,7 @@ from pathlib import Path
 from bentpipe_conformance.cli.main import bentpipe
 from bentpipe_conformance.models.configuration import Configuration
 from bentpipe_conformance.models.manifest import load_manifest
-from bentpipe_conformance.models.tlc import Outcome
+from bentpipe_conformance.models.messages import Outcome
 from bentpipe_conformance.models.verification import violated_check
 from click.testing import CliRunner, Result
 
