@@ -6,6 +6,7 @@ The box and both hosts are the references, and packets are octets on virtual lin
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -16,7 +17,7 @@ from bentpipe_reference.common.sim import Alarm, Simulation
 from bentpipe_reference.common.stream import pattern
 from bentpipe_reference.pep.box import Box
 from bentpipe_reference.pep.config import INNER, OUTER, BoxConfig
-from bentpipe_reference.pep.parts import TRUE_PARTS
+from bentpipe_reference.pep.parts import TRUE_PARTS, Parts
 from bentpipe_reference.tcp.config import EndpointConfig
 from bentpipe_reference.tcp.connection import Connection
 from bentpipe_reference.tcp.host import Key, TcpHost
@@ -104,8 +105,9 @@ class Network:
         satellite: the path between gateway and user, likewise.
         hosts: settings of both ends.
         box: settings of the box, None for a router that splits nothing.
-        place: where the box is.
         seed: seed of everything random.
+        place: where the box is.
+        parts: what the box is composed of.
 
     Attributes:
         simulation: the clock.
@@ -114,10 +116,12 @@ class Network:
 
     def __init__(
         self, internet: LinkProfile, satellite: LinkProfile, hosts: EndpointConfig,
-        box: BoxConfig | None, seed: int, place: Place = "gateway",
+        box: BoxConfig | None, seed: int, place: Place = "gateway", parts: Parts = TRUE_PARTS,
     ) -> None:  # fmt: skip
         self.simulation = Simulation()
-        self.box = None if box is None else Box(box, TRUE_PARTS, seed)
+        self.box = None if box is None else parts.box(box, parts, seed)
+        self._links: list[VirtualLink[bytes]] = []
+        self._seed = seed
         self._user, self._server = TcpHost(USER, hosts, seed + 1), _Server(SERVER, hosts, seed + 2)
         self._alarms: dict[int, Alarm] = {}
         split = place if self.box is not None else None
@@ -140,11 +144,27 @@ class Network:
 
     def ask(self, request: int, octets: int) -> Asking:
         """Let the user call the server with a request, which is answered by so many octets."""
-        self._server.serve = partial(Answering, request, octets)
         asking = Asking(request, octets)
-        self._user.connect(SERVER, DISCARD, asking, self.simulation.now)
-        self._settle(self._user)
+        self.call(asking, partial(Answering, request, octets))
         return asking
+
+    def call(self, user: Service, serve: Callable[[], Service]) -> None:
+        """Let the user call the server, where somebody answers."""
+        self._server.serve = serve
+        self._user.connect(SERVER, DISCARD, user, self.simulation.now)
+        self._settle(self._user)
+
+    def poke(self) -> None:
+        """Let both ends do what they would not do before something arrives."""
+        for host in (self._user, self._server):
+            for connection in list(host.connections.values()):
+                host.run(connection, self.simulation.now)
+            self._settle(host)
+
+    def cut(self) -> None:
+        """Lose whatever is sent from now on, everywhere."""
+        for link in self._links:
+            link.direction = replace(link.direction, loss_probability=1.0)
 
     def finish(self, asking: Asking, limit_s: float) -> float:
         """When all has been read that was asked for.
@@ -161,7 +181,10 @@ class Network:
         return asking.finished
 
     def _link(self, direction: Direction, deliver: Lead) -> Lead:
-        link = VirtualLink[bytes](self.simulation, direction, deliver)
+        link = VirtualLink[bytes](
+            self.simulation, direction, deliver, self._seed + len(self._links)
+        )
+        self._links.append(link)
         return lambda packet: link.send(packet, len(packet))
 
     def _at_host(self, host: TcpHost, packet: bytes) -> None:
