@@ -70,10 +70,15 @@ _settings = all_of(
     click.option("--speak", type=click.Choice(["tcp", "rwbp", "stp"]), default="tcp",
         show_default=True, help="What connections over the link speak; rwbp and stp only with "
         "another box that does."),
-    click.option("--opening", type=click.Choice(["late", "early"]), default="late",
-        show_default=True, help="Answer a caller after or before whom it calls has answered."),
-    click.option("--end", type=click.Choice(["confirmed", "local"]), default="confirmed",
-        show_default=True, help="Acknowledge a FIN when all is delivered, or at once."),
+    click.option("--sockets", is_flag=True,
+        help="Let connections end in the kernel's sockets: fast, with early opening and local "
+        "ends (needs nftables)."),
+    click.option("--opening", type=click.Choice(["late", "early"]),
+        help="Answer a caller after or before whom it calls has answered (default: late, with "
+        "sockets early)."),
+    click.option("--end", type=click.Choice(["confirmed", "local"]),
+        help="Acknowledge a FIN when all is delivered, or at once (default: confirmed, with "
+        "sockets local)."),
     click.option("--strangers", type=click.Choice(["forward", "reset"]), default="forward",
         show_default=True, help="What to do with connections that began before."),
     click.option("--connections", type=click.IntRange(1, 100_000), default=1000, show_default=True,
