@@ -98,6 +98,7 @@ _settings = all_of(
     epilog=examples(
         "pep run --lan eth0 --satellite eth1",
         "pep run --lan eth0 --satellite eth1 --opening early --metrics 127.0.0.1:9464",
+        "pep run --lan eth0 --satellite eth1 --sockets",
         "pep run --config pep.toml",
         more="""\
 pep.toml holds options by their names:
@@ -116,7 +117,8 @@ def run(log_level: str, **settings: Any) -> None:
     Neither end notices: addresses and ports stay. What is not TCP, what was open before, and what
     cannot be split passes as through any router. The host has to route (net.ipv4.ip_forward), and
     the command needs CAP_NET_ADMIN, /dev/net/tun and iproute2. It sets two rules and two routes,
-    and removes them; if it is killed, the host routes as before.
+    and removes them; if it is killed, the host routes as before. With --sockets it needs nftables
+    instead of /dev/net/tun, is as fast as the kernel, and acknowledges ends by itself.
     """
     from bentpipe_reference.pep.io import program
     from bentpipe_reference.pep.io.metrics import log_to

@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Literal
 
 from bentpipe_reference.pep.io.network import PRIORITY, NetworkError, Run, run_ip, size_of
 
@@ -27,9 +27,13 @@ _ANSWERS_S = 10.0
 _RULES = """\
 table ip {table} {{
  flags owner;
+ set refused {{ type ipv4_addr . inet_service; flags timeout; timeout {refused_s}s; }};
  chain ours {{
   type filter hook prerouting priority mangle - 1;
   meta l4proto {{ tcp, icmp }} socket transparent 1 meta mark set {mark} accept;
+ }};
+ chain calls {{
+  {calls}
  }};
  chain opening {{
   type filter hook prerouting priority mangle;
@@ -38,12 +42,20 @@ table ip {table} {{
   tcp option md5sig exists accept;
   tcp option 29 exists accept;
   tcp flags & (fin | syn | rst | ack) != syn accept;
-  iifname "{lan}" meta l4proto tcp tproxy to :{ports[0]} meta mark set {mark} accept;
-  iifname "{satellite}" meta l4proto tcp tproxy to :{ports[1]} meta mark set {mark} accept;
+  ip daddr . tcp dport @refused accept;
+  jump calls;
  }};
 }}
 """
 """Signed connections (RFC 2385, RFC 5925) cannot be split."""
+
+_CALLS = """\
+iifname "{lan}" meta l4proto tcp tproxy to :{ports[0]} meta mark set {mark} accept;
+iifname "{satellite}" meta l4proto tcp tproxy to :{ports[1]} meta mark set {mark} accept;
+"""
+
+REFUSED_S = 60
+"""For how long a port that was refused is not answered for (PEP-SEC-005)."""
 
 
 class Diversion:
@@ -51,14 +63,23 @@ class Diversion:
 
     Args:
         nft: takes commands, and answers in lines.
+        calls: the rules that lead new connections here.
     """
 
-    def __init__(self, nft: subprocess.Popen[str]) -> None:
+    def __init__(self, nft: subprocess.Popen[str], calls: str) -> None:
         self._nft = nft
+        self._calls = calls
 
-    def spare_new(self) -> None:
-        """Lead no new connection here any more."""
-        self.command(f"flush chain ip {_TABLE} opening")
+    def lead(self, new: Literal["here", "nowhere", "past"]) -> None:
+        """Lead new connections here, leave them unanswered, or let them pass whole."""
+        self.command(f"flush chain ip {_TABLE} calls")
+        rules = {"here": self._calls, "nowhere": "drop", "past": ""}[new]
+        for rule in rules.splitlines():
+            self.command(f"add rule ip {_TABLE} calls {rule}")
+
+    def spare(self, place: tuple[str, int]) -> None:
+        """Let calls to an address and port pass whole for a time."""
+        self.command(f"add element ip {_TABLE} refused {{ {place[0]} . {place[1]} }}")
 
     def command(self, text: str) -> None:
         """Let ``nft`` do something, and wait until it has.
@@ -70,7 +91,7 @@ class Diversion:
         assert pipe is not None and answer is not None
         with contextlib.suppress(BrokenPipeError):
             # What is asked last is answered last; there is no other sign of success.
-            pipe.write(f"{' '.join(text.split())}\nlist table ip {_TABLE}\n")
+            pipe.write(f"{' '.join(text.split())}\nlist chain ip {_TABLE} calls\n")
             pipe.flush()
         if (why := _refusal(answer)) is not None:
             raise NetworkError(
@@ -80,7 +101,7 @@ class Diversion:
 
 
 def _refusal(answer: IO[str]) -> str | None:
-    """What ``nft`` says against a command, None when it lists the table instead."""
+    """What ``nft`` says against a command, None when it lists the chain instead."""
     for line in answer:
         if line.startswith("}"):
             return None
@@ -115,12 +136,11 @@ def diverted(
             run(["-4", "rule", "del", *rule])
         run(["-4", "rule", "add", *rule])
         held.callback(run, ["-4", "rule", "del", *rule])
-        found = Diversion(held.enter_context(_nft()))
+        calls = _CALLS.format(lan=lan, satellite=satellite, ports=ports, mark=MARK)
+        found = Diversion(held.enter_context(_nft()), calls)
         own = ", ".join(_own_addresses(run))
         found.command(
-            _RULES.format(
-                table=_TABLE, lan=lan, satellite=satellite, ports=ports, mark=MARK, own=own
-            )
+            _RULES.format(table=_TABLE, calls=calls, mark=MARK, own=own, refused_s=REFUSED_S)
         )
         yield found
 

@@ -144,7 +144,9 @@ async def _serve_sockets(settings: Settings, ready: Callable[[], None]) -> int:
             "the network."
         ) from None
     with diverted(settings.lan, settings.satellite, box.listening) as led:
-        return await _serve(box, led.spare_new, settings, ready)
+        box.on_full = lambda full: led.lead("nowhere" if full else "here")
+        box.on_refusal = led.spare
+        return await _serve(box, lambda: led.lead("past"), settings, ready)
 
 
 def _raise_limit(files: int) -> None:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import fcntl
 import select
 import socket
 import struct
@@ -34,7 +36,8 @@ _TCP_SAVE_SYN, _TCP_SAVED_SYN = 27, 28
 _SYN_OCTETS = 256
 _DSCP = 0xFC
 _RESET_WHEN_CLOSED = struct.pack("ii", 1, 0)
-_IN, _OUT = select.EPOLLIN, select.EPOLLOUT
+_IN, _OUT = select.EPOLLIN | select.EPOLLPRI, select.EPOLLOUT
+_SIOCATMARK = 0x8905
 _BROKEN = select.EPOLLERR | select.EPOLLHUP
 _NOTHING = -1
 
@@ -51,9 +54,15 @@ class _Side:
         has_ended: whether the peer's end was read.
         is_ended: whether ours was sent.
         mask: what is waited for.
+        urgent: whether an urgent octet has arrived and is not read.
+        waits_urgent: whether the last octet that waits is urgent.
+        given_up: whether it is only to be reset when it is open (PEP-OP-011).
     """
 
-    __slots__ = ("has_ended", "is_ended", "mask", "opens", "other", "port", "socket", "waiting")
+    __slots__ = (
+        "given_up", "has_ended", "is_ended", "mask", "opens", "other", "port", "socket", "urgent",
+        "waiting", "waits_urgent",
+    )  # fmt: skip
 
     other: _Side
 
@@ -63,6 +72,7 @@ class _Side:
         self.opens = opens
         self.waiting = memoryview(b"")
         self.has_ended = self.is_ended = False
+        self.urgent = self.waits_urgent = self.given_up = False
         self.mask = 0
 
     @property
@@ -78,14 +88,18 @@ class SocketBox:
     Args:
         loop: the event loop.
         buffer: octets that are held of one stream at most, those of the kernel included.
-        connections: how many are split at once; who calls then waits.
+        connections: how many are split at once, but for those that the kernel has answered already.
 
     Attributes:
+        on_full: called with whether it has no room, so that calls are to be left unanswered.
+        on_refusal: called with whom a call was refused by, address and port.
         draining: whether it is to end.
         counts: what it has done since it began; octets are those of all connections.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, buffer: int, connections: int) -> None:
+        self.on_full: Callable[[bool], None] = _ignored
+        self.on_refusal: Callable[[tuple[str, int]], None] = _ignored
         self.draining = False
         self.counts = Counts()
         self._loop = loop
@@ -96,15 +110,15 @@ class SocketBox:
         self._ended: Callable[[], None] | None = None
         self._sides: dict[int, _Side] = {}
         self._epoll = select.epoll()
-        self._listeners = {}
+        self._listeners: dict[int, tuple[socket.socket, int]] = {}
         for port in (0, 1):
             listener = self._transparent()
             listener.setsockopt(socket.IPPROTO_TCP, _TCP_SAVE_SYN, 1)
             listener.bind(("", 0))
             listener.listen(_BACKLOG)
             self._listeners[listener.fileno()] = (listener, port)
-        self._full = True
-        self._listen()
+            self._epoll.register(listener, select.EPOLLIN)
+        self._full = False
         loop.add_reader(self._epoll.fileno(), self._turn)
 
     @property
@@ -116,7 +130,7 @@ class SocketBox:
     @property
     def connections(self) -> int:
         """How many are split now."""
-        return len(self._sides) // 2
+        return (len(self._sides) + 1) // 2
 
     def drain(self, seconds: float, ended: Callable[[], None]) -> None:
         """Call ``ended`` when nothing is left; reset what then is (PEP-RE-014).
@@ -155,7 +169,7 @@ class SocketBox:
                     self._serve(side, events)
                 except OSError:
                     self._break(side)
-        self._listen()
+        self._look_for_room()
         self._look_for_end()
 
     def _serve(self, side: _Side, events: int) -> None:
@@ -166,19 +180,27 @@ class SocketBox:
         """
         if side.opens or events & _BROKEN:
             error = side.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error == errno.ECONNREFUSED and side.opens:
+                self.on_refusal(side.other.socket.getsockname())
             if error or events & select.EPOLLERR:
                 raise OSError(error, "the connection has failed")
             side.opens = False
+        if side.given_up:
+            self._drop(side)
+            return
+        side.urgent = side.urgent or bool(events & select.EPOLLPRI)
         if side.waiting and events & _OUT:
-            self._send(side, side.waiting)
+            self._send(side, side.waiting, urgent=side.waits_urgent)
         if side.wanted & _IN:
             self._read(side)
         self._go_on(side)
 
     def _read(self, side: _Side) -> None:
         """Hand over what has arrived, until the other side takes no more."""
-        view = self._view
         for _ in range(_READS):
+            # The kernel reads up to an urgent octet, and then it and what follows.
+            urgent = side.urgent and _at_mark(side.socket)
+            view = self._view[:1] if urgent else self._view
             try:
                 octets = side.socket.recv_into(view)
             except BlockingIOError:
@@ -187,20 +209,24 @@ class SocketBox:
                 side.has_ended = True
                 return
             self.counts.octets[side.port] += octets
-            self._send(side.other, view[:octets])
+            side.urgent = side.urgent and not urgent
+            self._send(side.other, view[:octets], urgent=urgent)
             if side.other.waiting or octets < len(view):
                 return
 
-    def _send(self, side: _Side, data: memoryview) -> None:
-        """Give octets to a socket; what it does not take waits."""
+    def _send(self, side: _Side, data: memoryview, *, urgent: bool) -> None:
+        """Give octets to a socket, of which the last may be urgent; what it does not take waits."""
         try:
-            taken = side.socket.send(data)
+            taken = side.socket.send(data[: len(data) - urgent]) if len(data) > urgent else 0
+            if urgent and taken == len(data) - 1:
+                taken += side.socket.send(data[taken:], socket.MSG_OOB)
         except BlockingIOError:
             taken = 0
         except OSError:
             self._break(side)
             return
         side.waiting = memoryview(bytes(data[taken:]))
+        side.waits_urgent = urgent and taken < len(data)
 
     def _go_on(self, side: _Side) -> None:
         """Pass ends on, and wait for what comes next."""
@@ -231,20 +257,15 @@ class SocketBox:
 
     # -- connections ----------------------------------------------------------------------------
 
-    def _listen(self) -> None:
-        """Take calls as long as there is room."""
+    def _look_for_room(self) -> None:
+        """Leave calls unanswered as long as the box is full (PEP-FI-005)."""
         full = self.connections >= self._most
-        if full == self._full:
-            return
-        self._full = full
-        for number in self._listeners:
-            if full:
-                self._epoll.unregister(number)
-            else:
-                self._epoll.register(number, _IN)
+        if full != self._full and not self.draining:
+            self._full = full
+            self.on_full(full)
 
     def _take_calls(self, listener: socket.socket, port: int) -> None:
-        for _ in range(min(_CALLS, self._most - self.connections)):
+        for _ in range(_CALLS):
             try:
                 near, caller = listener.accept()
             except OSError:
@@ -264,6 +285,7 @@ class SocketBox:
             for one in sides:
                 one.mask = one.wanted
                 self._epoll.register(one.socket, one.mask)
+            self._look_for_room()
 
     def _call(self, near: socket.socket, caller: tuple[str, int]) -> socket.socket:
         """Call whom the caller has called, in its name and class (PEP-TR-002, -003, -005).
@@ -299,16 +321,25 @@ class SocketBox:
             except PermissionError:  # within a user namespace: as much as is permitted
                 made.setsockopt(socket.SOL_SOCKET, asked, self._kernel)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
         return made
 
     def _break(self, side: _Side) -> None:
         """One side has failed: reset the other one (PEP-RE-006, -007, -008)."""
         if side.socket.fileno() not in self._sides:
             return
-        self.counts.failed += 1
-        for one in (side, side.other):
-            del self._sides[one.socket.fileno()]
-            _reset(one.socket)
+        self.counts.failed += not side.given_up
+        other = side.other
+        self._drop(side)
+        if other.opens and not self.draining and other.socket.fileno() in self._sides:
+            other.given_up = True
+        else:
+            self._drop(other)
+
+    def _drop(self, side: _Side) -> None:
+        """Reset a connection."""
+        self._sides.pop(side.socket.fileno(), None)
+        _reset(side.socket)
 
     def _forget(self, side: _Side) -> None:
         """Both streams have ended; the kernel delivers what it still holds."""
@@ -320,6 +351,15 @@ class SocketBox:
         if self._ended is not None and not self._sides:
             ended, self._ended = self._ended, None
             ended()
+
+
+def _ignored(_: object) -> None:
+    """Nobody wants to know."""
+
+
+def _at_mark(one: socket.socket) -> bool:
+    """Whether the next octet is the urgent one."""
+    return bool(struct.unpack("i", fcntl.ioctl(one, _SIOCATMARK, bytes(4)))[0])
 
 
 def _reset(one: socket.socket) -> None:
