@@ -89,10 +89,10 @@ def satellite(rtt_ms: float, rate_kb_s: float = RATE_KB_S) -> LinkProfile:
     return links.link(f"hk99-stp-{rtt_ms:g}-{rate_kb_s:g}", _SECTION, rtt_ms, rate, queue)
 
 
-def wide_area() -> LinkProfile:
-    """The Internet before the gateway: its first router is the bottleneck."""
+def wide_area(queue: int = WIDE_QUEUE) -> LinkProfile:
+    """The Internet before the gateway: its first router, with a queue, is the bottleneck."""
     rtt_ms = 1000 * WIDE_RTT_S
-    return links.link("hk99-stp-wide", _SECTION, rtt_ms, WIDE_RATE, WIDE_QUEUE, WIDE_QUEUE)
+    return links.link("hk99-stp-wide", _SECTION, rtt_ms, WIDE_RATE, queue, queue)
 
 
 def tcp_setup(variant: Variant = _VARIANT, mss: int = SEGMENT, phase: float = 0.0) -> Setup:
@@ -125,6 +125,7 @@ def measure(
     rate_kb_s: float = RATE_KB_S,
     octets: int = OCTETS,
     compete: bool = True,
+    wide_queue: int = WIDE_QUEUE,
 ) -> Measurement:
     """Forward throughput of one transfer in kb/s, and what the user sent meanwhile.
 
@@ -135,12 +136,13 @@ def measure(
         rate_kb_s: rate of the satellite link.
         octets: length of the transfer.
         compete: whether another connection shares the wide-area Internet.
+        wide_queue: packets that the first router there holds.
 
     Raises:
         RuntimeError: the transfer did not complete, or its octets are not those sent.
     """
     numbers = random.Random(seed)
-    internet = Path(wide_area(), numbers.getrandbits(32))
+    internet = Path(wide_area(wide_queue), numbers.getrandbits(32))
     simulation = internet.simulation
     link = satellite(rtt_ms, rate_kb_s)
     space = Path(link, numbers.getrandbits(32), simulation=simulation)

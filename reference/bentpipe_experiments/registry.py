@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from bentpipe_experiments import (
     hk99_fig13,
+    hk99_fig20,
     hk99_stp_fig8,
     hk99_stp_fig9,
     hk99_stp_table2,
+    pep_buffer,
+    pep_opening,
     zb03_fig4,
     zb03_fig7,
     zb03_fig8,
@@ -17,9 +20,12 @@ from bentpipe_experiments.model import Experiment
 
 MODULES = (
     hk99_fig13,
+    hk99_fig20,
     hk99_stp_fig8,
     hk99_stp_fig9,
     hk99_stp_table2,
+    pep_buffer,
+    pep_opening,
     zb03_fig4,
     zb03_fig7,
     zb03_fig8,

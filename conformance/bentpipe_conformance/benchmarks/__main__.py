@@ -52,6 +52,7 @@ BENCHMARKS = {
     "stp-connections": Benchmark("stp_sockets", "connections", 1),
     "designer": Benchmark("designer", "designer", 1),
     "analyze": Benchmark("captures", "analyze", 1),
+    "boxes": Benchmark("boxes", "boxes", 1),
     "selftest": Benchmark("suites", "selftest", 1),
     "certify": Benchmark("suites", "certify", 1),
 }

@@ -70,10 +70,15 @@ _settings = all_of(
     click.option("--speak", type=click.Choice(["tcp", "rwbp", "stp"]), default="tcp",
         show_default=True, help="What connections over the link speak; rwbp and stp only with "
         "another box that does."),
-    click.option("--opening", type=click.Choice(["late", "early"]), default="late",
-        show_default=True, help="Answer a caller after or before whom it calls has answered."),
-    click.option("--end", type=click.Choice(["confirmed", "local"]), default="confirmed",
-        show_default=True, help="Acknowledge a FIN when all is delivered, or at once."),
+    click.option("--sockets", is_flag=True,
+        help="Let connections end in the kernel's sockets: fast, with early opening and local "
+        "ends (needs nftables)."),
+    click.option("--opening", type=click.Choice(["late", "early"]),
+        help="Answer a caller after or before whom it calls has answered (default: late, with "
+        "sockets early)."),
+    click.option("--end", type=click.Choice(["confirmed", "local"]),
+        help="Acknowledge a FIN when all is delivered, or at once (default: confirmed, with "
+        "sockets local)."),
     click.option("--strangers", type=click.Choice(["forward", "reset"]), default="forward",
         show_default=True, help="What to do with connections that began before."),
     click.option("--connections", type=click.IntRange(1, 100_000), default=1000, show_default=True,
@@ -93,6 +98,7 @@ _settings = all_of(
     epilog=examples(
         "pep run --lan eth0 --satellite eth1",
         "pep run --lan eth0 --satellite eth1 --opening early --metrics 127.0.0.1:9464",
+        "pep run --lan eth0 --satellite eth1 --sockets",
         "pep run --config pep.toml",
         more="""\
 pep.toml holds options by their names:
@@ -111,7 +117,8 @@ def run(log_level: str, **settings: Any) -> None:
     Neither end notices: addresses and ports stay. What is not TCP, what was open before, and what
     cannot be split passes as through any router. The host has to route (net.ipv4.ip_forward), and
     the command needs CAP_NET_ADMIN, /dev/net/tun and iproute2. It sets two rules and two routes,
-    and removes them; if it is killed, the host routes as before.
+    and removes them; if it is killed, the host routes as before. With --sockets it needs nftables
+    instead of /dev/net/tun, is as fast as the kernel, and acknowledges ends by itself.
     """
     from bentpipe_reference.pep.io import program
     from bentpipe_reference.pep.io.metrics import log_to

@@ -12,7 +12,7 @@ from bentpipe_conformance.bed.crossing import SERVER_ADDRESS, CrossingLane
 from bentpipe_conformance.bed.errors import BedError
 from bentpipe_conformance.bed.lanes import Attachment
 from bentpipe_conformance.engine.codec import UDP, build_ipv4, build_udp
-from bentpipe_conformance.protocols.tcp.codec import SYN, Tcp, build, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN, Tcp, build, dissect
 from bentpipe_reference.common.link.profile import load_profiles
 
 LAN = load_profiles()["lan"]
@@ -61,9 +61,34 @@ def ran() -> dict[str, Any]:
     return found
 
 
-def killed() -> bool:
+def on_sockets() -> dict[str, Any]:
+    """What it does with --sockets until it is told to end."""
+    found: dict[str, Any] = {}
+    with CrossingLane(LAN, Attachment("between", [*RUN, "--sockets"])) as lane:
+        client = lane.begin()
+        call = build(Tcp(client, SERVER_ADDRESS, 4000, 80, 7777, 0, SYN, 1000, b""))
+        found["early"] = not packets(lane, call)
+        stranger = build(Tcp(client, SERVER_ADDRESS, 4002, 80, 5, 6, ACK, 1000, b"mine"))
+        found["strangers"] = packets(lane, stranger)[0][20:] == stranger[20:]
+        assert lane._process is not None
+        process = lane._process._process
+        for _ in range(2):
+            os.kill(process.pid, signal.SIGTERM)
+            time.sleep(0.5)
+        found["status"] = process.wait(timeout=10)
+        with lane._box.entered():
+            found["left"] = ip("rule").count("fwmark") + ip("route", "show", "table", "all").count(
+                "table 7300"
+            )
+            found["rules"] = subprocess.run(
+                ["nft", "list", "ruleset"], capture_output=True, text=True, check=True
+            ).stdout
+    return found
+
+
+def killed(*more: str) -> bool:
     """Whether a call passes whole after the program was killed."""
-    with CrossingLane(LAN, Attachment("between", RUN)) as lane:
+    with CrossingLane(LAN, Attachment("between", [*RUN, *more])) as lane:
         client = lane.begin()
         assert lane._process is not None
         lane._process._process.kill()
@@ -84,6 +109,8 @@ def main() -> None:
     print(json.dumps({
         "ran": ran(),
         "killed": killed(),
+        "sockets": on_sockets(),
+        "killed_on_sockets": killed("--sockets"),
         "absent": refusal([*COMMAND, "--satellite", "nonesuch"]),
         "still": refusal(RUN, **{"net.ipv4.ip_forward": "0"}),
     }))  # fmt: skip

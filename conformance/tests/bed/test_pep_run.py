@@ -12,7 +12,9 @@ from bentpipe_conformance.bed.kernel import Kernel
 pytestmark = [
     pytest.mark.bed,
     pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("ip") is None, reason="needs iproute2"),
+    pytest.mark.skipif(
+        not (shutil.which("ip") and shutil.which("nft")), reason="needs iproute2 and nftables"
+    ),
 ]
 
 
@@ -36,6 +38,13 @@ def test_second_sigterm_ends_it_and_leaves_the_router_that_was(happened: dict[st
 
 def test_host_routes_as_before_when_it_is_killed(happened: dict[str, Any]) -> None:
     assert happened["killed"] is True
+    assert happened["killed_on_sockets"] is True
+
+
+def test_sockets_answer_callers_pass_strangers_and_leave_nothing(happened: dict[str, Any]) -> None:
+    assert happened["sockets"] == {
+        "early": True, "strangers": True, "status": 143, "left": 0, "rules": "",
+    }  # fmt: skip
 
 
 def test_interface_that_is_not_there_gives_one_sentence(happened: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 <build><plugins><plugin><groupId>p</groupId><artifactId>q</artifactId><version>1</version></plugin>
 </plugins></build></project>"""
 
-EXPECTED = re.compile(r"must .*\(.*((SNR|STP|RWBP)-\w+-\d+|RFC \d+ section \d|section \d).*\)")
+EXPECTED = re.compile(r"must .*\(.*((SNR|STP|RWBP|PEP)-\w+-\d+|RFC \d+ section \d|section \d).*\)")
 """What every rejection of a recorded event says: what must be there, and by which rule."""
 
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
+from socket import inet_aton
 from typing import Literal
 
 from bentpipe_conformance.engine.codec import UDP, MalformedPacket, build_ipv4, build_udp
@@ -18,6 +19,9 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp, build, 
 Answer = Literal["accept", "refuse", "nothing"]
 
 USUAL = Offer()
+
+_FIRST_PORT, _PORTS, _TURNS = 10_000, 500, 100
+"""Where a case takes its ports: those of a hundred cases after it are others."""
 
 
 @dataclass
@@ -73,7 +77,8 @@ class Peer:
         self._wires = {CLIENT: lane.port, SERVER: lane.far}
         self._ends: dict[tuple[str, Place, Place], End] = {}
         self._listeners: dict[int, Listener] = {}
-        self._next_port = 20_000
+        # A box may remember a port of the server from case to case, say that it has refused.
+        self._next_port = _FIRST_PORT + _PORTS * (int.from_bytes(inet_aton(address)) % _TURNS)
         self._began = lane.port.now()
 
     # -- time -----------------------------------------------------------------------------------

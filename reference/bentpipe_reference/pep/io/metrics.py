@@ -10,6 +10,10 @@ from collections.abc import Iterator
 from typing import Any, TextIO
 
 from bentpipe_reference.pep.io.router import Router
+from bentpipe_reference.pep.io.sockets import SocketBox
+
+Running = Router | SocketBox
+"""What a program runs."""
 
 LOG = logging.getLogger("bentpipe.pep")
 
@@ -46,17 +50,22 @@ def log_to(stream: TextIO, level: str) -> None:
     LOG.setLevel(level.upper())
 
 
-def numbers(router: Router) -> dict[str, float]:
+def numbers(running: Running) -> dict[str, float]:
     """What a box counts; the first two may go down, the others never do."""
-    box = router.box
-    relayed = box.octets()
+    if isinstance(running, SocketBox):
+        connections, lost, relayed = running.connections, 0, running.counts.octets
+        draining, counts = running.draining, running.counts
+    else:
+        box = running.box
+        connections, lost, relayed = len(box.relays), box.dropped + running.lost, box.octets()
+        draining, counts = box.draining, box.counts
     return {
-        "connections": len(box.relays),
-        "draining": int(box.draining),
-        "opened_total": box.counts.opened,
-        "failed_total": box.counts.failed,
-        "passed_packets_total": box.counts.passed,
-        "lost_packets_total": box.dropped + router.lost,
+        "connections": connections,
+        "draining": int(draining),
+        "opened_total": counts.opened,
+        "failed_total": counts.failed,
+        "passed_packets_total": counts.passed,
+        "lost_packets_total": lost,
         **{
             f"relayed_octets_from_{side}_total": octets
             for side, octets in zip(SIDES, relayed, strict=True)
@@ -69,7 +78,7 @@ _HELP = {
     "draining": "Whether the box splits no new connections, as it is to end.",
     "opened_total": "Connections that it has begun to split.",
     "failed_total": "Connections that did not end cleanly on both sides.",
-    "passed_packets_total": "Packets passed on as they were.",
+    "passed_packets_total": "Packets passed on as they were; with sockets the kernel does.",
     "lost_packets_total": "Packets that were neither processed nor passed on.",
     "relayed_octets_from_lan_total": "Octets of streams from the side of the LAN.",
     "relayed_octets_from_satellite_total": "Octets of streams from the side of the satellite.",
@@ -77,16 +86,16 @@ _HELP = {
 
 
 class Collector:
-    """Asks a router for its numbers whenever Prometheus asks."""
+    """Asks what runs for its numbers whenever Prometheus asks."""
 
-    def __init__(self, router: Router) -> None:
-        self._router = router
+    def __init__(self, running: Running) -> None:
+        self._running = running
 
     def collect(self) -> Iterator[Any]:
         """The metrics of one moment."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-        for name, value in numbers(self._router).items():
+        for name, value in numbers(self._running).items():
             kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
             yield kind(f"bentpipe_pep_{name}", _HELP[name], value=value)
 

@@ -80,7 +80,7 @@ def between(outer: str, inner: str, run: Run = run_ip) -> Iterator[tuple[tuple[i
     Raises:
         NetworkError: there is no such interface, no permission, or the kernel does not route.
     """
-    sizes = [_size(name, run) for name in (outer, inner)]
+    sizes = [size_of(name, run) for name in (outer, inner)]
     with contextlib.ExitStack() as held:
         descriptors = []
         for port, (name, size) in enumerate(zip((outer, inner), sizes, strict=True)):
@@ -90,8 +90,12 @@ def between(outer: str, inner: str, run: Run = run_ip) -> Iterator[tuple[tuple[i
         yield (descriptors[0], descriptors[1]), min(sizes)
 
 
-def _size(name: str, run: Run) -> int:
-    """The MTU of an interface that routes."""
+def size_of(name: str, run: Run) -> int:
+    """The MTU of an interface that routes.
+
+    Raises:
+        NetworkError: there is no such interface, or the kernel does not route.
+    """
     found: list[dict[str, int]] = json.loads(run(["-json", "link", "show", "dev", name]))
     if _settings(name, run).get("forwarding") != "on":
         raise NetworkError(
