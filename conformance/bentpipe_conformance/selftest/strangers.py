@@ -162,7 +162,7 @@ def is_explained(deviations: Sequence[Deviation], found: Finding, judge_with: Ju
     return False
 
 
-def _judging(trace: Trace[Any], ics: Ics) -> JudgeWith:
+def judging(trace: Trace[Any], ics: Ics) -> JudgeWith:
     """What a checker finds on a trace with other alternatives and habits; each is tried once."""
 
     @cache
@@ -207,7 +207,7 @@ def hear(
         trace = read_trace(heard.captured, EXACT_S, suite=suite)
         packets += len(trace.packets)
         results = list(judge(trace, PROFILE, ics, suite=suite))
-        judge_with = _judging(trace, ics)
+        judge_with = judging(trace, ics)
         facts["dropped"] = any(
             found.requirement in SHOWS_DROPPED and found.verdict is Verdict.FAIL
             for found in results

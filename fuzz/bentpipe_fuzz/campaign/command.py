@@ -195,11 +195,13 @@ def _line(figures: Figures, seconds: float) -> str:
 
 
 def _print(result: dict[str, Any], figures: Figures, folder: Path) -> None:
-    for row in result["findings"]:
+    for row in sorted(result["findings"], key=lambda row: bool(row["known"])):
         signature = " / ".join(part or "-" for part in row["signature"][1:])
         click.echo(f"{row['requirement']} ({signature}): {row['sentence']}")
         click.echo(f"    {row['length']} steps, in {row['conversations']} conversations; "
                    f"bentpipe replay {row['folder']}/replay.json")  # fmt: skip
+        if row["known"]:
+            click.echo(f"    a known deviation of {result['iut']}: {row['known']}")
     if result["interrupted"]:
         click.echo("interrupted: the campaign is partial, and has all that was found until then")
     if figures.problem:

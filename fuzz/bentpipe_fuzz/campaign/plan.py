@@ -58,10 +58,13 @@ def _flat(parts: Sequence[Any]) -> list[Step]:
 def conversation(
     opening: st.SearchStrategy[Step], *kinds: st.SearchStrategy[Step],
     episodes: Sequence[st.SearchStrategy[list[Step]]] = (),
+    situations: Sequence[st.SearchStrategy[list[Step]]] = (),
 ) -> Steps:  # fmt: skip
     """An opening, and up to :data:`MOST_STEPS` steps of these kinds; a second opening is rare.
 
-    With ``episodes``, three of four are short instead: an opening, a few steps, and an episode.
+    With ``episodes``, most are short instead: an opening, a few steps, and an episode. Of
+    ``situations``, which open connections of their own, there are as many as of these; half of them
+    are disturbed by a step of the last kind.
     """
     following = st.lists(st.one_of(*kinds), min_size=1, max_size=MOST_STEPS)
     any_steps = st.builds(
@@ -69,11 +72,25 @@ def conversation(
         opening, following, st.one_of(st.none(), st.none(), st.none(), opening),
         st.lists(st.one_of(*kinds), max_size=3),
     )  # fmt: skip
-    if not episodes:
-        return any_steps
-    few = st.lists(kinds[0], max_size=2)
-    aimed = episode(opening, few, st.one_of(*episodes), few)
-    return st.one_of(any_steps, aimed, aimed, aimed)
+    ways: list[Steps] = [any_steps]
+    if episodes:
+        few = st.lists(kinds[0], max_size=2)
+        aimed = episode(opening, few, st.one_of(*episodes), few)
+        ways += [aimed, aimed, aimed]
+    if situations:
+        there = st.one_of(*situations)
+        ways += [there, there, _disturbed(there, kinds[-1])] if episodes else [
+            there, _disturbed(there, kinds[-1])
+        ]  # fmt: skip
+    return st.one_of(*ways)
+
+
+def _disturbed(steps: st.SearchStrategy[list[Step]], amid: st.SearchStrategy[Step]) -> Steps:
+    """Steps with one or two others in some place behind the first."""
+    return st.builds(
+        lambda taken, place, more: [*taken[: 1 + place], *more, *taken[1 + place :]],
+        steps, st.integers(0, 5), st.lists(amid, min_size=1, max_size=2),
+    )  # fmt: skip
 
 
 _LATE = st.sampled_from([0.001, 0.05, 0.3, 0.7, 1.5])
@@ -100,7 +117,7 @@ impairments: st.SearchStrategy[Impairment] = st.one_of(
 and of the rate."""
 
 links: st.SearchStrategy[list[Impairment]] = st.one_of(
-    st.just([]), st.lists(impairments, max_size=2), st.lists(impairments, max_size=6)
+    st.just([]), st.just([]), st.lists(impairments, max_size=2), st.lists(impairments, max_size=6)
 )
 
 

@@ -14,6 +14,7 @@ from bentpipe_conformance.run.seal import seal_bundle
 
 from bentpipe_fuzz.campaign import cluster, shards
 from bentpipe_fuzz.campaign.exploring import Findings
+from bentpipe_fuzz.campaign.known import known_deviation
 from bentpipe_fuzz.campaign.replay import load
 from bentpipe_fuzz.campaign.storage import FINDINGS, Figures, Order
 
@@ -136,10 +137,17 @@ class _Collected:
                 continue
             record, captured = self._findings.record(told, path.parent)
             self._findings.add(record, captured, told)
+            shown = next((f for f in record.findings if f.requirement == told.requirement), None)
+            run, known = self._plan.run, ""
+            if shown is not None and captured:
+                known = known_deviation(
+                    run.iut.id, run.profile, shown, captured, record.lane["timing_error"],
+                    run.iut.ics,
+                )  # fmt: skip
             self._rows[told.signature] = {
                 "requirement": told.requirement, "sentence": told.sentence,
                 "signature": list(told.signature), "length": told.script.length,
-                "case": record.id,
+                "case": record.id, "known": known,
                 "folder": str(self._plan.directory / "cases" / case_directory(record.id)),
             }  # fmt: skip
 

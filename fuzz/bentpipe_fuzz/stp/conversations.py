@@ -11,6 +11,7 @@ from bentpipe_fuzz.campaign.plan import conversation, step
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.stp.episodes import HONEST, LAZY, ODD, STRAY
 from bentpipe_fuzz.stp.player import KINDS
+from bentpipe_fuzz.stp.situations import ENDING, OPENING, SENDING
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 64, -64, (1 << 22), (1 << 23) - 1, -(1 << 23)]
@@ -99,8 +100,15 @@ off_path = st.one_of(
 )  # fmt: skip
 
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
-    "honest": conversation(opening | calling, honest, episodes=HONEST),
-    "lazy": conversation(opening, honest, lazy, episodes=LAZY),
-    "on-path": conversation(opening | calling, honest, almost_valid, garbage, episodes=ODD),
-    "off-path": conversation(opening, honest, off_path, episodes=STRAY),
-}
+    "honest": conversation(
+        opening | calling, honest, episodes=HONEST, situations=(*ENDING, *SENDING)
+    ),
+    "lazy": conversation(opening, honest, lazy, episodes=LAZY, situations=(*OPENING, *SENDING)),
+    "on-path": conversation(
+        opening | calling, honest, almost_valid, garbage, episodes=ODD,
+        situations=(*OPENING, *ENDING),
+    ),
+    "off-path": conversation(
+        opening, honest, off_path, episodes=STRAY, situations=(*OPENING, *ENDING, *SENDING)
+    ),
+}  # fmt: skip

@@ -5,6 +5,7 @@ Places are counts of SDs of a direction, from 0.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -47,8 +48,12 @@ class Player(BasePlayer[Peer, Connection]):
 
     @verb
     def open(self, service: str = "chargen", octets: int = 0, **own: Any) -> None:
-        """Call a service, with so many octets in the BEGIN; ``own`` is what the tester offers."""
+        """Call a service, with so many octets in the BEGIN.
+
+        ``own`` is what the tester offers; ``options`` among it are raw ones (hexadecimal).
+        """
         self.ended = False
+        own = _raw(own)
         data = pattern(0, min(octets, MOST_OF_BEGIN))
         self.connection = None
         # The link may lose the first.
@@ -82,10 +87,12 @@ class Player(BasePlayer[Peer, Connection]):
 
     @verb
     def answer(self, **fields: Any) -> None:
-        """Send a BGAK with these fields."""
-        if self.connection is not None and not self.connection.closed:
+        """Send a BGAK with these fields; ``options`` are raw ones (hexadecimal)."""
+        connection, fields = self.connection, _raw(fields)
+        if connection is not None and not connection.closed:
+            connection.options = fields.pop("options", connection.options)
             with suppress(ValueError, KeyError, TypeError):
-                self.connection.bgak(**fields)
+                connection.bgak(**fields)
 
     @verb
     def refuse(self, reason: int = 6, cookie: bool = True) -> None:
@@ -158,7 +165,7 @@ class Player(BasePlayer[Peer, Connection]):
     @verb
     def receive(
         self, seconds: float = 1.0, credit: int | None = 64, report: bool = True,
-        answer: Sequence[float] = (0.0,),
+        answer: Sequence[float] = (0.0,), losing: Sequence[int] = (),
     ) -> None:  # fmt: skip
         """Be a receiver for a while.
 
@@ -167,13 +174,17 @@ class Player(BasePlayer[Peer, Connection]):
             credit: SDs that are permitted beyond VR(R); None leaves it as it is.
             report: whether to send USTATs.
             answer: after how many seconds each POLL is answered, once for each number.
+            losing: SDs to lose, counted from what has been delivered; one that is named twice is
+                lost twice.
         """
         connection = self.connection
         if connection is None:
             return
+        base = connection.reception.vr_r
         with suppress(NotReached):
             connection.serve(
                 lambda: bool(connection.closed), credit=credit, report_gaps=report,
+                losing=Counter(base + number for number in losing),
                 answer=lambda _poll, _before: answer[:3], within=min(seconds, LONGEST_S),
             )  # fmt: skip
 
@@ -318,6 +329,15 @@ class Player(BasePlayer[Peer, Connection]):
             "delivered": connection.reception.vr_r, "highest": connection.highest,
             "credit": connection.reception.vr_mr,
         }  # fmt: skip
+
+
+def _raw(offer: Mapping[str, Any]) -> dict[str, Any]:
+    """An offer with its raw options, if any, as octets; whole words of them, and few."""
+    found = dict(offer)
+    if "options" in found:
+        octets = bytes.fromhex(found["options"])[:24]
+        found["options"] = octets + bytes(-len(octets) % 4)
+    return found
 
 
 def _listed(packet: codec.Stp) -> dict[str, Any]:

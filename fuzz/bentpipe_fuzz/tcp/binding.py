@@ -79,14 +79,21 @@ def pieces(trace: Trace[Any]) -> Iterator[Piece]:
         )  # fmt: skip
         key = *ends, packet.outgoing
         if segment.flags & SYN:
+            if packet.outgoing and first.get(key, segment.seq) != segment.seq:
+                # Another connection between these ports.
+                first[key] = segment.seq
+                first.pop((*ends, False), None)
+                if segment.flags & ACK:
+                    first[*ends, False] = (segment.ack - 1) % MODULUS
             first.setdefault(key, segment.seq)
         elif segment.payload and key in first:
             start = nearest(segment.seq - first[key] - 1, 0)
             # What lies below the stream is none of it.
             data = segment.payload[max(0, -start) :]
+            stream = *ends, first.get((*ends, True))
             if data:
                 yield Piece(
-                    ends, packet.outgoing, max(0, start), data, packet.number, ends[0] == ECHO
+                    stream, packet.outgoing, max(0, start), data, packet.number, ends[0] == ECHO
                 )
 
 

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import conversation, step
 from bentpipe_fuzz.campaign.script import Step
-from bentpipe_fuzz.tcp.episodes import HONEST, LAZY, ODD, OPTIONS, OPTIONS_OF_SYN
+from bentpipe_fuzz.tcp.episodes import HONEST, LAZY, ODD
+from bentpipe_fuzz.tcp.options import OPTIONS, OPTIONS_OF_SYN
+from bentpipe_fuzz.tcp.situations import CARRYING, ENDING, OPENING, SENDING
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 536, -536, 1460, -1460, 1 << 16, 1 << 30, (1 << 31) - 1, -(1 << 31)]
@@ -98,10 +100,17 @@ off_path = st.one_of(
 )  # fmt: skip
 
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
-    "honest": conversation(opening | calling, honest, episodes=HONEST),
-    "lazy": conversation(opening | opening | calling, honest, lazy, episodes=LAZY),
-    "on-path": conversation(
-        opening | calling | odd_opening, honest, almost_valid, garbage, episodes=ODD
+    "honest": conversation(
+        opening | calling, honest, episodes=HONEST, situations=(*OPENING, *ENDING, *SENDING)
     ),
-    "off-path": conversation(opening, honest, off_path),
-}
+    "lazy": conversation(
+        opening | opening | calling, honest, lazy, episodes=LAZY, situations=SENDING
+    ),
+    "on-path": conversation(
+        opening | calling | odd_opening, honest, almost_valid, garbage, episodes=ODD,
+        situations=(*OPENING, *ENDING, *CARRYING),
+    ),
+    "off-path": conversation(
+        opening, honest, off_path, situations=(*OPENING, *ENDING, *CARRYING, *SENDING)
+    ),
+}  # fmt: skip

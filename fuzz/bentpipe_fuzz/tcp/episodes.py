@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import episode, repeated, step
 from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.tcp.options import IP_OPTIONS, OPTIONS, OPTIONS_OF_SYN
 
 Episode = st.SearchStrategy[list[Step]]
 
@@ -26,48 +27,6 @@ hours = st.sampled_from([1000.0, 4000.0, 9000.0])
 minutes = st.sampled_from([100.0, 165.0, 175.0, 190.0, 300.0])
 """About the three minutes for which an attempt to open a connection goes on."""
 count = st.sampled_from([1, 2, 3, 3, 4, 6, 10])
-
-_KINDS = st.sampled_from([0, 1, 1, 2, 3, 4, 5, 8, 9, 28, 34, 69, 254])
-
-
-@st.composite
-def _option(draw: st.DrawFn) -> str:
-    """An option whose length is right, or nearly so."""
-    kind, data = draw(_KINDS), draw(st.binary(max_size=6))
-    if kind < 2:
-        return f"{kind:02x}"
-    length = max(0, 2 + len(data) + draw(st.sampled_from([0, 0, 0, 0, 1, -1])))
-    return f"{kind:02x}{length:02x}{data.hex()}"
-
-
-_READABLE = st.sampled_from([
-    "28", "40", "63", "b4", "fc", "fe",
-]).flatmap(lambda kind: st.binary(max_size=6).map(
-    lambda data: f"{kind}{2 + len(data):02x}{data.hex()}"
-))  # fmt: skip
-"""An option that nobody knows."""
-
-KNOWN = st.sampled_from([
-    "030307", "03030e", "030300", "020405b4", "02040064", "0402", "080a0000000100000000",
-    "080affffffff00000001", "0500", "0503aa", "050400ff", "050b" + 9 * "01", "0512" + 8 * "7f",
-    "00", "0001010101", "00282828", "0105", "01" * 12,
-])  # fmt: skip
-"""Options out of place, of a wrong size, or behind the end of the list."""
-
-OPTIONS = st.one_of(
-    st.lists(_option(), min_size=1, max_size=3).map("".join).map(lambda text: text[:40]),
-    _READABLE, KNOWN, KNOWN,
-)  # fmt: skip
-"""Octets of options, hexadecimal."""
-
-OPTIONS_OF_SYN = st.one_of(
-    _READABLE, _READABLE, st.sampled_from(["00", "0001010101", "00282828", "0105", "01" * 12])
-)
-"""Likewise; not twice what the SYN offers, for nobody knows which of two is meant."""
-
-IP_OPTIONS = st.sampled_from(["01010100", "94040000", "9e06616263640000", "0707040000000000"])
-"""Octets of options of IP: padding, a router alert, one nobody knows, a route record."""
-
 
 _WHILE, _EACH = one(5.0), one(1)
 

@@ -38,6 +38,9 @@ MOST_FILLING = 2000
 MOST_TIMES = 20
 """How often one step sends a segment at most."""
 
+TIMESTAMPS = "080a"
+"""How an option of that kind begins."""
+
 FLAGS = {name: 1 << bit for bit, name in enumerate("FSRPAUEC")}
 
 
@@ -84,6 +87,23 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             opened.send_syn()
         opened.establish()
         self.connection = opened
+
+    @verb
+    def reopen(self, ahead: int = 1, **offer: Any) -> None:
+        """Open another connection between the same ports; see :meth:`open`.
+
+        Its initial sequence number is ``ahead`` octets beyond the last one sent.
+        """
+        last = self.connection
+        if last is None:
+            return
+        self.fin = None
+        peer: Any = self.peer
+        iss = (last.compose().seq + ahead) % MODULUS
+        offered = peer.connection(peer, last.port, last.source_port, iss=iss, **offer)
+        self.connection = opened = peer.add(offered)
+        opened.send_syn()
+        opened.establish()
 
     @verb
     def call(self, role: str = "send", **offer: Any) -> None:
@@ -258,6 +278,8 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         if connection is None:
             return
         usual, odd = connection.window, dict(odd or {})
+        # Of two timestamps nobody knows which is meant.
+        bare = bare or TIMESTAMPS in str(odd.get("raw", ""))
         start = self.number(seq)
         connection.window = usual if window is None else max(window, 0)
         drafted = connection.compose(

@@ -193,6 +193,8 @@ class Connection(ConnectionOutput):
         """Outside the window: acknowledge; with a closed window still process the ACK."""
         flags = segment.flags
         if flags & _RST:
+            if seq == receiver.rcv_nxt:  # a closed window keeps out the data of one, not the reset
+                self._end("the peer reset the connection", now)
             return
         if flags & _SYN and self.state is State.SYN_RECEIVED and seq == receiver.irs:
             if flags & _ACK:  # the SYN-ACK of a simultaneous open, which establishes

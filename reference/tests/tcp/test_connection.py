@@ -201,6 +201,15 @@ def test_reset_outside_the_window_is_ignored(script: Any) -> None:
     assert peer.last == []
 
 
+def test_closed_window_keeps_out_the_data_of_a_reset_not_the_reset(script: Any) -> None:
+    """RFC 9293 section 3.10.7.4: special allowance is made for RSTs."""
+    peer = script()
+    receiver = peer.connection.receiver
+    receiver.edge = receiver.rcv_nxt
+    peer.give(peer.segment(payload=b"x", flags=Flags.RST))
+    assert peer.connection.state is State.CLOSED
+
+
 def test_reset_with_an_old_timestamp_still_counts(script: Any) -> None:
     peer = script(timestamps=True)
     peer.now = 100.0

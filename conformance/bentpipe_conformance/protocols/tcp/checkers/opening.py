@@ -259,6 +259,8 @@ def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Finding
         good = tcp.ack == (answer.seq + 1) % MODULUS or tcp.seq != (offer.seq + 1) % MODULUS
         if not tcp.flags & ACK or tcp.flags & (SYN | RST) or good:
             continue
+        if flow.handshake.timestamps and tcp.tsval is None:
+            continue  # it may be dropped before (RFC 7323 section 3.2)
         reply = leaving_after(flow, item, longest, lambda s: not s.tcp.flags & SYN)
         wrong = f"an acknowledgment of {tcp.ack} in SYN-RECEIVED"
         yield from refused_by_reset(flow, context, item, reply, longest, wrong)

@@ -376,6 +376,10 @@ def data_beyond_the_fin_is_ignored(flow: Flow, context: Context) -> Findings:
             beyond = event
 
 
+ATTEMPT_S = 60.0
+"""Seconds for which nobody gives up an attempt to open a connection."""
+
+
 @checker("SNR-RCV-029")
 def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -> Findings:
     """An unacceptable segment without data is acknowledged (RFC 9293 section 3.10.7.4)."""
@@ -437,6 +441,9 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         if answer is not None and answer.tcp.flags & RST:
             if not at_once or lifetime.time_wait or not is_own_reset(flow, answer.packet):
                 return
+            opened = flow.handshake.established
+            if (opened is None or opened >= item.time) and item.time - first.time >= ATTEMPT_S:
+                return  # the attempt may have been given up
             sentence, actual = f"{what} was answered by a RST", "a RST"
             yield context.violated(
                 sentence, item, answer, expected="an acknowledgment", actual=actual

@@ -102,12 +102,15 @@ def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Repl
 def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     """Whether the connection is used after an odd segment, or was reset by it."""
     number, over = odd.packet.number, context.prepared.lifetime.over
+    lingers = context.prepared.lifetime.time_wait
     for item in flow.leaving:
         if item.packet.number <= number:
             continue
         if over is not None and item.packet.number > over:
             return
         if is_reset(item):
+            if lingers is not None and item.time > lingers:
+                return  # TIME-WAIT may have ended
             caused = not any(
                 number < other.number < item.packet.number
                 for other in flow.resets if not other.outgoing
@@ -188,6 +191,9 @@ def edge_is_outside_the_window(flow: Flow, context: Context) -> Findings:
         if offset != reply.window_edge or offset == reply.ack:
             continue
         answer = leaving_after(flow, reset, flow.reaction, lambda s: not s.tcp.length)
+        other = next((s for s in flow.arriving if s.packet.number > reset.packet.number), None)
+        if answer is not None and other is not None and other.packet.number < answer.packet.number:
+            answer = None  # it answers what came later
         if answer is not None:
             sentence = "a RST at the right edge of the window was answered"
             actual = f"a segment with flags {answer.tcp.flag_names}"
@@ -295,7 +301,8 @@ def syn_is_challenged(flow: Flow, context: Context) -> Findings:
     reset = lifetime.reset
     until = min(_last(flow, lifetime), math.inf if reset is None else reset.packet.number)
     for item in flow.arriving:
-        if begin < item.packet.number < until and item.tcp.flags & SYN and item.tcp.options_ok:
+        is_syn = item.tcp.flags & (SYN | RST) == SYN and item.tcp.options_ok
+        if is_syn and begin < item.packet.number < until:
             yield from _challenged(flow, context, item, None, "a SYN on an open connection")
             return
 

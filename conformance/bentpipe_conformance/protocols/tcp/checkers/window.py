@@ -25,6 +25,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Habit
 from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import later
+from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S
 from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_timeout
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
@@ -436,6 +437,20 @@ OVERRIDE_S = 0.1
 """Seconds after which a small opening may be used (RFC 9293 section 3.8.6.2.1)."""
 
 
+EARLIEST_PROBE_S = 1.0
+"""Seconds after which a probe is due: a timeout (section 3.8.6.1; RFC 6298 rule 2.4)."""
+
+
+def _may_probe(context: Context, opening: Ack, sent: Sent) -> bool:
+    """Whether a probe that was due may have met a late opening (decision 098)."""
+    ended = (item for item in context.prepared.closures if item.end is opening)
+    closure = next(ended, None)
+    if closure is None or sent.since_arrival <= PROMPT_S:
+        return False
+    told = closure.probes[-1].time if closure.probes else closure.start.time
+    return closure.until - told >= EARLIEST_PROBE_S
+
+
 @checker("SNR-WIN-010")
 def no_silly_segments(flow: Flow, context: Context) -> Findings:
     """Small openings are left alone (RFC 9293 section 3.8.6.2.1, MUST-38)."""
@@ -453,6 +468,7 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                 silly = [s for s in event.responses if s.new and s.end == event.window_edge]
                 # With its FIN leaves all that there was.
                 silly = [s for s in silly if s.time - since < OVERRIDE_S and not s.fin]
+                silly = [s for s in silly if not _may_probe(context, event, s)]
                 # All that was queued may leave when it is pushed (rule 2).
                 whole = bool(silly) and not more_waited(flow, silly[0])
                 # Its own options make room for less (RFC 9293 section 3.7.1).

@@ -186,8 +186,8 @@ def read_estimates(flow: Flow) -> Estimates:
         if isinstance(event, Sent):
             timeout = largest.timeout
             again = event.retransmission
-            fresh = None if again else fresh or event.end
             probing = event.timed and event.payload == 1 and not (event.flight or again)
+            fresh = None if again else fresh if fresh or probing else event.end
             alone = alone and (again or not event.flight) and not probing
             samples = 0 if again else samples
             lone = event.end if not (event.flight or again or probing) else None if again else lone

@@ -84,7 +84,7 @@ class Receiver:
         self._said: tuple[object, ...] = ()
         self._feedback: Feedback
         self._stamped: deque[_Stamped] = deque()
-        self._doubt = False
+        self._doubt = self._broken = False
         self._offered = 0
         self._moved = 0.0
         self._fin: int | None = None
@@ -208,6 +208,8 @@ class Receiver:
         # What follows one that may have been dropped can be in sequence or not.
         self._doubt = self._doubt or shrunk or (stale and not paws and inside)
         acceptable = acceptable and not self._doubt
+        acceptable = acceptable and not (self._broken and start > self.expected)
+        self._broken = self._broken or (inside and not tcp.options_ok)
         arrival = Arrival(
             packet, start, end, tcp.size, self.expected,
             self._held.snapshot(), self.edge, self._widest,
@@ -274,7 +276,7 @@ class Receiver:
         ack = self.offset(tcp.ack)
         last = self.last_arrival
         if ack >= self._limit or (last and packet.time - last.time > self._reaction):
-            self._doubt = False
+            self._doubt = self._broken = False
         window = one_of(tcp.window << self.shift)
         edge = one_of(ack + window)
         blocks: tuple[Range, ...] = ()

@@ -301,3 +301,9 @@ def test_same_stat_again_or_a_later_one_is_no_part() -> None:
 def test_run_of_a_ustat(n_r: int, n_mr: int, run: tuple[int, int], expected: set[Verdict]) -> None:
     story = opened().iut(USTAT, n_r, n_mr=n_mr, elements=run)
     assert story.verdicts("STP-PF-013") == expected
+
+
+def test_end_below_the_first_sd_ends_nothing() -> None:
+    """A tester belies its own ISS; whoever asked when the connection was complete broke."""
+    story = opened().tester(SD, -4, flags=FIN, after=1.0).iut(END, 0, after=0.1)
+    assert Verdict.ERROR not in story.verdicts("STP-DT-017") | story.verdicts("STP-CC-025")

@@ -15,6 +15,7 @@ UNREADABLE = bytes((8, 40, 0, 0))
 
 
 CALLS = {**CLAIMS, "active_open": True}
+EXACT = {**CLAIMS, "exact_edge": True}
 
 
 def _innocent(receipt: Receipt | Story, *requirements: str) -> None:
@@ -125,6 +126,56 @@ def test_reset_that_answers_a_later_segment_is_no_effect_of_a_damaged_one() -> N
 
     assert reset(1).verdicts("SNR-CON-002") == FAIL
     _innocent(reset(2), "SNR-CON-002")
+
+
+@pytest.mark.parametrize("options", [UNREADABLE, bytes.fromhex("050400ff")])
+def test_data_behind_a_segment_whose_options_cannot_be_read(options: bytes) -> None:
+    """Who took that segment has no gap, and may wait; who dropped it has one."""
+    receipt = Receipt().data(0, 100).reply(100).data(100, 200, after=0.1, options=options)
+    receipt.data(200, 300, after=0.01).reply(300, after=0.2)
+    _innocent(receipt.later(), "SNR-RCV-001")
+    plain = Receipt().data(0, 100).reply(100).data(200, 300, after=0.1).reply(100, after=0.3)
+    assert plain.later().verdicts("SNR-RCV-001") >= FAIL
+
+
+@pytest.mark.parametrize(("tsval", "accused"), [(1000, True), (None, False)])
+def test_wrong_acknowledgment_of_the_syn_ack_without_its_timestamp(
+    tsval: int | None, accused: bool
+) -> None:
+    receipt = Receipt(timestamps=True)
+    receipt.packets.pop()
+    receipt.data(0, 0, ack=5, after=0.1, tsval=tsval, tsecr=tsval).later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-CON-007")) == accused
+
+
+def test_reset_with_a_syn_below_the_window_is_a_reset() -> None:
+    """It is dropped without an answer (RFC 9293 section 3.10.7.4, second)."""
+    opened = Receipt().data(0, 100).reply(100).data(100, 100)
+    opened.data(-1, -1, flags=SYN | RST, after=1.0)
+    _innocent(opened.later(), "SNR-CON-013")
+    opened = Receipt().data(0, 100).reply(100).data(100, 100)
+    assert opened.data(-1, -1, flags=SYN, after=1.0).later().verdicts("SNR-CON-013") == FAIL
+
+
+@pytest.mark.parametrize(("heard", "accused"), [(5, False), (4, True)])
+def test_reset_long_after_a_reset_in_the_window_when_time_wait_may_have_ended(
+    heard: int, accused: bool
+) -> None:
+    """Both sides have closed, and the tester has acknowledged the FIN or not."""
+    receipt = Receipt(service=13).reply(0, payload=b"time").reply(0, seq=4, flags=ACK | FIN)
+    receipt.data(0, 0, flags=ACK | FIN).reply(1, seq=5)
+    receipt.data(1000, 1000, flags=RST, after=0.1).reply(1, seq=5)
+    receipt.data(1, 1, ack=heard, after=0.6).data(1, 1, ack=heard, after=100.0)
+    receipt.reply(1, flags=RST, seq=5)
+    assert (Verdict.FAIL in receipt.later().verdicts("SNR-CON-012")) == accused
+
+
+def test_challenge_that_answers_another_reset_than_that_at_the_edge() -> None:
+    receipt = Receipt().data(0, 100).reply(100).data(20_100, 20_100, flags=RST, after=0.1)
+    assert receipt.reply(100).later().verdicts("SNR-CON-044", claims=EXACT) >= FAIL
+    receipt = Receipt().data(0, 100).reply(100).data(20_100, 20_100, flags=RST, after=0.1)
+    receipt.data(200, 200, flags=RST).reply(100).later()
+    assert receipt.verdicts("SNR-CON-044", claims=EXACT).isdisjoint(FAIL)
 
 
 def test_timestamp_of_a_segment_that_may_have_been_dropped() -> None:

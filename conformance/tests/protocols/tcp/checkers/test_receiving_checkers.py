@@ -224,6 +224,20 @@ def test_fin_above_a_gap_is_held_or_not() -> None:
 
 
 @pytest.mark.parametrize(
+    ("opened", "after", "expected"),
+    [(True, 350.0, FAIL), (False, 2.0, FAIL), (False, 350.0, NOTHING)],
+)
+def test_segment_below_the_window_of_an_attempt_that_may_be_over(
+    opened: bool, after: float, expected: set[Verdict]
+) -> None:
+    receipt = Receipt()
+    if not opened:
+        receipt.packets.pop()
+    receipt.data(-1, -1, after=after).reply(0, flags=RST, after=0.001)
+    assert receipt.later().verdicts("SNR-RCV-029") == expected
+
+
+@pytest.mark.parametrize(
     ("flags", "delay", "expected"),
     [(ACK, 0.001, PASS), (RST | ACK, 0.001, FAIL), (RST | ACK, 0.3, NOTHING)],
 )

@@ -10,6 +10,7 @@ from bentpipe_conformance.protocols.tcp.story import (
     NOTHING,
     PASS,
     RTT,
+    SIZE,
     Story,
     duplicates,
 )
@@ -141,6 +142,16 @@ def test_first_octet_that_may_be_a_probe_follows_what_the_handshake_measured() -
     story = Story(sack=False, rtt=2.2).send_octets(0, 1, after=1.0).send_octets(1, 100)
     story.ack(0, after=2.0).send_octets(0, 101, after=4.6)
     assert not FAIL & story.verdicts("SNR-RTO-016", claims=PLAIN)
+
+
+@pytest.mark.parametrize(("octets", "accused"), [(1, False), (2, True)])
+def test_answered_probes_measure_nothing_after_a_repeated_syn_ack(
+    octets: int, accused: bool
+) -> None:
+    """The timeout may be three seconds until data is measured (RFC 6298 rule 5.7)."""
+    story = Story(sack=False, syn_acks=(0.001, 1.001)).send_octets(0, octets, after=3.0)
+    story.ack(octets / SIZE, after=RTT).send_octets(octets, 100).send_octets(octets, 100, after=3.0)
+    assert accused == (Verdict.FAIL in story.verdicts("SNR-RTO-016", claims=PLAIN))
 
 
 def test_timeout_in_a_recovery_that_meets_data_of_the_peer_backs_off() -> None:

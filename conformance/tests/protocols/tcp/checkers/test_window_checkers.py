@@ -277,6 +277,14 @@ def test_small_opening_filled_by_a_timer_that_meets_an_arrival() -> None:
     assert story.send_octets(4 * SIZE, 100, after=0.005).verdicts("SNR-WIN-010") == NOTHING
 
 
+def test_small_opening_that_meets_a_probe() -> None:
+    """The probe was due 2 ms after the acknowledgment that opened the window."""
+    story = _closed().ack(4, after=60.0, window=100).send_octets(4 * SIZE, 100, after=0.002)
+    assert story.verdicts("SNR-WIN-010") == NOTHING
+    story = _closed().ack(4, after=60.0, window=100).send_octets(4 * SIZE, 100)
+    assert story.verdicts("SNR-WIN-010") == FAIL
+
+
 def test_half_the_largest_window_is_not_small() -> None:
     story = Story(window=800).send_octets(0, 800).ack(0.8, after=RTT, window=400)
     assert story.send_octets(800, 400).verdicts("SNR-WIN-010") == NOTHING
