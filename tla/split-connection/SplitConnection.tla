@@ -250,13 +250,17 @@ WindowIsHonest == \A d \in Ends : limit[d] - Len(delivered[d]) <= Buffer
 ReceiverHasRoom == \A d \in Ends : Len(delivered[d]) - read[d] <= Window
 WindowNeverShrinks == [][\A d \in Ends : limit'[d] >= limit[d]]_vars
 
+(* Both streams have ended for this end. Said here once more, so that the properties do not move along  *)
+(* with what the steps take for it.                                                                    *)
+Through(e) == finAcked[e] /\ finGot[Other(e)]
+
 (* PEP-RE-006, PEP-RE-008: the box gives up the other side by a reset, and leaves nobody to his timer;   *)
 (* but an end that is through is reset no more.                                                        *)
 GivesUpByReset ==
     [][\A e \in Ends :
-          side[e] /\ ~side'[e] /\ failures' = failures /\ end[e] = "open" /\ ~Done(e) =>
+          side[e] /\ ~side'[e] /\ failures' = failures /\ end[e] = "open" /\ ~Through(e) =>
               end'[e] = "reset"]_vars
-ThroughIsThrough == [][\A e \in Ends : Done(e) => end'[e] = end[e]]_vars
+ThroughIsThrough == [][\A e \in Ends : Through(e) => end'[e] = end[e]]_vars
 
 (* PEP-FB-004: back-pressure never deadlocks. Without failures every sender gets rid of all it has, but  *)
 (* for one whose receiver never reads; and what was closed ends (PEP-RE-004, PEP-RE-009).                *)
@@ -266,5 +270,5 @@ ClosedStreamsEnd == \A d \in Ends : Moving(d) => (closed[d] ~> finGot[d] /\ finA
 
 (* PEP-RE-006, PEP-RE-008, PEP-RE-011: after a failure nobody is left believing in a connection.          *)
 Broken == box # "up" \/ \E e \in Ends : end[e] # "open" \/ ~side[e]
-EveryoneLearns == Broken ~> \A e \in Ends : Done(e) \/ end[e] # "open"
+EveryoneLearns == Broken ~> \A e \in Ends : Through(e) \/ end[e] # "open"
 ==============================================================================

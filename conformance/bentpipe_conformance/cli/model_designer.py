@@ -203,6 +203,9 @@ def tell_round(
     """The same of the edits of a blind round, without those that its review does not count.
 
     With ``record`` the outcome is stored as that of the first run, model by model.
+
+    Raises:
+        Failure: the time was up before an edit was judged; that model is not recorded.
     """
     held = [item for item in manifests if number in rounds_of(item)] or manifests[:1]
     rounds = [(manifest, load_round(manifest, number)) for manifest in held]
@@ -214,6 +217,11 @@ def tell_round(
         tried = [_tried(manifest, edit, tool, workers, seconds, as_json) for edit in found.edits]
         rows += tried
         counted += [item.counts for item in found.reviews] or [not row["problem"] for row in tried]
+        if record and any(map(_is_open, tried)):
+            raise Failure(
+                f"{manifest.name}: not every edit was judged within {seconds:g} s, so nothing is "
+                "recorded of it; give each more time with --timeout"
+            )
         if record:
             record_round(manifest, number, tried, date.today().isoformat())
     return _summed(rows, counted, as_json)
@@ -238,8 +246,15 @@ def _tried(
         }  # fmt: skip
     if not quiet:
         found = f"{row['property']} in {row['run']}" if row["property"] else "NOT NOTICED"
+        if _is_open(row):
+            found = f"not judged within {seconds:g} s"
         click.echo(f"{edit.model}: {edit.about}: {row['problem'] or found}")
     return row
+
+
+def _is_open(row: dict[str, Any]) -> bool:
+    """Whether the time was up before every run was made, and nothing had noticed the edit."""
+    return bool(row.get("left")) and not row["property"]
 
 
 def _noticing(broken: Result) -> str:

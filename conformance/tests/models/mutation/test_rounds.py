@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from bentpipe_conformance.cli import model_designer
 from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.models.answer import Answer
 from bentpipe_conformance.models.manifest import load_manifest, load_models, model_root
 from bentpipe_conformance.models.rounds import load_round, record_round, rounds_of
 from bentpipe_conformance.models.tool import ToolProblem
@@ -55,6 +57,18 @@ def test_first_run_is_recorded_and_no_second(rounds: Path) -> None:
     assert (len(found.valid), found.caught) == (2, 1)
     second = hold(rounds, "--round", "1", "--record")
     assert second.exit_code == 2 and "only that one counts" in second.stderr
+
+
+def test_round_whose_time_is_up_is_not_recorded(
+    rounds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = load_manifest(rounds / "toy")
+    unfinished = Answer([], [(manifest, run) for run in manifest.runs], 7.0)
+    monkeypatch.setattr(model_designer, "ask", lambda *_: unfinished)
+    result = hold(rounds, "--round", "1", "--record", "--timeout", "7")
+    assert result.exit_code == 3 and "not judged within 7 s" in result.stdout
+    assert "nothing is recorded of it; give each more time with --timeout" in result.stderr
+    assert not load_round(manifest, 1).reviews
 
 
 def test_edit_that_the_review_takes_out_does_not_count(rounds: Path) -> None:
