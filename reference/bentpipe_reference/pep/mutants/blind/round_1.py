@@ -381,9 +381,7 @@ class OneAnswerToProbes(Endpoint):
 
     told = -1
 
-    def _receive_unacceptable(
-        self, segment: Segment, seq: int, receiver: Any, now: float
-    ) -> None:
+    def _receive_unacceptable(self, segment: Segment, seq: int, receiver: Any, now: float) -> None:
         due = receiver.ack_now
         probe = receiver.edge <= receiver.rcv_nxt and seq - receiver.rcv_nxt in (-1, 0)
         probe = probe and not segment.flags & (_SYN | _RST | _FIN)
@@ -436,9 +434,7 @@ class ComparesWithNext(Endpoint):
 class IgnoresKeepAlives(Endpoint):
     """Drops what looks like a keep-alive, to spare the return channel."""
 
-    def _receive_unacceptable(
-        self, segment: Segment, seq: int, receiver: Any, now: float
-    ) -> None:
+    def _receive_unacceptable(self, segment: Segment, seq: int, receiver: Any, now: float) -> None:
         alive = seq == receiver.rcv_nxt - 1 and len(segment.payload) <= 1
         alive = alive and receiver.edge > receiver.rcv_nxt and self.state is State.ESTABLISHED
         due = receiver.ack_now
@@ -776,7 +772,8 @@ FAULTS = (
         "pep-b1-early-octets-dropped",
         "Octets that were taken before the server has answered are dropped when the SYN to it is repeated.",
         "PEP-OP-009; PEP-TR-001",
-        _with(CallsAnew), setting="early",
+        _with(CallsAnew),
+        setting="early",
     ),
     Fault(
         "pep-b1-gives-in-to-fins",
