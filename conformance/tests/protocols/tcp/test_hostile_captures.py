@@ -218,15 +218,6 @@ def copies_then_answers(count: int) -> Tape:
     return tape
 
 
-def timestamps_of_a_burst(count: int) -> Tape:
-    """Arrivals and answers at once, every arrival with a timestamp of its own."""
-    tape = Tape().opened(stamps=True)
-    for nth in range(4 * count):
-        tape.arrives(0, ack=0, stamp=2 + nth, after=1e-7)
-        tape.leaves(nth * SIZE, SIZE, stamp=9, after=1e-7)
-    return tape
-
-
 def bare_arrivals_at_the_edge(count: int) -> Tape:
     """Segments without data at the right edge of the window, at once and never answered."""
     tape = Tape(window=1000, scale=0).opened()
@@ -256,7 +247,7 @@ def fast_retransmissions(count: int) -> Tape:
 CONVERSATIONS: tuple[Callable[[int], Tape], ...] = (
     calls_without_end, connections_on_the_same_ports, resets_beside_the_window,
     acknowledgments_of_the_unsent, old_acknowledgments, timeouts_of_one_segment, recoveries,
-    probes_of_a_closed_window, data_beyond_the_window, copies_then_answers, timestamps_of_a_burst,
+    probes_of_a_closed_window, data_beyond_the_window, copies_then_answers,
     bare_arrivals_at_the_edge, silence_of_a_receiver, fast_retransmissions,
 )  # fmt: skip
 FEW, MANY = 15, 60
