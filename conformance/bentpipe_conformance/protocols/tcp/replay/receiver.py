@@ -29,8 +29,8 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
 _FEW = 8
 
 _BURST, _EACH = 25_000, 64
-"""Timestamps that may be echoed, in all and for each segment: beyond that nothing is said any more of
-a connection's echoes. A clock of a millisecond has a third of them within a reaction."""
+"""Timestamps that may be echoed, in all and for each segment: beyond that nothing is said any more
+of a connection's echoes. A clock of a millisecond has a third of them within a reaction."""
 
 
 @dataclass(slots=True)
