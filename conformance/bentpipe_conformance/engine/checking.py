@@ -199,7 +199,7 @@ class Readings:
         Of the other readings there is one at a time: that of a long connection is large.
         """
         found = [_folded(check, self._flow, context) for check, context in asked]
-        accused = [nth for nth, findings in enumerate(found) if _violated(findings)]
+        accused = [nth for nth, findings in enumerate(found) if findings and _violated(findings)]
         others = self._interpreter.otherwise(self._flow) if accused else iter(())
         while accused and (flow := next(others, None)) is not None:
             prepared = self._interpreter.prepare(flow)

@@ -211,6 +211,23 @@ old_acknowledgment = episode(
     step("segment", tsval=_old, octets=some_of([0, 100]), window=some_of([None, WIDE, 0])),
     _segments([20]),
 )  # fmt: skip
+
+
+@st.composite
+def _around_the_last(draw: st.DrawFn) -> list[Step]:
+    """Data in sequence or above a gap, and at once a RST or SYN at its edges or beside them."""
+    size, gap = draw(some_of([1, 100, 1000])), draw(some_of([0, 0, 500]))
+    base = gap if gap else -size  # what is in sequence moves the next octet
+    at = draw(some_of([0, 0, 0, -1, 1])) + draw(some_of([0, size]))
+    flags = draw(some_of(["R", "R", "R", "RA", "S"]))
+    return [Step("segment", {"seq": ("next", gap), "octets": size}),
+            Step("segment", {"flags": flags, "seq": ("next", base + at)})]  # fmt: skip
+
+
+reset_at_data = episode(
+    step("open", service=_quiet_service, timestamps=either), perhaps | episode(_text, _settle),
+    _around_the_last(), _receive(1.0), perhaps | _text, _settle,
+)  # fmt: skip
 stamped_reset = episode(
     step("open", service=_any_service, timestamps=one(True)), _text, _wait(soon),
     step("segment", flags=one("R"), tsval=some_of([0, -1, -100_000]), bare=either),
@@ -222,6 +239,25 @@ out_of_order = episode(
                   times=some_of([1, 1, 2])), 4),
     perhaps | step("segment", sack=one([]), times=one(3)),
     _text, _settle, _receive(2.0),
+)  # fmt: skip
+
+
+@st.composite
+def _blocks(draw: st.DrawFn) -> list[Step]:
+    """Blocks above a gap in some order, and some of that again, whole or in part."""
+    order = draw(st.permutations([1, 3, 5, 7, 9]))[: draw(st.integers(2, 5))]
+    taken = [(1000 * place, 1000) for place in order]
+    for _ in range(draw(st.integers(1, 3))):
+        start, size = draw(st.sampled_from(taken))
+        again = [(start, size), (start, 500), (start + 500, 500), (start - 500, 1000),
+                 (start + 500, 1000), (-500, 500)]  # fmt: skip
+        taken.append(draw(some_of(again)))
+    return [Step("segment", {"seq": ("next", start), "octets": size}) for start, size in taken]
+
+
+repeated_blocks = episode(
+    _open("discard", sack=one(True), timestamps=either), _text, _blocks(), _receive(1.0), _text,
+    _settle,
 )  # fmt: skip
 closed_by_itself = episode(
     _open("echo", window_scale=one(None), sack=either),
@@ -317,6 +353,15 @@ shut = episode(
     _receive(3.0), perhaps | _segments([10]),
 )  # fmt: skip
 """A window that is closed for a while or for long, whose probes are answered or not."""
+shut_again = episode(
+    _open("chargen", window=some_of([8000, 40_000])), _segments([5]), step("offer", window=one(0)),
+    repeated(st.one_of(_receive(60.0), _receive(20.0), _wait(some_of([8.0, 100.0]))), 2),
+    step("offer", window=some_of([2920, 20_000])), _segments([3, 10]),
+    step("offer", window=some_of([0, 0, 100])),
+    repeated(st.one_of(_receive(30.0), _receive(60.0), _wait(some_of([20.0]))), 2),
+    step("offer", window=one(20_000)), _segments([5]),
+)  # fmt: skip
+"""Two closures in a row: the first leaves nothing behind."""
 shrunk = episode(
     _open("chargen", window=some_of([20_000, 40_000]), window_scale=some_of([None, 7])),
     _segments([10, 20]), _wait(some_of([0.7, 0.0])),
@@ -345,9 +390,10 @@ ENDING: tuple[Situation, ...] = (
 )  # fmt: skip
 CARRYING: tuple[Situation, ...] = (
     strange_options, strange_acknowledgments, without_flags, old_stamps, no_stamps, stray_stamps,
-    old_acknowledgment, stamped_reset, out_of_order, closed_by_itself,
+    old_acknowledgment, stamped_reset, reset_at_data, out_of_order, repeated_blocks,
+    closed_by_itself,
 )  # fmt: skip
 SENDING: tuple[Situation, ...] = (
     lone, backed_off, gone_back, no_reports, one_report, thrown_away, stretched, divided, shut,
-    shrunk, rested, long_after,
+    shut_again, shrunk, rested, long_after,
 )  # fmt: skip
