@@ -302,7 +302,9 @@ def syn_is_challenged(flow: Flow, context: Context) -> Findings:
     until = min(_last(flow, lifetime), math.inf if reset is None else reset.packet.number)
     for item in flow.arriving:
         is_syn = item.tcp.flags & (SYN | RST) == SYN and item.tcp.options_ok
-        if is_syn and begin < item.packet.number < until:
+        # Without its timestamp it may be dropped before (RFC 7323 section 3.2).
+        bare = flow.handshake.timestamps and item.tcp.tsval is None
+        if is_syn and not bare and begin < item.packet.number < until:
             yield from _challenged(flow, context, item, None, "a SYN on an open connection")
             return
 

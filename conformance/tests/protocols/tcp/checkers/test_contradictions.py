@@ -157,6 +157,13 @@ def test_reset_with_a_syn_below_the_window_is_a_reset() -> None:
     assert opened.data(-1, -1, flags=SYN, after=1.0).later().verdicts("SNR-CON-013") == FAIL
 
 
+@pytest.mark.parametrize(("tsval", "accused"), [(2000, True), (None, False)])
+def test_syn_on_an_open_connection_without_its_timestamp(tsval: int | None, accused: bool) -> None:
+    opened = Receipt(timestamps=True).data(0, 100).reply(100)
+    opened.data(101, 101, flags=SYN, after=1.0, tsval=tsval, tsecr=tsval).later()
+    assert (Verdict.FAIL in opened.verdicts("SNR-CON-013")) == accused
+
+
 @pytest.mark.parametrize(("heard", "accused"), [(5, False), (4, True)])
 def test_reset_long_after_a_reset_in_the_window_when_time_wait_may_have_ended(
     heard: int, accused: bool
