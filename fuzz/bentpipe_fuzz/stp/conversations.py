@@ -11,7 +11,7 @@ from bentpipe_fuzz.campaign.plan import conversation, step
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.stp.episodes import HONEST, LAZY, ODD, STRAY
 from bentpipe_fuzz.stp.player import KINDS
-from bentpipe_fuzz.stp.situations import ENDING, OPENING, SENDING
+from bentpipe_fuzz.stp.situations import ENDING, OPENING, SENDING, SPOILT
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 64, -64, (1 << 22), (1 << 23) - 1, -(1 << 23)]
@@ -106,7 +106,7 @@ MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
     "lazy": conversation(opening, honest, lazy, episodes=LAZY, situations=(*OPENING, *SENDING)),
     "on-path": conversation(
         opening | calling, honest, almost_valid, garbage, episodes=ODD,
-        situations=(*OPENING, *ENDING),
+        situations=(*OPENING, *ENDING, *SPOILT),
     ),
     "off-path": conversation(
         opening, honest, off_path, episodes=STRAY, situations=(*OPENING, *ENDING, *SENDING)

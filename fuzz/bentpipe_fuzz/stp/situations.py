@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import episode, repeated, step
 from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.stp.episodes import volley
 from bentpipe_fuzz.stp.player import KINDS
 
 Situation = st.SearchStrategy[list[Step]]
@@ -97,6 +98,10 @@ intruding = episode(
     step("wait", seconds=soon), perhaps | step("packet", kind=kinds), _receive(1.0),
     perhaps | _data, perhaps | _settle,
 )  # fmt: skip
+spoilt = episode(
+    _leads, volley, perhaps | step("answer"), perhaps | _data, perhaps | _settle, _receive(1.0)
+)
+"""Packets of many types, spoilt in the same way, in each state."""
 ends = episode(
     _leads, step("packet", kind=some_of(["END", "END", "ENDAK", "BGREJ"]),
                  fields=st.fixed_dictionaries({"reason": some_of([0, 1, 2, 3, 4, 5, 6, 255])})),
@@ -180,3 +185,5 @@ ENDING: tuple[Situation, ...] = (intruding, intruding, ends, half_closed, unhear
 SENDING: tuple[Situation, ...] = (
     losses, slow_answers, closed, full, holes, contradicted, paced,
 )  # fmt: skip
+SPOILT: tuple[Situation, ...] = 6 * (spoilt,)
+"""As often as its eight ways, types and states ask for."""

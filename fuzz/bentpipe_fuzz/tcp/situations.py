@@ -17,9 +17,7 @@ Situation = st.SearchStrategy[list[Step]]
 Times = st.SearchStrategy[float]
 
 one, some_of, either = st.just, st.sampled_from, st.booleans()
-perhaps = st.none()
-DAYTIME = 13
-WIDE = 1 << 20
+perhaps, DAYTIME, WIDE = st.none(), 13, 1 << 20
 
 soon = some_of([0.1, 0.7, 1.3])
 timeout = some_of([1.3, 2.0, 3.5, 8.0])
@@ -46,11 +44,9 @@ def _place(base: str, *distances: int) -> st.SearchStrategy[tuple[str, int]]:
     return st.tuples(one(base), some_of(list(distances)))
 
 
-_settle = step("settle", rounds=one(3))
-_close = step("close")
+_settle, _close = step("settle", rounds=one(3)), step("close")
 _text = step("write", octets=some_of([100, 1000, 2920]))
-_quiet_service = some_of(["discard", "echo"])
-_any_service = some_of(["discard", "echo", "chargen"])
+_quiet_service, _any_service = (some_of(["discard", "echo", "chargen"][:n]) for n in (2, 3))
 _bulk = _open("chargen", mss=some_of([536, 1460, 1460]), window=some_of([20_000, 40_000]),
               sack=either, timestamps=either)  # fmt: skip
 _bulk_with_sack = _open("chargen", window=one(40_000), sack=one(True), timestamps=either)
@@ -255,10 +251,8 @@ def _blocks(draw: st.DrawFn) -> list[Step]:
     return [Step("segment", {"seq": ("next", start), "octets": size}) for start, size in taken]
 
 
-repeated_blocks = episode(
-    _open("discard", sack=one(True), timestamps=either), _text, _blocks(), _receive(1.0), _text,
-    _settle,
-)  # fmt: skip
+repeated_blocks = episode(_open("discard", sack=one(True), timestamps=either), _text, _blocks(),
+                          _receive(1.0), _text, _settle)  # fmt: skip
 closed_by_itself = episode(
     _open("echo", window_scale=one(None), sack=either),
     step("fill", beyond=some_of([0, 0, 1, 500]), fin=some_of([False, False, True])),
@@ -272,6 +266,13 @@ closed_by_itself = episode(
     _settle,
 )  # fmt: skip
 """An echo whose sending is stopped closes the implementation's own window."""
+
+refused_data = episode(
+    _open("echo", window_scale=one(None)), step("fill"),
+    step("segment", octets=some_of([1, 100, 1000]), window=some_of([20_000, 60_000])),
+    _receive(1.0), step("offer", window=one(40_000)), _receive(3.0), _settle,
+)  # fmt: skip
+"""Likewise; what the closed window refuses opens the tester's."""
 
 # -- senders
 
@@ -391,7 +392,7 @@ ENDING: tuple[Situation, ...] = (
 CARRYING: tuple[Situation, ...] = (
     strange_options, strange_acknowledgments, without_flags, old_stamps, no_stamps, stray_stamps,
     old_acknowledgment, stamped_reset, reset_at_data, out_of_order, repeated_blocks,
-    closed_by_itself,
+    closed_by_itself, refused_data,
 )  # fmt: skip
 SENDING: tuple[Situation, ...] = (
     lone, backed_off, gone_back, no_reports, one_report, thrown_away, stretched, divided, shut,

@@ -594,11 +594,12 @@ class SendsItsSynAckOnce(Handshake):
 
 
 @mutant("snr-reset-ignored-without-room", breaks="SNR-CON-010")
-class IgnoresResetsWithoutRoom(Receiver):
-    """With a closed window nothing is acceptable, not even what has no length."""
+class IgnoresResetsWithoutRoom(Connection):
+    """With a closed window no RST is heeded."""
 
-    def is_acceptable(self, seq: int, length: int) -> bool:
-        return self.edge > self.rcv_nxt and super().is_acceptable(seq, length)
+    def _receive_synchronized(self, segment: Segment, receiver: Receiver, now: float) -> None:
+        if not segment.flags & Flags.RST or receiver.edge > receiver.rcv_nxt:
+            super()._receive_synchronized(segment, receiver, now)
 
 
 @mutant("snr-never-calls", breaks="SNR-CON-043")
