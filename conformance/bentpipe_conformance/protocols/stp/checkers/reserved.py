@@ -112,7 +112,8 @@ def _reserved_for_callers(flow: Flow, context: Context) -> Findings:
             yield from answered(flow, context, refusal.at, replies, what)
     for at in flow.bgaks:
         if _reserved(at.stp) and not at.outgoing and at.time == flow.established:
-            again = [begin for begin in flow.begins if begin.time > at.time + flow.due_s]
+            own = (begin for begin in flow.begins if begin.outgoing)
+            again = [begin for begin in own if begin.time > at.time + flow.due_s]
             if again or flow.until - at.time > RESERVED_S:
                 yield _taken(context, at, again, "a BGAK")
 

@@ -42,6 +42,8 @@ def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
     earlier = any(item.outgoing and item.number < number for item in flow.resets)
     if number < lifetime.established.packet.number or earlier:
         return
+    if any(_may_be_taken(item, reset, flow) for item in flow.arrivals):
+        return  # then the RST is below the window
     again = (s for s in flow.arriving if s.packet.number > number)
     until = next((s.packet.number for s in again if s.tcp.flags & SYN), float("inf"))
     for item in flow.leaving:
@@ -55,6 +57,15 @@ def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
     later = [s for s in flow.arriving if s.packet.number > number and s.tcp.length]
     if later:
         yield context.holds("a RST at the next expected octet reset the connection", reset)
+
+
+def _may_be_taken(item: Arrival, reset: Segment, flow: Flow) -> bool:
+    """Whether data that belies a FIN was taken, all the same, at the place of a later RST."""
+    offer = flow.handshake.offer
+    if offer is None or item.acceptable or item.packet.number > reset.packet.number:
+        return False
+    at = nearest(reset.tcp.seq - offer.seq - 1, item.start)
+    return item.start <= at < item.end <= item.window_edge
 
 
 def _last(flow: Flow, lifetime: Lifetime) -> float:

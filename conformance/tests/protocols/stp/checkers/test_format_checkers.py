@@ -21,6 +21,7 @@ from bentpipe_conformance.protocols.stp.codec import (
 from bentpipe_conformance.protocols.stp.story import (
     COOKIES,
     FAIL,
+    IUT_CSN,
     NOTHING,
     PASS,
     StpStory,
@@ -307,3 +308,13 @@ def test_end_below_the_first_sd_ends_nothing() -> None:
     """A tester belies its own ISS; whoever asked when the connection was complete broke."""
     story = opened().tester(SD, -4, flags=FIN, after=1.0).iut(END, 0, after=0.1)
     assert Verdict.ERROR not in story.verdicts("STP-DT-017") | story.verdicts("STP-CC-025")
+
+
+@pytest.mark.parametrize(("outgoing", "expected"), [(True, FAIL), (False, PASS)])
+def test_begin_after_a_bgak_with_reserved_flags(outgoing: bool, expected: set[Verdict]) -> None:
+    """Whether it was taken, the caller's own repetition says, and no BEGIN of the tester."""
+    story = StpStory().iut(BEGIN, csn=IUT_CSN - 1, seq=7, cookie=None)
+    story.tester(BGREJ, reason=6, peer_csn=IUT_CSN - 1, after=0.6).iut(BEGIN)
+    story.tester(BGAK, after=0.6, flags=R)
+    say = story.iut if outgoing else story.tester
+    assert say(BEGIN, after=1.0).iut(SD, 0, after=9.0).verdicts("STP-PF-004") == expected

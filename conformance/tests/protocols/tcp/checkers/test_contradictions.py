@@ -148,6 +148,18 @@ def test_wrong_acknowledgment_of_the_syn_ack_without_its_timestamp(
     assert (Verdict.FAIL in receipt.verdicts("SNR-CON-007")) == accused
 
 
+def test_reset_below_data_behind_a_fin_that_a_closed_window_kept_out() -> None:
+    """The data is taken, what left at once did not acknowledge it, and the RST is below it."""
+    receipt = Receipt(window=100)
+    receipt.data(0, 100).reply(100, window=0).data(99, 100, flags=ACK | FIN, after=1.0)
+    receipt.reply(100, window=0).reply(100, window=2000, after=1.0)
+    receipt.data(100, 103, after=1.0).reply(100, window=2000).data(100, 100, flags=RST)
+    _innocent(receipt.reply(103, window=2000, after=0.2).later(), "SNR-CON-010")
+    receipt = Receipt().data(0, 100).reply(100).data(100, 100, flags=RST, after=1.0)
+    receipt.data(100, 103, after=0.1).reply(103, after=0.2)
+    assert receipt.later().verdicts("SNR-CON-010") >= FAIL
+
+
 def test_reset_with_a_syn_below_the_window_is_a_reset() -> None:
     """It is dropped without an answer (RFC 9293 section 3.10.7.4, second)."""
     opened = Receipt().data(0, 100).reply(100).data(100, 100)
