@@ -70,11 +70,11 @@ def certify(description: Path, out: Path, *more: str) -> subprocess.CompletedPro
     ("mode", "complaint"),
     [
         ("absent", "/no/such/stack: No such file or directory"),
-        ("mute", "did not print 'ready'"),
+        pytest.param("mute", "did not print 'ready'", marks=pytest.mark.slow),
         ("quits", "configuration missing"),
         ("silent", "no SYN-ACK"),
-        ("garbage", "no SYN-ACK"),
-        ("mirror", "no SYN-ACK"),
+        pytest.param("garbage", "no SYN-ACK", marks=pytest.mark.slow),
+        pytest.param("mirror", "no SYN-ACK", marks=pytest.mark.slow),
         ("resets", "refused the connection"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +53,20 @@ def corrupted(events: list[dict[str, Any]], seed: int) -> tuple[list[dict[str, A
     return [*events[:at], changed, *events[at + 1 :]], at + 1
 
 
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(range(0, 16, 5), id="each-loss-and-interval-once"),
+        pytest.param(range(16), id="all", marks=pytest.mark.slow),
+    ],
+)
 def test_recorded_senders_are_followed_and_changed_events_are_not(
-    setup: Setup, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    setup: Setup, tmp_path: Path, capsys: pytest.CaptureFixture[str], seeds: Sequence[int]
 ) -> None:
     main(["--drops", "5,9"])
     (tmp_path / "by-hand.ndjson").write_text(capsys.readouterr().out)
     traces, expected = [read_trace(tmp_path / "by-hand.ndjson")], [None]
-    for seed in range(16):
+    for seed in seeds:
         loss, interval = (0.0, 0.02, 0.1, 0.3)[seed % 4], (1, 4, 8, 64)[seed // 4]
         events = recorded(seed, loss=loss, interval=interval)
         traces.append(written(tmp_path / f"{seed}.ndjson", events))

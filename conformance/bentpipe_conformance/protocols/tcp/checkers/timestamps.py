@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
@@ -52,7 +52,8 @@ def _echo_of_the_syn(flow: Flow, context: Context) -> Findings:
     if not flow.handshake.timestamps or flow.handshake.iut_opens:
         return
     offered: set[int | None] = set()
-    for segment in map(Segment, flow.packets):
+    last = max((item.packet.number for item in flow.leaving if item.tcp.flags & SYN), default=0)
+    for segment in map(Segment, takewhile(lambda packet: packet.number <= last, flow.packets)):
         # What comes before the handshake is complete may be taken for TS.Recent too.
         if not segment.packet.outgoing and (offered or segment.tcp.flags & SYN):
             offered.add(segment.tcp.tsval)
