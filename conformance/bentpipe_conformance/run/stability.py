@@ -68,6 +68,30 @@ def differences(
     return found
 
 
+def _certifications(
+    iut: str, runs: int, link: str, profile: str | None, bed: str, only: tuple[str, ...]
+) -> Iterator[dict[str, str]]:
+    """The verdicts of one certification after the other.
+
+    Raises:
+        click.UsageError: there is no such implementation, link, profile, bed or case.
+    """
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="bentpipe-stability-") as folder:
+        for number in range(runs):
+            try:
+                plan = make_plan(
+                    iut=iut, link=link, profile=profile, bed=bed, only=only, seed=number,
+                    directory=Path(folder) / str(number),
+                )  # fmt: skip
+            except ValueError as error:
+                raise click.UsageError(str(error)) from None
+            bundle = certify(plan, Watcher())
+            yield verdicts_of(seal_bundle(bundle, jobs=plan.jobs))
+            bundle.close()
+            click.echo(f"run {number + 1} of {runs}: {time.monotonic() - started:.0f} s", err=True)
+
+
 @click.command(
     epilog="Example: python -m bentpipe_conformance.run.stability linux --runs 20 --load"
 )
@@ -83,26 +107,18 @@ def main(
     iut: str, runs: int, link: str, profile: str | None, bed: str, only: tuple[str, ...],
     load: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Certify IUT again and again; exit status 0 when no verdict flipped (1 otherwise)."""
+    """Certify IUT again and again; exit status 0 when no verdict flipped (1 otherwise).
+
+    Interrupted, it compares what it has (status 130).
+    """
     found: list[dict[str, str]] = []
-    started = time.monotonic()
-    with (
-        ended_by_signals(),
-        loaded(multiprocessing.cpu_count() if load else 0),
-        tempfile.TemporaryDirectory(prefix="bentpipe-stability-") as folder,
-    ):
-        for number in range(runs):
-            try:
-                plan = make_plan(
-                    iut=iut, link=link, profile=profile, bed=bed, only=only, seed=number,
-                    directory=Path(folder) / str(number),
-                )  # fmt: skip
-            except ValueError as error:
-                raise click.UsageError(str(error)) from None
-            bundle = certify(plan, Watcher())
-            found.append(verdicts_of(seal_bundle(bundle, jobs=plan.jobs)))
-            bundle.close()
-            click.echo(f"run {number + 1} of {runs}: {time.monotonic() - started:.0f} s", err=True)
+    interrupted = False
+    try:
+        with ended_by_signals(), loaded(multiprocessing.cpu_count() if load else 0):
+            for run in _certifications(iut, runs, link, profile, bed, only):
+                found.append(run)
+    except KeyboardInterrupt:
+        interrupted = True
     different = differences(found, only_flips=load)
     if as_json:
         click.echo(json.dumps({"runs": len(found), "load": load, "different": different}, indent=1))
@@ -113,7 +129,7 @@ def main(
             f"{len(found)} certifications of {iut}{' under load' if load else ''}: "
             f"{len(different)} of {len(found[0]) if found else 0} verdicts differ"
         )
-    sys.exit(1 if different else 0)
+    sys.exit(130 if interrupted else 1 if different else 0)
 
 
 if __name__ == "__main__":

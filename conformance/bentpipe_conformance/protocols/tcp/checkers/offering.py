@@ -13,8 +13,9 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     answer_within,
     still_receiving,
 )
-from bentpipe_conformance.protocols.tcp.replay.events import Reply, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, MOST_OPTIONS, Flow
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
 from bentpipe_conformance.protocols.tcp.replay.users import ECHO_PORT
 
 OPENED_S = 1.0
@@ -108,9 +109,13 @@ def closed_window_is_opened(flow: Flow, context: Context) -> Findings:
 @checker("SNR-RCV-026")
 def probe_is_answered(flow: Flow, context: Context) -> Findings:
     """A probe of a closed window is answered (RFC 9293 section 3.8.6.1)."""
-    # Exercised by data, or a FIN, at the next expected offset, which the window does not admit.
+    # Exercised by data, or a FIN, at the next expected offset, which the window does not admit, or
+    # that the window told last does not: less than a unit of its scale is told as zero. What is
+    # taken all the same is acknowledged no later.
     for arrival in still_receiving(flow, fins=True):
-        closed = arrival.window_edge <= arrival.expected == arrival.start
+        if arrival.start != arrival.expected:
+            continue
+        closed = arrival.window_edge <= arrival.start or _told_closed(flow, arrival)
         if not closed or arrival.may_be_stale or arrival.lacks_timestamp:
             continue
         answer = answer_within(flow, arrival, LONGEST_DELAY_S)
@@ -121,3 +126,10 @@ def probe_is_answered(flow: Flow, context: Context) -> Findings:
             expected = f"an acknowledgment of {arrival.expected} within {LONGEST_DELAY_S} s"
             yield context.violated(sentence, arrival, expected=expected, actual="none")
             return
+
+
+def _told_closed(flow: Flow, arrival: Arrival) -> bool:
+    """Whether the last window before a segment admits nothing from where it begins."""
+    replies = flow.replies
+    last = next(latest_first(replies, count_before(replies, arrival.packet.number)), None)
+    return last is not None and last.ack == arrival.start and last.window == 0

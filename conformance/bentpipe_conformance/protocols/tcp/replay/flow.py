@@ -84,6 +84,8 @@ class Habit(Enum):
     COUNTS_OLD_TIMESTAMPS = "counts-old-timestamps"
     """A bare duplicate is one whatever its timestamp (Linux, tcp_disordered_ack), and a bare
     acknowledgment whose timestamp is a tick too old is taken (TCP_PAWS_WINDOW)."""
+    TAKES_ANY_ACKNOWLEDGMENT = "takes-any-acknowledgment"
+    """One without data is taken whatever its number (ns-3, DoForwardUp looks at data alone)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -304,6 +306,8 @@ class _Replay:
         if Habit.COUNTS_OLD_TIMESTAMPS in reading and self.receiver.only_its_timestamp(tcp):
             counts = self.sender.repeats(tcp) or self.receiver.is_a_tick_old(tcp)
             rejected = rejected and not counts
+        if Habit.TAKES_ANY_ACKNOWLEDGMENT in reading and not tcp.payload:
+            rejected = False
         old, edge = self.sender.is_old(start, number), self.sender.edge
         ack = self.sender.acknowledged(
             packet, tcp, start, number, rejected=rejected, may_heed=bool(heeds),

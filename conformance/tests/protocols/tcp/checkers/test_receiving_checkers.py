@@ -113,6 +113,25 @@ def test_small_segments_are_not_counted() -> None:
     assert receipt.verdicts("SNR-RCV-004") == NOTHING
 
 
+@pytest.mark.parametrize(("answered", "expected"), [(True, PASS), (False, FAIL)])
+def test_window_told_as_zero_because_of_its_scale_is_probed(
+    answered: bool, expected: set[Verdict]
+) -> None:
+    # Of 100 octets four were left, which a shift of three cannot tell.
+    receipt = Receipt(shift=3, window=96).data(0, 92).reply(92, window=0)
+    receipt.data(92, 93, after=1)
+    if answered:
+        receipt.reply(92, window=0)
+    assert receipt.later().verdicts("SNR-RCV-026") == expected
+
+
+def test_data_that_follows_what_closes_the_window_is_no_probe() -> None:
+    receipt = Receipt(window=100).data(0, 100).data(100, 200).reply(100, window=0)
+    assert receipt.later().verdicts("SNR-RCV-026") == PASS
+    receipt = Receipt(window=200).data(0, 100).data(100, 200).reply(100, window=0)
+    assert receipt.later().verdicts("SNR-RCV-026") == NOTHING
+
+
 def test_acknowledgment_that_goes_back() -> None:
     receipt = Receipt().data(0, 100).reply(100).data(100, 200, after=0.1)
     assert receipt.reply(200).verdicts("SNR-RCV-005") == PASS

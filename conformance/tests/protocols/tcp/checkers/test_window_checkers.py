@@ -320,3 +320,10 @@ def test_window_of_an_older_segment_counts_with_a_new_acknowledgment_by_habit() 
     story.ack(2, after=0.01, seq=200, window=6 * SIZE).send(5, 6, 7, after=0.001)
     assert story.verdicts("SNR-WIN-009") >= FAIL
     assert FAIL.isdisjoint(_by_habit(story, "SNR-WIN-009", "keeps-wider-windows"))
+
+
+def test_acknowledgment_with_an_unacceptable_number_opens_the_window_by_habit() -> None:
+    story = Story(window=4 * SIZE).send(*range(4))
+    story.ack(2, after=RTT, seq=1 << 24, window=6 * SIZE).send(4, 5, 6, 7, after=0.001)
+    assert story.verdicts("SNR-WIN-001") >= FAIL
+    assert FAIL.isdisjoint(_by_habit(story, "SNR-WIN-001", "takes-any-acknowledgment"))
