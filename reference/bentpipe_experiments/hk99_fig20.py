@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from statistics import correlation, stdev
 
 from bentpipe_reference.tcp.path import Delivery, Flow, Path
@@ -43,6 +42,7 @@ TIMEOUTS, RECOVERIES = "timeouts", "recoveries_per_mb"
 
 MOST_KEPT = 0.5
 LEAST_AT_FIRST = 0.8
+MOST_RANK = -0.9
 LEAST_VARIABLE = 3.0
 LEAST_RECOVERIES = 2.0
 MOST_WITH_TIMEOUTS = 0.15
@@ -186,18 +186,20 @@ def _pair(cells: Cells, points: Sequence[float]) -> tuple[Cell, Cell] | None:
 
 
 def _falling(cells: Cells, points: Sequence[float]) -> Judgment:
-    claim = "the longer the round trip, the less is kept (section 5.3.2)"
+    claim = (
+        "the longer the round trip, the less is kept (section 5.3.2): the rank correlation is at "
+        f"most {MOST_RANK:g}"
+    )
     kept = ratios_of(cells, BESIDE, ALONE, points)
     if len(kept) < 2:
         return Judgment("falls", claim, None, NOT_MEASURED)
-    fallen, risen = [], []
-    for shorter, longer in pairwise(points):
-        (before, slack), (after, more) = kept[shorter], kept[longer]
-        fallen.append(after + more < before - slack)
-        risen.append(after - more > before + slack)
-    sentence = ", ".join(f"{100 * value:.0f} % at {x:g}" for x, (value, _) in kept.items())
-    holds = False if any(risen) else True if all(fallen) else None
-    return Judgment("falls", claim, holds, sentence)
+    shares = [kept[x][0] for x in points]
+    ordered = sorted(shares)
+    places = [ordered.index(share) for share in shares]
+    ranks = correlation(range(len(places)), places) if len(set(places)) > 1 else 0.0
+    told = (f"{100 * share:.1f} % at {x:g}" for x, share in zip(points, shares, strict=True))
+    sentence = f"{', '.join(told)}; it is {ranks:.2f}"
+    return Judgment("falls", claim, ranks <= MOST_RANK, sentence)
 
 
 def _variable(cells: Cells, points: Sequence[float]) -> Judgment:

@@ -154,17 +154,21 @@ def _measured(box: _Box) -> _Found:
                 subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
             process = held.enter_context(
                 subprocess.Popen(
-                    box.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+                    box.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    text=True,
                 )
             )
             held.callback(process.kill)
             os.sched_setaffinity(process.pid, _CORE)
             _await_ready(box, process)
         stream = _asked(client, "stream")
-        many = _asked(client, "many")
+        _asked(client, "many")
         memory = _peak_mb(process.pid)
         turns = _asked(client, "turns")
-    return _Found(stream, memory if many else 0.0, turns)
+    return _Found(stream, memory, turns)
 
 
 def _join(end: NetworkNamespace, middle: NetworkNamespace, name: str, network: str) -> None:

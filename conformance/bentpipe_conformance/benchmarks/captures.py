@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from bentpipe_reference.common.link.profile import load_profiles
@@ -22,23 +23,36 @@ from bentpipe_reference.tcp.path import Delivery
 from bentpipe_reference.tcp.path import Path as Link
 from bentpipe_reference.tcp.wire.codec import emit_packet
 
-from bentpipe_conformance.benchmarks.model import Figure, Report, at_least, below
+from bentpipe_conformance.benchmarks.model import Figure, Report, at_least, below, cpu_seconds
 from bentpipe_conformance.evidence.frames import Frame
-from bentpipe_conformance.evidence.pcapng import LINKTYPE_RAW, write_pcapng
+from bentpipe_conformance.evidence.pcapng import (
+    LINKTYPE_RAW,
+    Progress,
+    stream_capture,
+    write_pcapng,
+)
 
-SIZES = (10_000, 100_000, 1_000_000)
-CONNECTION = 10_000
+SIZES = (10_000, 50_000)
+CONNECTION = 5_000
 """Packets of a connection, about."""
 
-LONG = 100_000
+LONG = 60_000
 """Packets of a long connection, about."""
+
+MILLION = 1_000_000
+
+TINY = 100
+"""Packets whose judging takes hardly longer than the start."""
+
+COMPARED = 5_000
+"""Packets that Scapy dissects for comparison."""
 
 LOSS = 0.002
 RATE = 10_000
 GROWTH = 1.1
 """Largest exponent of packets that still passes for linear."""
 
-OCTETS = 1000
+KILOBYTES = 1.0
 """Of memory for each packet."""
 
 SNAP = 96
@@ -133,39 +147,70 @@ def _copies(recorded: list[Frame], packets: int, snap: int | None) -> Iterator[F
 
 
 def analyze(repeat: int) -> Report:
-    """Analyze captures of 10^4, 10^5 and 10^6 packets."""
+    """Analyze a small and a larger capture, and a long connection at either side."""
     del repeat
-    figures: list[Figure] = []
-    costs: list[tuple[int, float]] = []
     with tempfile.TemporaryDirectory(prefix="bentpipe-bench-") as folder:
         path = Path(folder) / "capture.pcapng"
+        base = _judged_nothing()
+        write_capture(path, TINY)
+        begin, _ = _judged(path)
+        costs = []
         for size in SIZES:
             packets = write_capture(path, size)
-            took, _ = _judged(path)
-            costs.append((packets, took))
-            figures.append(at_least(f"packets/s per core, {packets}", packets / took, RATE))
-        base, memory = _judged_nothing(), []
-        for receiver in (False, True):
-            side = "receiver" if receiver else "sender"
-            packets = write_capture(path, LONG, LONG, receiver=receiver)
+            costs.append((packets, _judged(path)[0] - begin))
+        figures: list[Figure] = []
+        compared: list[float] = []
+        for side in ("sender", "receiver"):
+            packets = write_capture(path, LONG, LONG, receiver=side == "receiver")
             took, most = _judged(path)
-            name = f"packets/s per core, one connection of {packets} at the {side}"
-            figures.append(at_least(name, packets / took, RATE))
-            name = f"octets of memory per packet at the {side}"
-            memory.append(below(name, (most - base) / packets, OCTETS))
-    (few, quick), *_, (many, slow) = costs
+            figures += _of_one_connection(side, packets, took, most - base)
+            compared.append(packets / (took - begin) * _scapys(path) / COMPARED)
+    (few, quick), (many, slow) = costs
     exponent = math.log(slow / quick) / math.log(many / few)
     return Report(
-        f"bentpipe analyze of captures of transfers of the reference over geo, {CONNECTION} "
-        "packets a connection, and of one long connection at either side, in one process; CPU time "
-        "with start-up, "
-        "and the most memory that the long one takes beyond that of a command that judges nothing",
+        f"bentpipe analyze of one connection of {LONG} packets over geo, captured at either side, "
+        "in one process: CPU time with start-up, and memory beyond a command that judges nothing; "
+        f"growth between {few} and {many} packets in connections of {CONNECTION}, and the rate "
+        "beside that at which Scapy dissects the packets, both without start-up",
         (
             *figures,
             below("exponent (1 is linear)", exponent, GROWTH),
-            *memory,
+            *(Figure(f"times the rate of Scapy's dissection at the {side}", value)
+              for side, value in zip(("sender", "receiver"), compared, strict=True)),
         ),
+    )  # fmt: skip
+
+
+def analyze_million(repeat: int) -> Report:
+    """Analyze one connection of a million packets at either side."""
+    del repeat
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory(prefix="bentpipe-bench-") as folder:
+        path, base = Path(folder) / "capture.pcapng", _judged_nothing()
+        for side in ("sender", "receiver"):
+            packets = write_capture(path, MILLION, MILLION, receiver=side == "receiver")
+            took, most = _judged(path)
+            figures += _of_one_connection(side, packets, took, most - base)
+    return Report(
+        "bentpipe analyze of one connection over geo, captured at either side, in one process: "
+        "CPU time with start-up, and memory beyond a command that judges nothing",
+        tuple(figures),
     )
+
+
+def _of_one_connection(side: str, packets: int, took: float, memory: int) -> tuple[Figure, Figure]:
+    return (
+        at_least(f"packets/s per core, {packets} at the {side}", packets / took, RATE),
+        below(f"kB of memory per packet at the {side}", memory / packets / 1000, KILOBYTES),
+    )
+
+
+def _scapys(path: Path) -> float:
+    """CPU seconds in which Scapy dissects the first packets of a capture."""
+    from scapy.layers.inet import IP
+
+    octets = [frame.data for frame in islice(stream_capture(path, Progress()), COMPARED)]
+    return cpu_seconds(lambda: [IP(packet) for packet in octets])
 
 
 def _judged(path: Path) -> tuple[float, int]:

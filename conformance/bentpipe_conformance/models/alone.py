@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from bentpipe_conformance.models.manifest import Manifest, Run
 from bentpipe_conformance.models.verification import Checker, configured
 
-LIMIT_S = 60.0
+LIMIT_S = 180.0
 """For a mutant without its property; some state spaces have no end then."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bentpipe_conformance.bed.errors import BedError
-from bentpipe_conformance.benchmarks import captures, stp_codecs, suites, tcp_codecs
+from bentpipe_conformance.benchmarks import boxes, captures, stp_codecs, suites, tcp_codecs
 from bentpipe_conformance.benchmarks.__main__ import BENCHMARKS, main
 from bentpipe_conformance.benchmarks.model import Report, at_least, below, median_of
 from bentpipe_reference.tcp.wire import parse_packet
@@ -19,6 +19,18 @@ def test_figures_know_whether_their_target_is_met() -> None:
     assert not at_least("rate", 19.9, 20).met
     assert below("seconds", 1.4, 1.5).met
     assert not below("seconds", 1.5, 1.5).met
+
+
+def test_boxes_need_rights_and_only_ours_has_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boxes.os, "geteuid", lambda: 1000)
+    assert "needs root" in boxes.boxes(1).skipped
+    monkeypatch.setattr(boxes.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(boxes, "_measured", lambda _: boxes._Found(200.0, 350.0, 12_000.0))
+    figures = {figure.name: figure.met for figure in boxes.boxes(2).figures}
+    ours = [met for name, met in figures.items() if name.startswith("pep run --sockets")]
+    assert ours == [False, False, True]
+    others = {met for name, met in figures.items() if not name.startswith("pep run --sockets")}
+    assert others == {None}
 
 
 def test_median_of_repetitions_ignores_an_outlier() -> None:

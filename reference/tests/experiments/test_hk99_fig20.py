@@ -112,7 +112,6 @@ def test_reduction_has_to_show_with_every_router() -> None:
         ("reduced", cell(800, 0.05, recoveries=6), False),
         ("reduced", cell(525, 0.05, recoveries=6), None),
         ("falls", cell(900, 0.05, recoveries=6), False),
-        ("falls", cell(565, 0.05, recoveries=6), None),
         ("variable", cell(330, 0.01, recoveries=6), False),
         ("timeouts", cell(330, 0.05, (0, 1, 0), 6), False),
         ("recoveries", cell(330, 0.05, recoveries=1.5), False),

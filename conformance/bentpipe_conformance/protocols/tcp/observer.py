@@ -7,16 +7,18 @@ sender goes on behind them; without that, it may be one of unsent data (SNR-ACK-
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from bentpipe_conformance.engine.codec import MalformedPacket, locate
 from bentpipe_conformance.engine.observing import Appraisal, Defect, End, Observer, Sighting
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.engine.statement import Ics
 from bentpipe_conformance.protocols.tcp.claims import HANDSHAKE_ITEMS
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, Tcp, skim
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, Tcp, nearest, skim
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, DEFAULT_MSS_IPV6, Flow
 
 _PROTOCOL = 6
@@ -95,8 +97,15 @@ def _beyond(number: int, other: int) -> bool:
 
 @dataclass(slots=True)
 class _Side:
-    """What has been seen of one end's stream."""
+    """What has been seen of one end's stream.
 
+    Attributes:
+        first: the number from which offsets are counted.
+        top: offset behind all that was seen; None before the first segment.
+        holes: what was left out below it, as ranges of offsets in order.
+    """
+
+    first: int = 0
     top: int | None = None
     mss: int | None = None
     opened: int = 0
@@ -108,17 +117,18 @@ class _Side:
     stamps: array[int] = field(default_factory=lambda: array("L"))
 
     def sent(self, item: Sighting, tcp: Tcp) -> None:
-        end = (tcp.seq + tcp.length) % MODULUS
         if self.top is None or (tcp.flags & SYN and self.opened == 1):
             self.holes.clear()
-            self.top = end
-        elif _beyond(tcp.seq, self.top):
-            self.holes.append((self.top, tcp.seq))
-            self.skipped += 1
-        elif self.holes:
-            self._fill(tcp.seq, end)
-        if end == self.top or _beyond(end, self.top):
-            self.top = end
+            self.first, self.top = tcp.seq, tcp.length
+        else:
+            start = self._offset(tcp.seq)
+            if start > self.top:
+                self.holes.append((self.top, start))
+                self.skipped += 1
+            elif self.holes:
+                self._fill(start, start + tcp.length)
+            self.top = max(self.top, start + tcp.length)
+        end = (tcp.seq + tcp.length) % MODULUS
         if not tcp.length:
             return
         self.begun.setdefault(tcp.seq, item.time)
@@ -154,29 +164,30 @@ class _Side:
         least = min(spreads, default=_LONGEST_LAG_S)
         return least if least < _LONGEST_LAG_S else None
 
+    def _offset(self, number: int) -> int:
+        return nearest(number - self.first, self.top or 0)
+
+    def _holes_in(self, start: int, end: int) -> slice:
+        """Where the holes are that reach into [start, end)."""
+        first = bisect_right(self.holes, start, key=itemgetter(1))
+        return slice(first, max(first, bisect_left(self.holes, end, key=itemgetter(0))))
+
     def _fill(self, start: int, end: int) -> None:
-        kept: list[tuple[int, int]] = []
-        for left, right in self.holes:
-            if _beyond(end, left) and _beyond(right, start):
-                if _beyond(start, left):
-                    kept.append((left, start))
-                if _beyond(right, end):
-                    kept.append((end, right))
-            else:
-                kept.append((left, right))
-        self.holes = kept
+        among = self._holes_in(start, end)
+        self.holes[among] = [
+            (left, right)
+            for hole in self.holes[among]
+            for left, right in ((hole[0], start), (end, hole[1]))
+            if left < right
+        ]
 
     def acknowledged(self, number: int, blocks: Iterable[tuple[int, int]]) -> bool:
         """Whether an acknowledgment covers octets that were never seen although others followed."""
-        covered = [hole for hole in self.holes if _beyond(number, hole[0])]
-        held = [
-            hole for hole in self.holes for a, b in blocks
-            if _beyond(b, hole[0]) and _beyond(hole[1], a)
-        ]  # fmt: skip
-        if covered or held:
-            gone = {*covered, *held}
-            self.holes = [hole for hole in self.holes if hole not in gone]
-        return bool(covered or held)
+        before = len(self.holes)
+        for left, right in blocks:
+            del self.holes[self._holes_in(self._offset(left), self._offset(right))]
+        del self.holes[: bisect_left(self.holes, self._offset(number), key=itemgetter(0))]
+        return len(self.holes) < before
 
 
 def _appraise(sightings: Sequence[Sighting]) -> Appraisal:

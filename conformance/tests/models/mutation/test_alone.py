@@ -45,12 +45,8 @@ def test_property_with_a_reason_need_not_be_alone(toy_models: Path) -> None:
     assert told in result.stdout
 
 
-WORKED_THROUGH = [name for name, item in load_models(model_root()).items() if item.accompanied]
-"""Not StpConn and StpData yet: see decision 132."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", WORKED_THROUGH)
+@pytest.mark.parametrize("name", load_models(model_root()))
 def test_every_property_alone_notices_a_mutant_or_says_why_not(name: str) -> None:
     result = CliRunner().invoke(bentpipe, ["model", name, "--alone", "--json"])
     rows = json.loads(result.stdout)

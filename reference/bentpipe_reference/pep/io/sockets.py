@@ -55,7 +55,7 @@ class _Side:
         is_ended: whether ours was sent.
         mask: what is waited for.
         urgent: whether an urgent octet has arrived and is not read.
-        waits_urgent: whether the last octet that waits is urgent.
+        waits_urgent: whether what waits is one urgent octet.
         given_up: whether it is only to be reset when it is open (PEP-OP-011).
     """
 
@@ -161,14 +161,18 @@ class SocketBox:
     # -- events ---------------------------------------------------------------------------------
 
     def _turn(self) -> None:
+        calls = []
         for number, events in self._epoll.poll(0, _EVENTS):
             if number in self._listeners:
-                self._take_calls(*self._listeners[number])
+                calls.append(self._listeners[number])
             elif (side := self._sides.get(number)) is not None:
                 try:
                     self._serve(side, events)
                 except OSError:
                     self._break(side)
+        # Last, for the numbers of what was closed are given to new sockets.
+        for listener, port in calls:
+            self._take_calls(listener, port)
         self._look_for_room()
         self._look_for_end()
 
@@ -215,18 +219,16 @@ class SocketBox:
                 return
 
     def _send(self, side: _Side, data: memoryview, *, urgent: bool) -> None:
-        """Give octets to a socket, of which the last may be urgent; what it does not take waits."""
+        """Give octets to a socket, or an urgent one; what it does not take waits."""
         try:
-            taken = side.socket.send(data[: len(data) - urgent]) if len(data) > urgent else 0
-            if urgent and taken == len(data) - 1:
-                taken += side.socket.send(data[taken:], socket.MSG_OOB)
+            taken = side.socket.send(data, socket.MSG_OOB if urgent else 0)
         except BlockingIOError:
             taken = 0
         except OSError:
             self._break(side)
             return
         side.waiting = memoryview(bytes(data[taken:]))
-        side.waits_urgent = urgent and taken < len(data)
+        side.waits_urgent = urgent and not taken
 
     def _go_on(self, side: _Side) -> None:
         """Pass ends on, and wait for what comes next."""

@@ -34,6 +34,7 @@ from bentpipe_conformance.protocols.rwbp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.rwbp.replay.sender import Sender
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay import flow as tcp_flow
+from bentpipe_conformance.protocols.tcp.replay.connections import connections_of
 
 DEFAULT_MSS = 536
 """Where the peer has no MSS option (section 5.2)."""
@@ -293,7 +294,7 @@ def read_flows(trace: Trace) -> list[Flow]:
     as_tcp = cache(partial(tcp_flow.read_flows, trace))
     flows = [
         Flow(*ends, trace.timing_error, cast(list[Packet], packets), partial(_nth, as_tcp, number))
-        for number, (ends, packets) in enumerate(tcp_flow.connections_of(trace))
+        for number, (ends, packets) in enumerate(connections_of(trace))
     ]
     links = read_links(trace.at("iut"), flows)
     for flow in flows:

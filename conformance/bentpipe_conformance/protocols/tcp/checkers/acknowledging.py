@@ -6,6 +6,8 @@ SNR-RCV-020, 022 to 024 and 031.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right, insort
+from collections import OrderedDict
 from itertools import pairwise
 
 from bentpipe_reference.common.ranges import Range, RangeSet
@@ -47,12 +49,43 @@ HELD_S = 1.0
 """Seconds within which data that was held is acknowledged once the gap below it is filled."""
 
 
+class _Owed:
+    """What may still be answered: ends of segments in the order in which they arrived."""
+
+    def __init__(self) -> None:
+        self._ends: OrderedDict[int, float] = OrderedDict()
+        self._sorted: list[tuple[float, int]] = []
+        self._added = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._ends)
+
+    def add(self, end: float) -> None:
+        """A further segment."""
+        self._added += 1
+        self._ends[self._added] = end
+        insort(self._sorted, (end, self._added))
+
+    def drop(self, above: float, upto: float) -> None:
+        """Those that end above one number and no higher than another are owed nothing."""
+        first = bisect_right(self._sorted, (above, math.inf))
+        last = bisect_right(self._sorted, (upto, math.inf), lo=first)
+        for _, nth in self._sorted[first:last]:
+            del self._ends[nth]
+        del self._sorted[first:last]
+
+    def answer(self) -> None:
+        """The first of them is answered."""
+        nth, end = self._ends.popitem(last=False)
+        del self._sorted[bisect_left(self._sorted, (end, nth))]
+
+
 @checker("SNR-RCV-020")
 def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
     """At most one acknowledgment answers a segment (RFC 5681 section 4.2)."""
     # Exercised by every pure acknowledgment that neither advances nor offers more. A probe of the
     # IUT's repeats a number that it has used; data carries its acknowledgment by the way.
-    owed: list[float] = []
+    owed = _Owed()
     last: Reply | None = None
     sent = 0
     reply_of, arrival_of = by_packet(flow.replies), by_packet(flow.arrivals)
@@ -81,7 +114,7 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
                 # A duplicate, or what data has overtaken, is answered whatever an answer to others
                 # covers.
                 again = arrival.duplicate if arrival is not None else below(packet, reached)
-                owed.append(math.inf if again else -1 if arrival is None else arrival.end)
+                owed.add(math.inf if again else -1 if arrival is None else arrival.end)
                 if arrival is not None and arrival.in_order:
                     reached = arrival.end
             continue
@@ -95,14 +128,14 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
             known = 0 if last is None else last.ack
             if reply.ack > known:
                 # What it acknowledges for the first time needs no other answer.
-                owed = [end for end in owed if not known < end <= reply.ack]
+                owed.drop(known, reply.ack)
                 last = reply
             continue
         if last is None or reply.ack > last.ack or reply.window_edge > last.window_edge:
             # What it covers needs no other answer; what lies above may still have one of its own,
             # and what is refused as well, if the user had just read.
             offers = last is not None and reply.ack == last.ack
-            owed = [end for end in owed if end > reply.ack or (offers and end < 0)]
+            owed.drop(-1 if offers else -2, reply.ack)
         elif not owed and last.payload and reply.blocks != last.blocks:
             last = reply  # there was no room for its SACK blocks beside the data
         elif not owed:
@@ -114,7 +147,7 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
             yield context.violated(sentence, reply, last, expected=expected, actual=actual)
             return
         else:
-            owed.pop(0)
+            owed.answer()
             yield context.holds("one segment, one acknowledgment", reply)
         last = reply
 

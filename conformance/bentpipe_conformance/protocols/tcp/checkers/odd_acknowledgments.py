@@ -6,12 +6,15 @@ acknowledgment make the sender retransmit, reset or fall silent?
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, timer_expiries
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -41,10 +44,13 @@ def in_calm(context: Context, odd: Iterable[tuple[Ack, str]]) -> Iterator[tuple[
         return
     begin = established.packet.number
     episodes = context.prepared.episodes
-    recoveries = [(e.first.time, e.end.time if e.end else float("inf")) for e in episodes]
+    begun = [episode.first.time for episode in episodes]
+    # Until when those that have begun last.
+    ends = list(accumulate((e.end.time if e.end else float("inf") for e in episodes), max))
     for ack, what in odd:
         # This acknowledgment may have started an episode that began at the same time.
-        recovering = any(begin < ack.time <= end for begin, end in recoveries)
+        before = bisect_left(begun, ack.time)
+        recovering = before > 0 and ack.time <= ends[before - 1]
         report = context.prepared.scoreboard.report_of.get(ack)
         if ack.packet.number < begin:
             continue
@@ -85,15 +91,22 @@ def _reset(flow: Flow, ack: Ack) -> bool:
     )
 
 
+@remembered
+def _last_news(flow: Flow) -> tuple[int, int]:
+    """Number of the last packet with a new acknowledgment, and the highest that may be heeded."""
+    advanced = (ack.packet.number for ack in reversed(flow.acks) if ack.advance)
+    heeded = (ack.ack for ack in flow.acks if ack.may_heed)
+    return next(advanced, 0), max(heeded, default=-1)
+
+
 def _stalled(flow: Flow, context: Context, ack: Ack) -> bool:
     """Whether the sender said nothing more although data stayed outstanding for long."""
     patience = max(SILENCE_S + 12 * context.prepared.scoreboard.rtt, longest_timeout(flow))
     if ack.max <= max(ack.una, ack.ack) or flow.horizon - ack.time < patience:
         return False
-    if any(item.advance for item in later(flow.acks, ack.packet)):
-        return False
-    if any(other.may_heed and other.ack > ack.una for other in flow.acks):
-        return False  # perhaps nothing is outstanding
+    advanced, heeded = _last_news(flow)
+    if advanced > ack.packet.number or heeded > ack.una:
+        return False  # in the second case perhaps nothing is outstanding
     return next(later(flow.sent, ack.packet), None) is None
 
 

@@ -27,7 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     read_lifetime,
     strays,
 )
-from bentpipe_conformance.protocols.tcp.replay.resets import at_next_expected
+from bentpipe_conformance.protocols.tcp.replay.resets import Expected
 
 HALF_OPEN_S = 20.0
 """Seconds for which no implementation gives a handshake up that is not completed."""
@@ -289,9 +289,9 @@ def reset_ends_a_handshake(flow: Flow, context: Context) -> Findings:
     """A RST ends SYN-RECEIVED (RFC 9293 section 3.10.7.4)."""
     # Exercised by a RST at the next expected sequence number before the handshake is complete,
     # when the SYN-ACK would have been repeated.
-    answer = flow.handshake.iut
+    answer, expected = flow.handshake.iut, Expected(flow)
     for item in _in_syn_received(flow, context):
-        if not is_reset(item) or not at_next_expected(flow, item) or answer is None:
+        if not is_reset(item) or not expected.is_next(item) or answer is None:
             continue
         again = [s for s in flow.arriving if s.packet.number > item.packet.number]
         until = next((s.time for s in again if s.tcp.flags & SYN), flow.last_time)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -125,28 +126,29 @@ def every_second_full_segment(flow: Flow, context: Context) -> Findings:
     mss = flow.handshake.answer.mss or DEFAULT_MSS
     segments = int(context.permitted("segments", 2))
     wanted = segments * mss
-    row: list[Arrival] = []
+    row: deque[Arrival] = deque()
+    carried = 0
     for arrival in still_receiving(flow):
         # A longer one was merged from several by receive offload, so they cannot be counted.
         fits = arrival.end <= arrival.window_edge and arrival.payload <= mss
         # A segment that repeats some data carries less than a full segment of new data.
         if not arrival.in_order or arrival.held or not fits or arrival.start < arrival.expected:
-            row = []
+            row.clear()
+            carried = 0
         elif arrival.payload + options_length(arrival.packet) >= mss:
             row.append(arrival)
-        before, row = row, [item for item in row if item.end > arrival.last_ack]
-        if len(before) >= segments > len(row):
-            answer = answer_at_once(flow, before[0], acknowledging(before[0].end))
+            carried += arrival.payload
+        before, first = len(row), row[0] if row else arrival
+        while row and row[0].end <= arrival.last_ack:
+            carried -= row.popleft().payload
+        if before >= segments > len(row):
+            answer = answer_at_once(flow, first, acknowledging(first.end))
             if answer.timely == "in time":
-                yield context.holds("a full-sized segment was acknowledged alone", *before[:1])
-        elif _carried(row) >= wanted:
+                yield context.holds("a full-sized segment was acknowledged alone", first)
+        elif carried >= wanted:
             answer = answer_at_once(flow, arrival, acknowledging(row[0].end))
             what = f"full-sized segment {len(row)} that is not acknowledged"
             yield from _timely(context, answer, what)
-
-
-def _carried(row: list[Arrival]) -> int:
-    return sum(arrival.payload for arrival in row)
 
 
 @checker("SNR-RCV-005")

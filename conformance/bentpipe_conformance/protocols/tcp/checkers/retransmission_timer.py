@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from itertools import pairwise, takewhile
+from operator import attrgetter
 
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.context import HasPacket
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import (
     BACK_OFF_CAP_S,
     COARSE_TICK_S,
@@ -24,6 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import INITIAL_TIMEOUT_S, measurements
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, timed_syn_acks
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
@@ -65,7 +69,8 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
         probe = flow.handshake.sack and not expiry.head and expiry.tail
         if not expiry.samples or probe or sent.duplicates or sent.sacked:
             continue
-        if _started_earlier(expiry, context):
+        # The timer may run since before the last progress.
+        if expiry.progress in context.prepared.further_partial_acks:
             continue
         if may_be_paced(flow, expiry, context):
             continue
@@ -74,17 +79,6 @@ def no_timeout_within_a_round_trip(flow: Flow, context: Context) -> Findings:
         took = max(expiry.since_transmission, expiry.since_progress if first else 0.0)
         sentence = f"a timer retransmitted offset {sent.start} after {took:.3f} s"
         yield _no_sooner(context, took, expiry.rtt, sentence, sent)
-
-
-def _started_earlier(expiry: Expiry, context: Context) -> bool:
-    """Whether the timer may run since before the last progress.
-
-    Within a recovery only the first partial acknowledgment restarts it for certain (RFC 6582
-    section 3.2 step 3).
-    """
-    fast = (episode for episode in context.prepared.episodes if episode.fast)
-    partial = ([ack for ack in e.acks if ack.advance and ack is not e.end] for e in fast)
-    return any(expiry.progress in acks[1:] for acks in partial)
 
 
 def may_be_paced(flow: Flow, expiry: Expiry, context: Context) -> bool:
@@ -96,21 +90,34 @@ def may_be_paced(flow: Flow, expiry: Expiry, context: Context) -> bool:
 
 def _is_under_repair(sent: Sent, context: Context) -> bool:
     """Whether a segment belongs to what the latest recovery before it has still to repair."""
-    number = sent.packet.number
-    begun = [e for e in context.prepared.episodes if e.first.packet.number < number]
-    if not begun or sent.una >= begun[-1].recover:
+    number, episodes = sent.packet.number, context.prepared.episodes
+    begun = bisect_left(episodes, number, key=attrgetter("first.packet.number"))
+    if not begun or sent.una >= episodes[begun - 1].recover:
         return False
-    return all(
-        again.start != sent.start
-        for again in begun[-1].retransmissions
-        if again.packet.number < number
-    )
+    repaired = _repaired(episodes[begun - 1]).get(sent.start)
+    return repaired is None or repaired >= number
+
+
+@remembered
+def _repaired(episode: Episode) -> dict[int, int]:
+    """With which packet each offset was first retransmitted in a recovery."""
+    found: dict[int, int] = {}
+    for again in episode.retransmissions:
+        found.setdefault(again.start, again.packet.number)
+    return found
 
 
 def _after_loss_signals(flow: Flow, sent: Sent, rtt: float) -> bool:
     """Whether duplicates or SACK blocks came within a round trip before a segment."""
-    recent = (ack for ack in flow.acks if sent.time - rtt <= ack.time <= sent.time)
-    return any(ack.duplicates or ack.sacked for ack in recent)
+    signs = _loss_signals(flow)
+    at = bisect_right(signs, sent.time)
+    return at > 0 and sent.time - rtt <= signs[at - 1]
+
+
+@remembered
+def _loss_signals(flow: Flow) -> list[float]:
+    """When duplicates and SACK blocks arrived."""
+    return sorted(ack.time for ack in flow.acks if ack.duplicates or ack.sacked)
 
 
 def _measured_between(flow: Flow, first: Sent, second: Sent) -> bool:
@@ -132,13 +139,14 @@ def timeout_of_at_least_a_second(flow: Flow, context: Context) -> Findings:
     # times bounds the timeout from above; the second interval is twice the timeout.
     minimum = context.permitted("minimum_s", 1.0)
     tlp = context.ics.get("tlp", True)
+    further = context.prepared.further_partial_acks
     before: Expiry | None = None
     for expiry in timer_expiries(context):
         last, before = before, expiry
         if not expiry.certain or expiry.rank > 2:
             continue
         first = expiry.interval is None
-        if first and (expiry.rank > 1 or _started_earlier(expiry, context)):
+        if first and (expiry.rank > 1 or expiry.progress in further):
             continue
         # The first of a row may have been a tail loss probe, which doubles nothing (RFC 8985 7.3).
         alike = tlp or (last is not None and _measured_between(flow, last.sent, expiry.sent))
@@ -380,7 +388,7 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
                 continue
             ack, backed_off = kept
             kept = None
-            if _started_earlier(expiry, context):
+            if expiry.progress in context.prepared.further_partial_acks:
                 continue
             waited = expiry.since_progress
             if event.time - expiry.since_transmission > expired:

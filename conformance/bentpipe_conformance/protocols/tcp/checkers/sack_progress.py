@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import reports_parts
 from bentpipe_conformance.protocols.tcp.checkers.sack_retransmission import negotiated_scoreboard
-from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, octets
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import is_evidence
-from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -19,6 +21,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     largest_segment,
     latest,
     may_be_last,
+    most_outstanding,
 )
 
 
@@ -162,8 +165,7 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Findings:
             arrived = min(arrived, sum(ack.duplicate for ack in acks) * flow.segment)
         if arrived < episode.flight / 2 + context.permitted("margin_segments") * segment:
             continue
-        sent_before = earlier(flow.sent, episode.first.packet)
-        before = max((sent.outstanding for sent in sent_before), default=0)
+        before = most_outstanding(flow, episode.first.packet.number)
         # A window that moved back may have left no room.
         edge = min((ack.window_edge for ack in acks), default=episode.first.window_edge)
         room = edge >= episode.recover + 2 * segment
@@ -183,6 +185,19 @@ def _may_be_full(flow: Flow, episode: Episode) -> bool:
     """Whether the send buffer may have held no more than was outstanding."""
     last = latest(flow, episode.acks[0])
     return last is not None and may_be_last(flow, last)
+
+
+def _advances(flow: Flow, ack: Ack, until: float) -> bool:
+    """Whether something new is acknowledged after an acknowledgment, no later than a time."""
+    advances = _news(flow)
+    following = count_through(advances, ack.packet.number)
+    return following < len(advances) and advances[following].time <= until
+
+
+@remembered
+def _news(flow: Flow) -> list[Ack]:
+    """What acknowledged something new."""
+    return [ack for ack in flow.acks if ack.advance]
 
 
 @checker("SNR-SAK-015")
@@ -212,13 +227,13 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
         if report.above < 3 * largest_segment(flow) and not scattered:
             continue
         end = ack.time + allowed
-        soon = (sent for sent in flow.sent if ack.time <= sent.time <= end)
+        first = bisect_left(flow.sent, ack.time, key=attrgetter("packet.time"))
+        until = bisect_right(flow.sent, end, lo=first, key=attrgetter("packet.time"))
+        soon = (flow.sent[at] for at in range(first, until))
         answer = next((sent for sent in soon if sent.start <= ack.una < sent.end), None)
         if answer is not None:
             yield context.holds(f"{report.above} octets held started recovery", answer, ack)
-        elif last > end and not any(
-            item.advance and item.time <= end for item in later(flow.acks, ack.packet)
-        ):
+        elif last > end and not _advances(flow, ack, end):
             sentence = f"{report.above} octets held above offset {ack.una} started no recovery"
             expected = f"a retransmission of offset {ack.una} within {allowed:.3f} s"
             yield context.violated(sentence, ack, expected=expected, actual="none")

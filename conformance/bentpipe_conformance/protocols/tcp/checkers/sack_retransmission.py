@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import deque
 from itertools import pairwise
 
 from bentpipe_reference.common.ranges import Range, RangeSet
@@ -148,12 +149,17 @@ def _went_past_held_data(context: Context) -> Findings:
             yield context.holds("held data was passed over after the timeout", new)
 
 
+def _over(episode: Episode, sent: Sent) -> bool:
+    return episode.end is not None and episode.end.time < sent.time
+
+
 @checker("SNR-SAK-003")
 def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
     """Holes are retransmitted in ascending order (RFC 6675 section 4, NextSeg)."""
     # Exercised by every first retransmission of a recovery but the first. Once a retransmission
     # turned out unnecessary, the sender may revise what it had considered lost.
     started: set[Episode] = set()
+    going_on = deque(context.prepared.episodes)
     for repeat in _first_repeats(flow, context):
         if repeat.tail or repeat.reordered:
             continue
@@ -166,9 +172,12 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
                 actual=f"offset {sent.start} first",
             )
             continue
-        for episode in context.prepared.episodes:
-            ended = episode.end is not None and episode.end.time < sent.time
-            if episode.first.time <= sent.time and not ended:
+        while going_on and _over(going_on[0], sent):
+            going_on.popleft()
+        for episode in going_on:
+            if episode.first.time > sent.time:
+                break
+            if not _over(episode, sent):
                 if episode in started:
                     yield context.holds(f"{sent.span} was the lowest hole", sent)
                 started.add(episode)

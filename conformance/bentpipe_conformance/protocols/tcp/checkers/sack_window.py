@@ -6,7 +6,11 @@ outstanding at the beginning bounds.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from operator import attrgetter
+
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, until_violated
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -99,15 +103,24 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
 
 def _may_continue(context: Context, first: Sent) -> bool:
     """Whether a recovery may have begun where another ended that left something missing."""
-    ends = (e.end for e in context.prepared.episodes if e.end is not None and e.end.sacked)
-    return any(end.time <= first.time and first.una < end.max for end in ends)
+    ends = context.prepared.unrepaired_ends
+    before = bisect_right(ends, first.time, key=attrgetter("packet.time"))
+    # What a later one left missing lies no lower.
+    return before > 0 and first.una < ends[before - 1].max
 
 
 def _restored_lately(flow: Flow, first: Sent) -> bool:
     """Whether a window that a D-SACK block restored may not have been filled yet."""
     since = first.time - RESTORED_RTTS * longest_rtt(flow)
-    lately = (ack for ack in flow.acks if since <= ack.time <= first.time)
-    return any(ack.dsack is not None for ack in lately)
+    reports = _duplicate_reports(flow)
+    at = bisect_right(reports, first.time)
+    return at > 0 and reports[at - 1] >= since
+
+
+@remembered
+def _duplicate_reports(flow: Flow) -> list[float]:
+    """When D-SACK blocks arrived."""
+    return sorted(ack.time for ack in flow.acks if ack.dsack is not None)
 
 
 def _busy(flow: Flow, at: Ack | Sent) -> bool:

@@ -7,10 +7,12 @@ these checkers bound the data outstanding by the largest window a conformant sen
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import accumulate
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.checkers.window_bounds import exceeded, follows_rfc_5681
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
@@ -18,7 +20,7 @@ from bentpipe_conformance.protocols.tcp.replay.bounds import Phase
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, timer_within
-from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
     Episode,
@@ -35,6 +37,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     may_be_last,
     may_have_been_full,
     more_waited,
+    most_outstanding,
     short_of_data,
     was_held_down,
 )
@@ -338,14 +341,10 @@ def read_rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
     """
     assert episode.end is not None
     rounds: list[_Round] = []
-    rtt, after = minimum_rtt(flow), False
-    for event in flow.events:
-        if event is episode.end:
-            after = True
-            rounds.append(_Round(episode.end.round_end))
-        elif not after:
-            continue
-        elif isinstance(event, Ack) and event.acceptable:
+    rtt = minimum_rtt(flow)
+    rounds.append(_Round(episode.end.round_end))
+    for event in later(flow.events, episode.end.packet):
+        if isinstance(event, Ack) and event.acceptable:
             if event.duplicate or event.sacked:
                 break
             if event.ack >= rounds[-1].end:
@@ -361,8 +360,13 @@ def read_rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
 
 def _segments(flow: Flow, last: Sent) -> int:
     """How many segments, of whatever size, are outstanding with one."""
-    new = (sent for sent in flow.sent if not sent.retransmission)
-    return sum(last.una < sent.end <= last.end for sent in new)
+    ends = _ends_of_new(flow)
+    return bisect_right(ends, last.end) - bisect_right(ends, last.una)
+
+
+@remembered
+def _ends_of_new(flow: Flow) -> list[int]:
+    return sorted(sent.end for sent in flow.sent if not sent.retransmission)
 
 
 @checker("SNR-CA-001")
@@ -380,12 +384,12 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
             continue
         if episode.first.window_edge - episode.first.max < 2 * segment:
             continue  # the receiver's window held the flight down, which does not show ssthresh
-        before = [s.outstanding for s in earlier(flow.sent, episode.first.packet)]
+        before = most_outstanding(flow, episode.first.packet.number)
         rounds = read_rounds(flow, episode, acts_at_once(context.ics))
         shown = rounds[0].peak
         if rounds[0].largest is not None and context.permitted("counts_segments", False):
             shown = segment * _segments(flow, rounds[0].largest)
-        base = max(shown, share * max(before, default=0), 2 * segment)
+        base = max(shown, share * before, 2 * segment)
         for number, item in enumerate(rounds[1:], start=1):
             limit = _grown(base, factor, number) + (number + 1) * segment
             if item.largest is not None and item.peak > limit:
@@ -420,10 +424,9 @@ def slow_start_after_timeout_ends(flow: Flow, context: Context) -> Findings:
             continue
         flight = aftermath.expiry.flight
         if context.permitted("halves_window", False):
-            flights = (sent.outstanding for sent in earlier(flow.sent, before.packet))
             # In slow start the window grows to twice of what holds it down.
             times = 2 if was_held_down(flow, before) else 1
-            flight = times * max(flights, default=flight)
+            flight = times * (most_outstanding(flow, before.packet.number) or flight)
         threshold = max(share * flight, 2 * segment)
         crossed: float | None = None
         exercised = False

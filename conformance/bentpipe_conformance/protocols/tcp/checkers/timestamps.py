@@ -172,7 +172,7 @@ def reset_is_exempt(flow: Flow, context: Context) -> Findings:
     if not replies or not _exact(flow, replies[-1], reset):
         return
     tsval = reset.tcp.tsval
-    if tsval is not None and not all(older(tsval, known) for known in replies[-1].echoes):
+    if tsval is not None and not _older_than_all(tsval, replies[-1]):
         return
     settled = reset.time + flow.reaction
     for item in flow.leaving:
@@ -185,6 +185,11 @@ def reset_is_exempt(flow: Flow, context: Context) -> Findings:
     # A segment after the RST shows whether the connection still exists.
     if any(item.packet.number > number and item.tcp.length for item in flow.arriving):
         yield context.holds("a RST with an old timestamp reset the connection", reset)
+
+
+def _older_than_all(tsval: int, reply: Reply) -> bool:
+    """Whether a timestamp is older than every value that a segment may have echoed."""
+    return bool(reply.echoes) and all(older(tsval, known) for known in reply.echoes)
 
 
 def _exact(flow: Flow, last: Reply, reset: Segment) -> bool:
@@ -320,7 +325,7 @@ def acknowledgment_with_an_old_timestamp_is_ignored(flow: Flow, context: Context
         if not ack.rejected or ack.beyond or tsval is None:
             continue
         known = next(latest_first(flow.replies, count_before(flow.replies, number)), None)
-        if known is None or not all(older(tsval, echo) for echo in known.echoes):
+        if known is None or not _older_than_all(tsval, known):
             continue
         again = next((s for s in flow.arriving if s.packet.number > number), None)
         until = flow.horizon if again is None else again.time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from itertools import pairwise, starmap
 
 from bentpipe_conformance.engine.checking import checker
@@ -243,8 +244,13 @@ def _taken(first: Reply, second: Reply) -> bool:
 
 def _wait(closure: Closure, first: Reply, second: Reply) -> float:
     """Seconds from the last arrival between two probes, which may restart the timer, if any."""
-    between = [time for time in closure.arrivals if first.time <= time <= second.time]
-    return second.time - max(between, default=first.time)
+    return second.time - max(_between(closure, first, second), default=first.time)
+
+
+def _between(closure: Closure, first: Reply, second: Reply) -> list[float]:
+    """When something arrived between two probes."""
+    begin = bisect_left(closure.arrivals, first.time)
+    return closure.arrivals[begin : bisect_right(closure.arrivals, second.time)]
 
 
 def _restarted(closure: Closure, first: Reply, second: Reply) -> bool:
@@ -252,7 +258,7 @@ def _restarted(closure: Closure, first: Reply, second: Reply) -> bool:
 
     What has to be dropped may restart a timer as well.
     """
-    between = [time for time in closure.arrivals if first.time <= time <= second.time]
+    between = _between(closure, first, second)
     answer = first.time + 1.5 * closure.longest_rtt
     return len(between) > 1 or any(time > answer for time in between)
 
@@ -272,7 +278,10 @@ def _silent_before(flow: Flow, reset: Segment) -> float:
 def _answered(closure: Closure) -> bool:
     """Whether every probe but the last was followed by an acknowledgment."""
     times = [ack.time for ack in closure.answered]
-    return all(any(a.time <= time <= b.time for time in times) for a, b in pairwise(closure.probes))
+    return all(
+        bisect_left(times, a.time) < bisect_right(times, b.time)
+        for a, b in pairwise(closure.probes)
+    )
 
 
 @checker("SNR-WIN-006")

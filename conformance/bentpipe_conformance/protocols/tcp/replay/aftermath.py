@@ -9,7 +9,7 @@ that notices may take its earlier window back (RFC 5682, RFC 4015).
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bentpipe_reference.common.ranges import RangeSet
@@ -205,9 +205,16 @@ class _Account:
         return older(echoed, stamped)
 
 
-def _within_a_repair(flow: Flow, sent: Sent, timeouts: Container[Sent]) -> bool:
-    """Whether anything but timeouts of a segment retransmitted while it was outstanding."""
+def _within_a_repair(
+    flow: Flow, sent: Sent, timeouts: Container[Sent], known: Mapping[Sent, bool]
+) -> bool:
+    """Whether anything but timeouts of a segment retransmitted while it was outstanding.
+
+    Of earlier timeouts that is ``known``.
+    """
     for item in latest_first(flow.sent, count_before(flow.sent, sent.packet.number)):
+        if item.start == sent.start and item in known and not item.new:
+            return known[item]  # what is before the timeout before
         if item.retransmission and not (item.start == sent.start and item in timeouts):
             return True
         if item.new and item.start <= sent.start:
@@ -223,12 +230,13 @@ def read_aftermaths(flow: Flow, expiries: Sequence[Expiry], at_once: bool) -> tu
     timeouts = {item.sent: item for item in expiries if item.certain}
     found: list[Aftermath] = []
     account: _Account | None = None
+    known: dict[Sent, bool] = {}
     for event in flow.until_reset:
         if isinstance(event, Sent):
             if event in timeouts:
                 if account is not None:
                     account.settle()
-                lowered = _within_a_repair(flow, event, timeouts)
+                lowered = known[event] = _within_a_repair(flow, event, timeouts, known)
                 account = _Account(flow, timeouts[event], lowered)
                 found.append(account.aftermath)
             elif account is not None and event.timed and (at_once or account.silent(event)):

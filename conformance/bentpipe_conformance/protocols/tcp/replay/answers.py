@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -147,31 +148,71 @@ def refusals(
     does not and False. Segments after which no acknowledgment left are not mentioned, nor is data
     that had arrived before in another segment, which may have been kept.
     """
-    waiting: dict[Arrival, tuple[list[Range], Reply | None]] = {}
+    waiting = _Waiting()
     arrived = RangeSet()
+    latest: Reply | None = None
     refusing = {item for item in flow.arrivals if refused(item)}
     for event in flow.events if refusing else ():
         if isinstance(event, Arrival):
-            for item in [a for a in waiting if event.start < a.end and a.start < event.end]:
-                _, reply = waiting.pop(item)
-                if reply is not None:
-                    yield item, reply, False
+            for item, _ in waiting.taken(event.start, event.end):
+                if latest is not None and latest.packet.number > item.packet.number:
+                    yield item, latest, False
             if not event.payload:
                 continue
             if event not in refusing:
                 arrived.add(event.start, event.end)
             elif new := arrived.gaps(max(event.start, event.expected), event.end):
-                waiting[event] = new, None
-        elif waiting and isinstance(event, Reply):
-            for item, (new, _) in list(waiting.items()):
-                covered = event.ack > new[0][0] or any(
-                    left < b and a < right for left, right in event.blocks for a, b in new
-                )
-                if covered:
-                    del waiting[item]
-                    yield item, event, True
-                else:
-                    waiting[item] = new, event
-    for item, (_, reply) in waiting.items():
-        if reply is not None:
-            yield item, reply, False
+                waiting.add(event, new)
+        elif isinstance(event, Reply):
+            latest = event
+            for item in waiting.covered(event):
+                yield item, event, True
+    for item, _ in waiting.taken(-math.inf, math.inf):
+        if latest is not None and latest.packet.number > item.packet.number:
+            yield item, latest, False
+
+
+class _Waiting:
+    """Refused segments, none of which overlaps another, with what in them is new."""
+
+    def __init__(self) -> None:
+        self._starts: list[int] = []
+        self._items: dict[int, tuple[Arrival, list[Range]]] = {}
+
+    def add(self, item: Arrival, new: list[Range]) -> None:
+        """A further one, that overlaps none."""
+        insort(self._starts, item.start)
+        self._items[item.start] = item, new
+
+    def taken(self, left: float, right: float) -> list[tuple[Arrival, list[Range]]]:
+        """Take out those that overlap [left, right), in the order in which they arrived."""
+        found = [found for at in self._among(left, right) if (found := self._items[at])]
+        for item, _ in found:
+            self._remove(item)
+        return sorted(found, key=lambda entry: entry[0].packet.number)
+
+    def covered(self, reply: Reply) -> list[Arrival]:
+        """Take out those of which an acknowledgment, or a block, covers anything new."""
+        if not self._starts:
+            return []
+        spans = [(-math.inf, reply.ack), *reply.blocks]
+        found = {
+            item: None
+            for left, right in spans
+            for at in self._among(left, right)
+            for item, new in (self._items[at],)
+            if any(left < b and a < right for a, b in new)
+        }
+        for item in found:
+            self._remove(item)
+        return sorted(found, key=lambda item: item.packet.number)
+
+    def _among(self, left: float, right: float) -> list[int]:
+        first = bisect_right(self._starts, left)
+        if first and self._items[self._starts[first - 1]][0].end > left:
+            first -= 1
+        return self._starts[first : bisect_left(self._starts, right)]
+
+    def _remove(self, item: Arrival) -> None:
+        del self._items[item.start]
+        del self._starts[bisect_left(self._starts, item.start)]

@@ -9,6 +9,7 @@ bounded by what could be measured (:class:`_Largest`).
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -173,6 +174,7 @@ def read_estimates(flow: Flow) -> Estimates:
                 largest.sample(first, first, sure=False)
     found: dict[Sent, Estimate] = {}
     longest = array("d")
+    ends: list[int] = []  # of new data
     sent_at: dict[int, float] = {}  # by the end of new data, in its order
     probes: dict[int, float] = {}  # of a window, which need not be measured
     # Even that of a SYN may be echoed later.
@@ -198,12 +200,14 @@ def read_estimates(flow: Flow) -> Estimates:
             if event.tcp.tsval is not None:
                 stamped[event.tcp.tsval] = event.time
             if again:
-                spoiled = range(event.start + 1, event.end + 1)
-                sent_at = {end: at for end, at in sent_at.items() if end not in spoiled}
+                first = bisect_right(ends, event.start)
+                for end in ends[first : bisect_right(ends, event.end, lo=first)]:
+                    sent_at.pop(end, None)
             elif probing:
                 probes[event.end] = event.time
             else:
                 sent_at[event.end] = event.time
+                ends.append(event.end)
         elif isinstance(event, Reply):
             # Of a pure acknowledgment the peer may echo the timestamp too.
             if event.tcp.tsval is not None:

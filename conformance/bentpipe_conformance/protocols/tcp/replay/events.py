@@ -381,7 +381,8 @@ class Feedback:
         held: ranges above ``expected`` such a receiver holds then.
         limit: the highest offset the IUT can have received in sequence.
         arrived: ranges above ``limit`` that reached it.
-        echoes: TSecr values that echo TS.Recent by RFC 7323 section 4.3; empty without timestamps.
+        echoes: TSecr values that echo TS.Recent by RFC 7323 section 4.3; empty without timestamps,
+            and once too many of them came at once.
         older_echoes: what only RFC 1323 section 3.4 permits besides, by which a segment without
             text leaves TS.Recent as it is.
         last_arrival: the latest segment with data that reached the IUT before it.

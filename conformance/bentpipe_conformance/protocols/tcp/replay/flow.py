@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
+from bentpipe_conformance.protocols.tcp.replay.connections import connections_of
 from bentpipe_conformance.protocols.tcp.replay.events import (
     Ack,
     Arrival,
@@ -25,15 +26,8 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
 from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.receiver import Receiver
-from bentpipe_conformance.protocols.tcp.replay.resets import at_next_expected
+from bentpipe_conformance.protocols.tcp.replay.resets import Expected
 from bentpipe_conformance.protocols.tcp.replay.sender import Sender
-
-Ends = tuple[tuple[str, int], tuple[str, int]]
-"""(address, port) of the tester and of the implementation."""
-
-GIVEN_UP_S = 10.0
-"""A SYN-ACK with another number this long after the first belongs to another connection: the one
-before was given up in SYN-RECEIVED, perhaps soon after a copy of the SYN had been answered."""
 
 REACTION_S = 0.02
 """A segment that leaves within this time of an arrival counts as caused by it; later, as timed.
@@ -204,6 +198,7 @@ class _Replay:
         self.at = 0
         self._outgoing: list[int] = []
         self.over = False
+        self._expected = Expected(flow)
 
     def packet(self, packet: Packet, tcp: Tcp) -> None:
         flow, event = self.flow, None
@@ -226,7 +221,7 @@ class _Replay:
         established = self.flow.handshake.established is not None
         segment = Segment(packet)
         sound = not packet.outgoing and segment.tcp.options_ok
-        return sound and established and at_next_expected(self.flow, segment)
+        return sound and established and self._expected.is_next(segment)
 
     def _syn(self, packet: Packet, tcp: Tcp) -> None:
         handshake = self.flow.handshake
@@ -392,77 +387,6 @@ def replayed(flow: Flow, packets: list[Packet]) -> Flow:
     if len(flow.packets) == len(packets):
         flow.packets = packets  # equal lists are one
     return flow
-
-
-def _begins_anew(packets: list[Packet], packet: Packet) -> bool:
-    """Whether a SYN-ACK answers a SYN after the IUT gave up a connection never established."""
-    tcp, syn = packet.content, packets[-1].content
-    if tcp is None or syn is None or not packet.outgoing or packets[-1].outgoing:
-        return False
-    if tcp.flags & (SYN | ACK) != SYN | ACK or syn.flags & (SYN | ACK) != SYN:
-        return False
-    if not all(item.content is not None and item.content.flags & SYN for item in packets):
-        return False
-    first = next((item for item in packets if item.outgoing), None)
-    if first is None or first.content is None or packet.time - first.time < GIVEN_UP_S:
-        return False
-    return first.content.seq != tcp.seq
-
-
-def _begins_after_the_end(packets: list[Packet], packet: Packet) -> bool:
-    """Whether a SYN-ACK answers a new SYN after both sides had closed, or the IUT has said RST."""
-    tcp, syn = packet.content, packets[-1].content
-    if tcp is None or syn is None or not packet.outgoing or packets[-1].outgoing:
-        return False
-    if tcp.flags & (SYN | ACK) != SYN | ACK or syn.flags & (SYN | ACK) != SYN:
-        return False
-    known = [(item.outgoing, item.content) for item in packets[:-1] if item.content is not None]
-    if any(own and old.flags & SYN and old.seq == tcp.seq for own, old in known):
-        return False  # it is repeated
-    own_end = {(old.seq + old.length) % MODULUS for own, old in known if own and old.flags & FIN}
-    theirs = {old.ack for own, old in known if not own and old.flags & ACK}
-    closed = any(old.flags & FIN for own, old in known if not own)
-    if (closed and not own_end.isdisjoint(theirs)) or _reset_by_tester(packets[:-1]):
-        return True
-    again = any(old.flags & SYN and old.seq == syn.seq for own, old in known if not own)
-    return not again and any(old.flags & RST for own, old in known if own)
-
-
-def _reset_by_tester(packets: list[Packet]) -> bool:
-    """Whether there was a RST where the segment before it said that the next was expected."""
-    expected: int | None = None
-    over = False
-    for item in packets:
-        tcp = item.content
-        if tcp is None or not tcp.checksum_ok:
-            continue
-        if item.outgoing and tcp.flags & ACK and not tcp.flags & RST:
-            expected = tcp.ack
-        elif not item.outgoing and tcp.flags & RST:
-            over = over or tcp.seq == expected
-    return over
-
-
-def connections_of(trace: Trace) -> list[tuple[Ends, list[Packet]]]:
-    """Tester, IUT and packets of every connection of a trace at the ``iut`` capture point."""
-    connections: list[tuple[Ends, list[Packet]]] = []
-    latest: dict[Ends, list[Packet]] = {}
-    for packet in trace.at("iut"):
-        tcp = packet.content
-        if tcp is None:
-            continue
-        source, destination = (tcp.src, tcp.sport), (tcp.dst, tcp.dport)
-        iut, tester = (source, destination) if packet.outgoing else (destination, source)
-        packets = latest.get((tester, iut))
-        if packets is None or any(
-            begins(packets, packet) for begins in (_begins_anew, _begins_after_the_end)
-        ):
-            # The tester's SYN, which came before, begins the new connection too.
-            packets = [] if packets is None else [packets.pop()]
-            latest[tester, iut] = packets
-            connections.append(((tester, iut), packets))
-        packets.append(packet)
-    return connections
 
 
 def read_flows(trace: Trace) -> list[Flow]:

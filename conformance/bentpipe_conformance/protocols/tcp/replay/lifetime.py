@@ -11,7 +11,7 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.order import later
-from bentpipe_conformance.protocols.tcp.replay.resets import at_next_expected
+from bentpipe_conformance.protocols.tcp.replay.resets import Expected
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def read_lifetime(flow: Flow) -> Lifetime:
     resets = (Segment(item) for item in flow.resets if not item.outgoing)
     # One whose options cannot be read may be dropped.
     sound = (item for item in resets if item.tcp.options_ok)
-    heeded = next((item for item in sound if at_next_expected(flow, item)), None)
+    heeded = next(filter(Expected(flow).is_next, sound), None)
     return Lifetime(established, own_fin, fin, acked, heeded)
 
 

@@ -54,6 +54,23 @@ class Prepared:
         return frozenset(episode.end for episode in self.episodes if episode.end is not None)
 
     @cached_property
+    def further_partial_acks(self) -> frozenset[Ack]:
+        """What acknowledged new data within its fast recoveries, but for the first of each.
+
+        Of the partial acknowledgments only the first restarts the timer for certain (RFC 6582
+        section 3.2 step 3).
+        """
+        fast = (episode for episode in self.episodes if episode.fast)
+        partial = ([ack for ack in e.acks if ack.advance and ack is not e.end] for e in fast)
+        return frozenset(ack for acks in partial for ack in acks[1:])
+
+    @cached_property
+    def unrepaired_ends(self) -> tuple[Ack, ...]:
+        """The ends of episodes that left something held above something missing, in order."""
+        ends = (episode.end for episode in self.episodes)
+        return tuple(end for end in ends if end is not None and end.sacked)
+
+    @cached_property
     def recoveries(self) -> tuple[Recovery, ...]:
         """Its recoveries with SACK beside RFC 6675."""
         return read_recoveries(self._flow, self.episodes)

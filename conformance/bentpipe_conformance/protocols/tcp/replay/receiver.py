@@ -28,6 +28,10 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
 
 _FEW = 8
 
+_BURST, _EACH = 25_000, 64
+"""Timestamps that may be echoed, in all and for each segment: beyond that nothing is said any more
+of a connection's echoes. A clock of a millisecond has a third of them within a reaction."""
+
 
 @dataclass(slots=True)
 class _Stamped:
@@ -83,6 +87,7 @@ class Receiver:
         self._echoed: Collection[int] = ()
         self._said: tuple[object, ...] = ()
         self._feedback: Feedback
+        self._patience = _BURST
         self._stamped: deque[_Stamped] = deque()
         self._doubt = self._broken = False
         self._offered = 0
@@ -349,11 +354,13 @@ class Receiver:
                 self._held.add(left, right)
 
     def _echoes(self, time: float, ack: int) -> Collection[int]:
-        if not self.timestamps:
+        if not self.timestamps or self._patience < 0:
             return ()
         possible, kept = set(self._recent), set[int]()
         later: list[int] = []
+        self._patience += _EACH
         for item in reversed(self._stamped):
+            self._patience -= 1
             # Segments are processed in order: all up to the one that let this number be
             # acknowledged, and any so long ago.
             if item.limit < ack <= item.reach or time - item.time > self._reaction:

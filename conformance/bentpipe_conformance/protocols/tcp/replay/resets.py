@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
-from bentpipe_conformance.protocols.tcp.replay.order import (
-    count_before,
-    count_through,
-    latest_first,
-)
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 
 
 class Exchange(Protocol):
@@ -23,46 +20,78 @@ class Exchange(Protocol):
     arrivals: list[Arrival]
 
 
+@remembered
+def _spoken(flow: Exchange) -> Sequence[Segment]:
+    """What left the IUT, RSTs excepted."""
+    return [item for item in flow.leaving if not item.tcp.flags & RST]
+
+
 def latest_before(flow: Exchange, number: int) -> Segment | None:
-    """The last segment that left the IUT before a packet, RSTs excepted."""
-    earlier = latest_first(flow.leaving, count_through(flow.leaving, number))
-    return next((item for item in earlier if not item.tcp.flags & RST), None)
+    """The last segment that left the IUT before a packet, RSTs excepted, of a flow read whole."""
+    spoken = _spoken(flow)
+    at = count_through(spoken, number)
+    return spoken[at - 1] if at else None
 
 
-def at_next_expected(flow: Exchange, segment: Segment) -> bool:
-    """Whether a segment certainly has the sequence number that the IUT expects next.
+class Expected:
+    """Follows which number the IUT certainly expects next.
 
     That is what its latest segment acknowledged, or the end of the data that has arrived in
     sequence since, whose acknowledgment may be delayed; provided that nothing was held.
     """
-    number = segment.packet.number
-    latest = latest_before(flow, number)
-    if latest is None or not latest.tcp.flags & ACK:
-        return False
-    first = latest.packet.number
-    spoken = count_through(flow.replies, first)
-    reply = flow.replies[spoken - 1] if spoken > count_before(flow.replies, first) else None
-    if reply is not None and reply.ack != reply.expected:
-        return False
-    expected = latest.tcp.ack
-    since = count_through(flow.arrivals, first), count_before(flow.arrivals, number)
-    arrivals = {item.packet.number: item for item in flow.arrivals[slice(*since)]}
-    for item in _between(flow, first, number):
-        arrival = arrivals.get(item.packet.number)
-        if not item.tcp.length or item.tcp.flags & SYN:
-            continue
+
+    def __init__(self, flow: Exchange) -> None:
+        self._flow = flow
+        self._left = self._arrived = 0
+        self._latest: Segment | None = None
+        self._reply: Reply | None = None
+        self._sure = False
+        self._next = 0
+
+    def is_next(self, segment: Segment) -> bool:
+        """Whether a segment certainly has that number; asked of segments in order."""
+        self._follow(segment.packet.number)
+        return self._sure and segment.tcp.seq == self._next
+
+    def _follow(self, number: int) -> None:
+        flow, latest = self._flow, self._latest
+        while self._left < len(flow.leaving) and flow.leaving[self._left].packet.number < number:
+            if not flow.leaving[self._left].tcp.flags & RST:
+                latest = flow.leaving[self._left]
+            self._left += 1
+        if latest is not None and latest is not self._latest:
+            self._speaks(latest)
+        while (
+            self._arrived < len(flow.arriving)
+            and flow.arriving[self._arrived].packet.number < number
+        ):
+            self._hears(flow.arriving[self._arrived])
+            self._arrived += 1
+
+    def _speaks(self, latest: Segment) -> None:
+        self._latest = latest
+        flow, number = self._flow, latest.packet.number
+        spoken = count_through(flow.replies, number)
+        known = spoken > count_before(flow.replies, number)
+        self._reply = flow.replies[spoken - 1] if known else None
+        self._sure = bool(latest.tcp.flags & ACK)
+        if self._reply is not None and self._reply.ack != self._reply.expected:
+            self._sure = False
+        self._next = latest.tcp.ack
+        self._arrived = count_through(flow.arriving, number)
+
+    def _hears(self, item: Segment) -> None:
+        if not self._sure or not item.tcp.length or item.tcp.flags & SYN:
+            return
+        arrivals, number = self._flow.arrivals, item.packet.number
+        at = count_before(arrivals, number)
+        arrival = arrivals[at] if at < len(arrivals) else None
+        if arrival is None or arrival.packet.number != number:
+            self._sure = False
+            return
         # The data of an answer to the SYN is taken only when the handshake is complete.
-        sure = arrival is not None and arrival.in_order and not arrival.held and reply is not None
-        if arrival is None or not sure or arrival.fin or arrival.end > arrival.window_edge:
-            return False
-        if not item.tcp.flags & ACK or arrival.may_be_stale or arrival.lacks_timestamp:
-            return False
-        expected = (item.tcp.seq + item.tcp.length) % MODULUS
-    return segment.tcp.seq == expected
-
-
-def _between(flow: Exchange, first: int, last: int) -> Sequence[Segment]:
-    """What arrived between two packets."""
-    begin = count_through(flow.arriving, first)
-    end = count_before(flow.arriving, last)
-    return flow.arriving[begin:end]
+        sure = arrival.in_order and not arrival.held and self._reply is not None
+        sure = sure and not arrival.fin and arrival.end <= arrival.window_edge
+        sure = sure and not (arrival.may_be_stale or arrival.lacks_timestamp)
+        self._sure = sure and bool(item.tcp.flags & ACK)
+        self._next = (item.tcp.seq + item.tcp.length) % MODULUS

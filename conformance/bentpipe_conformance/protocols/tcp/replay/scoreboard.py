@@ -150,6 +150,7 @@ class _Replay:
         self.rtt = minimum_rtt(flow)
         self.timeouts = {e.first for e in episodes if e.cause is Cause.TIMEOUT}
         self.starts: list[int] = []
+        self.unrepeated: list[int] = []  # of those the ones that have left once
         self.segments: dict[int, _Segment] = {}
         self.order = self.latest = -1
         self.epoch = 0
@@ -252,9 +253,13 @@ class _Replay:
         self.pending.clear()
 
     def _lower(self, bound: int) -> int | None:
-        lower = (self.segments[at] for at in self.starts[: bisect_left(self.starts, bound)])
-        lowest = (s for s in lower if s.start >= self.una and not s.total and s.end <= bound)
-        return next((s.start for s in lowest if not self.evidence.overlap(s.start, s.end)), None)
+        left = self.una
+        while (gap := self.evidence.first_gap(left, bound)) is not None:
+            begin, left = gap
+            at = bisect_left(self.unrepeated, begin)
+            if at < len(self.unrepeated) and self.segments[self.unrepeated[at]].end <= left:
+                return self.unrepeated[at]
+        return None
 
     def _record(self, sent: Sent) -> None:
         first, last = bisect_left(self.starts, sent.start), bisect_left(self.starts, sent.end)
@@ -264,6 +269,8 @@ class _Replay:
             if segment.epoch != self.epoch:
                 segment.epoch, segment.repeats = self.epoch, 0
             segment.repeats += 1
+            if not segment.total:
+                del self.unrepeated[bisect_left(self.unrepeated, start)]
             segment.total += 1
             segment.stamp = sent.tcp.tsval if segment.stamp is None else segment.stamp
         if sent.start not in self.segments:
@@ -273,6 +280,8 @@ class _Replay:
                 sent.tcp.tsval if again else None,
             )  # fmt: skip
             insort(self.starts, sent.start)
+            if not again:
+                insort(self.unrepeated, sent.start)
 
     # -- arriving
 
@@ -322,6 +331,8 @@ class _Replay:
                 self.reordered = True
             del self.segments[start]
         self.starts[:done] = kept
+        done = bisect_left(self.unrepeated, ack.ack)
+        self.unrepeated[:done] = [start for start in kept if not self.segments[start].total]
 
     def _delivered(self, left: int, right: int, now: float) -> None:
         highest = self.evidence.snapshot()[-1][1] if self.evidence else 0

@@ -66,7 +66,8 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     """
     measured = measurements(flow)
     found: list[Expiry] = []
-    row: list[Expiry] = []
+    row: dict[int, list[Expiry]] = {}
+    ending: Sent | None = None
     progress: Ack | None = None
     progressed = arrived = 0.0
     edge: int | None = None
@@ -78,18 +79,18 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
         if isinstance(event, Ack) and event.acceptable:
             edge = event.window_edge
             if event.advance:
-                progress, progressed, row = event, event.time, []
+                progress, progressed, row = event, event.time, {}
                 delivered = max(delivered, _forget(transmitted, event.ack))
         elif isinstance(event, Sent):
             edge = event.window_edge if edge is None else edge  # that of the SYN-ACK
             if event.max == event.una:
-                progress, progressed, row = None, event.time, []
+                progress, progressed, row = None, event.time, {}
             if event.retransmission and event.timed and edge > event.una:
-                same = [item for item in row if item.sent.start == event.start]
+                same = row.setdefault(event.start, [])
                 before = same[-1] if same and same[-1].certain else None
                 last_sent = _last_sent(event, transmitted, flow, progressed)
                 signs = bool(event.sacked or event.duplicates or last_sent < delivered)
-                tail = _repeats_the_last(flow, event)
+                tail = _repeats_the_last(event, ending)
                 probe = flow.handshake.sack and tail and not same
                 trips = measured.before(event.packet.number)
                 samples = measured.samples(event.packet.number)
@@ -113,11 +114,13 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                     rtt=trips.smallest,
                     longest_rtt=trips.largest,
                 )
-                row.append(expiry)
+                same.append(expiry)
                 found.append(expiry)
             elif event.start == event.una and event.retransmission:
-                row = []
+                row = {}
             transmitted[event.start] = event.time
+            if event.end >= event.max:
+                ending = event
     return tuple(found)
 
 
@@ -140,16 +143,14 @@ def _last_sent(
     return next((item.time for item in covering), otherwise)
 
 
-def _repeats_the_last(flow: Flow, again: Sent) -> bool:
-    """Whether a retransmission repeats the last segment sent, cut at most by further options.
+def _repeats_the_last(again: Sent, last: Sent | None) -> bool:
+    """Whether a retransmission repeats the segment that ends the flight, but for further options.
 
     What reports data held takes room from the data (RFC 9293 section 3.7.1): the repetition, in a
     segment as long, ends sooner, and a queue cut anew may let it begin sooner.
     """
     if again.end >= again.max:
         return True
-    earlier = latest_first(flow.sent, count_before(flow.sent, again.packet.number))
-    last = next((item for item in earlier if item.end >= again.max), None)
     if last is None or not again.start <= last.start < again.end:
         return False
     taken = options_length(again.packet) - options_length(last.packet)

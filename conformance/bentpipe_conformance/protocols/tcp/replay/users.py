@@ -7,7 +7,7 @@ other user sends and aborts when it likes, and every implementation that calls h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import accumulate, pairwise
 
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
@@ -155,14 +155,21 @@ def _fits_half_a_window(flow: Flow) -> bool:
     return 0 <= widest - 2 * flow.segment <= 2 * MAX_OPTIONS
 
 
-def _newest(flow: Flow, count: int) -> Iterator[Sent]:
-    """The new data among the first so many segments sent, the latest first."""
-    return (item for item in latest_first(flow.sent, count) if item.new)
+@remembered
+def _new(flow: Flow) -> list[Sent]:
+    return [item for item in flow.sent if item.new]
+
+
+def _newest(flow: Flow, number: int) -> Sent | None:
+    """The new data sent last up to a packet."""
+    new = _new(flow)
+    at = count_through(new, number)
+    return new[at - 1] if at else None
 
 
 def newest_before(flow: Flow, number: int) -> Sent | None:
     """The new data sent last before a packet."""
-    return next(_newest(flow, count_before(flow.sent, number)), None)
+    return _newest(flow, number - 1)
 
 
 def data_waited(flow: Flow, ack: Ack) -> bool:
@@ -177,7 +184,7 @@ def data_waited(flow: Flow, ack: Ack) -> bool:
 def latest(flow: Flow, ack: Ack) -> Sent | None:
     """The new data sent last once an acknowledgment had been answered."""
     number = (ack.responses[-1] if ack.responses else ack).packet.number
-    return next(_newest(flow, count_through(flow.sent, number)), None)
+    return _newest(flow, number)
 
 
 def short_of_data(flow: Flow, sent: Sent) -> bool:
@@ -218,7 +225,7 @@ def last_before_reports(flow: Flow, first: Sent) -> Sent | None:
     Some senders put segments off to send several at once, and a window may open with a report: what
     was outstanding then bounds the congestion window better than what was when a recovery began.
     """
-    before = _newest(flow, count_before(flow.sent, first.packet.number))
+    before = latest_first(_new(flow), count_before(_new(flow), first.packet.number))
     return next((sent for sent in before if not (sent.sacked or sent.duplicates)), None)
 
 

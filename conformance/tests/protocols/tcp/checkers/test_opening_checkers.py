@@ -9,7 +9,7 @@ from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.replay.flow import connections_of
+from bentpipe_conformance.protocols.tcp.replay.connections import connections_of
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, PASS, Story
 
 

@@ -24,6 +24,18 @@ def test_every_value_of_a_burst_may_be_echoed() -> None:
     assert set(reply.echoes) >= set(range(1101, 1301))
 
 
+def test_bursts_whose_every_segment_is_answered_say_nothing_of_echoes_in_the_end() -> None:
+    receipt, count = Receipt(timestamps=True), 1500
+    for index in range(count):
+        receipt.data(0, 100, after=1e-6, tsval=1101 + index)
+        receipt.reply(0, tsval=7100, tsecr=1100, after=1e-6)
+    replies = read_flows(read_trace(receipt.packets, suite=SUITE))[0].replies
+    assert set(replies[99].echoes) >= set(range(1101, 1201))
+    assert not replies[-1].echoes
+    # What is computed and kept is no more than so many for each segment.
+    assert sum(len(reply.echoes) for reply in replies) < 100 * count
+
+
 @pytest.mark.long
 def test_burst_of_a_hundred_times_the_size_is_replayed_in_time() -> None:
     trace = read_trace(_burst(20_000).packets, suite=SUITE)
