@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from bentpipe_reference.stp.actions import Actions
 from bentpipe_reference.stp.connection import Connection
+from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.guards import Guards
 from bentpipe_reference.stp.idle import Arrival, Idle
 from bentpipe_reference.stp.mutants import mutant, returning
@@ -63,6 +64,20 @@ class BelievesEnds(Guards):
         if end.flags & Flags.R or v.peer_csn is None:
             return super().is_valid(v, end)
         return end.csn == v.peer_csn
+
+
+@mutant("stp-gives-up-the-oldest", breaks="STP-SEC-007", setting="small-over-ip")
+class GivesUpTheOldest(Idle):
+    """Who calls while there is no room takes the place of the oldest connection."""
+
+    def refuse_call(self, arrival: Arrival, begin: Begin) -> None:
+        """See :class:`Idle`."""
+        super().refuse_call(arrival, begin)
+        assert isinstance(self._listener, StpEndpoint)
+        for connection in self._listener.connections.values():
+            if connection.state is State.READY:
+                connection.abort(arrival.now, Reason.RESOURCES)
+                return
 
 
 mutant("stp-opens-for-any-bgak", "STP-SEC-005", "takes a BGAK that acknowledges nothing sent")(

@@ -505,6 +505,7 @@ def test_calling_anew_after_the_whole_stream(peer: Peer) -> None:
         anew.receive(1, within=2 * peer.rtt + TWICE_S)
     except NotReached as error:
         raise NotReached("STP-CC-037: the data of the call before was not sent again") from error
+    go_on(anew, peer.rtt + TWICE_S)
     anew.abort()
 
 

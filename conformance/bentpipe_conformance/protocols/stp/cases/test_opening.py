@@ -28,6 +28,9 @@ APART_S = 0.2
 MTU = 1500
 """Of the suite's links, octets."""
 
+BUSY_SDS = 4
+"""SDs of the least MaxSD with which a connection carries what protects it (STP-SEC-007)."""
+
 GIVEN_UP_S = 70.0
 """Seconds in which a silent peer is given up (STP-PL-008), its call included."""
 
@@ -245,6 +248,17 @@ def test_idle_cookies_out_of_order(peer: Peer) -> None:
     beside.release()
 
 
+@case("STP-CC-035", "STP-CC-036")
+def test_idle_v_flag_beside_the_fin(peer: Peer) -> None:
+    """A BEGIN with V flag makes cookies from before void though its stream ends with it."""
+    first, second = (peer.fresh_cookie() for _ in range(2))
+    whole = peer.connect("discard", data=b"all", fin=True, cookie=second, voiding=True)
+    whole.ask()
+    peer.begin("discard", data=b"too late", cookie=first)
+    peer.wait(PAUSE_S)
+    whole.release()
+
+
 @case("STP-CC-035", "STP-CC-036", "STP-CC-038", "STP-CC-012", "STP-CC-041")
 def test_idle_cookies_grow_old(peer: Peer) -> None:
     """A cookie opens a connection for 600 s, and is remembered for 900 s once it has.
@@ -427,13 +441,15 @@ def test_ready_two_connections_at_once(peer: Peer) -> None:
     third.release()
 
 
-@case("STP-CC-012", "STP-CC-010", "STP-CC-041")
+@case("STP-CC-012", "STP-CC-010", "STP-CC-041", "STP-SEC-007")
 def test_ready_many_connections_at_once(peer: Peer) -> None:
     """Who can hold no more of them says so, and goes on with those it has.
 
     A call that replaces one of them finds the room of that.
     """
     first = peer.connect("discard")
+    first.sds(BUSY_SDS, octets=LEAST_MAX_SD)
+    first.deliver()
     for _ in range(11):
         peer.call("discard")
         peer.wait(PAUSE_S)

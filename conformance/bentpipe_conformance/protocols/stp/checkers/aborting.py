@@ -22,6 +22,15 @@ from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
+NO_RESOURCES = 5
+"""Reason of one by which an endpoint makes room (section 3.4)."""
+
+BUSY_OCTETS, BUSY_S = 1024, 60.0
+"""Octets of data within as many seconds that protect a connection (STP-SEC-007)."""
+
+CROWD = 8
+"""Calls beside a busy connection that show whether it is kept."""
+
 ABORTED = 1
 """Reason of the END by which a user ends a connection (section 3.4)."""
 
@@ -104,6 +113,45 @@ def _possible_n_r(flow: Flow, end: At) -> list[int] | None:
     if most - least >= MODULUS // 2:
         return None
     return [on_wire(count, receiver.iss) for count in range(most, least - 1, -1)]
+
+
+@checker("STP-SEC-007")
+def busy_connections_are_kept(flow: Flow, context: Context) -> Findings:
+    """Who has carried data lately is not given up for others (section 10).
+
+    How much else is free is hidden.
+    """
+    if flow.iut_calls or flow.established is None:
+        return
+    end = next((at for at in _aborts(flow) if at.stp.reason == NO_RESOURCES), None)
+    if end is not None:
+        carried = _carried(flow, end.time - DUE_S - flow.timing_error)
+        what = f"a connection that had carried {carried} octets in {BUSY_S:g} s was given up"
+        what += " for want of resources"
+        if carried >= BUSY_OCTETS:
+            yield context.violated(
+                what, end, expected=f"none that has carried {BUSY_OCTETS}", actual=f"{carried}"
+            )
+        else:
+            yield context.holds(what, end)
+        return
+    calls = [
+        other.begins[0] for other in flow.neighbours
+        if not other.iut_calls and other.begins and flow.established < other.begins[0].time
+    ]  # fmt: skip
+    beside = [call for call in calls if call.time + flow.due_s < flow.over]
+    if len(beside) >= CROWD and _carried(flow, beside[-1].time) >= BUSY_OCTETS:
+        yield context.holds(f"a busy connection was kept through {len(beside)} calls", beside[-1])
+
+
+def _carried(flow: Flow, until: float) -> int:
+    """Octets that had come for the IUT's user in the :data:`BUSY_S` before, and were reported."""
+    reported = max((at.n_r for at in flow.reports_sent if at.time <= until), default=0)
+    return sum(
+        len(sd.stp.data) for sd in flow.sds_heard
+        if sd.number < reported and not sd.duplicate and not sd.misfit
+        and until - BUSY_S + DUE_S + flow.timing_error < sd.time
+    )  # fmt: skip
 
 
 @checker("STP-CC-046")

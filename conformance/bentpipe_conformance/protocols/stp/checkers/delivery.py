@@ -152,7 +152,7 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Findings:
         rise = 0 if closed is None else report.n_mr - closed.n_mr
         if (
             closed is not None and poll is not None and poll.frame > closed.frame
-            and rise >= SURELY_REOPENED and _quiet_before(flow, closed, poll.time)
+            and rise >= _surely_reopened(flow, report) and _quiet_before(flow, closed, poll.time)
             and not _has_fin(flow, poll.time)
         ):  # fmt: skip
             yield context.violated(
@@ -160,6 +160,17 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Findings:
             )
         closed = report if _shows_no_credit(report) else None
     yield from _stays_closed(flow, context)
+
+
+def _surely_reopened(flow: Flow, report: ReportSent) -> int:
+    """A credit that has to be announced: a small one where it is that of the whole buffer.
+
+    Discard reads at once, so that nothing is left in the buffer but above a gap.
+    """
+    if flow.service != DISCARD or report.elements:
+        return SURELY_REOPENED
+    largest = max(at.n_mr - at.n_r for at in flow.reports_sent if at.frame <= report.frame)
+    return max(1, min(SURELY_REOPENED, largest))
 
 
 def _stays_closed(flow: Flow, context: Context) -> Findings:

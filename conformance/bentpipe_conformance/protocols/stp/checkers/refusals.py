@@ -21,6 +21,10 @@ MOST_ANEW = 5
 """How often a caller calls anew (STP-CC-037)."""
 
 
+END_S = 2.0
+"""Seconds in which a call has surely sent the FIN for which it has credit and nothing is left."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """A call of the IUT that was given a cookie.
@@ -106,7 +110,9 @@ def callers_call_anew(flow: Flow, context: Context) -> Findings:
             if flow.until > at.time + flow.due_s:
                 yield context.violated("a caller that was given a cookie did not call anew", at)
         else:
-            problem = _wrong_anew(refusal, anew) or _other_stream(flow, anew)
+            problem = (
+                _wrong_anew(refusal, anew) or _other_stream(flow, anew) or _endless(flow, anew)
+            )
             yield judged(
                 context, not problem,
                 "a caller that was given a cookie called anew",
@@ -179,6 +185,24 @@ def _other_stream(flow: Flow, anew: At) -> str:
     before, after = streams[0], max(streams, key=len)
     if before and before == chargen(0, len(before)) and after != chargen(0, len(after)):
         return "and sent other data than that of chargen, which calls"
+    return ""
+
+
+def _endless(flow: Flow, anew: At) -> str:
+    """Whether a call anew does not end a stream whose end the call before has sent."""
+    if flow.own_fin is None:
+        return ""
+    for other in flow.neighbours:
+        if anew not in other.begins[:1] or other.own_fin is not None:
+            continue
+        done = next(
+            (at for at in other.reports_heard
+             if not at.fault and at.acknowledges_all and at.n_r < at.n_mr),
+            None,
+        )  # fmt: skip
+        whole = len(_stream(other)) >= len(_stream(flow))
+        if done is not None and whole and other.over > done.time + END_S + other.timing_error:
+            return f"and did not end its stream within {END_S:g} s"
     return ""
 
 
