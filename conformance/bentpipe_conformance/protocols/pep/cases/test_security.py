@@ -104,7 +104,7 @@ def test_established_message_about_what_was_acknowledged(peer: Peer) -> None:
     for end, side in _sides(through):
         old = next(it for it in end.seen if it.payload)
         for code, mtu in ((2, 0), (3, 0), (4, 600)):
-            peer.send(side, unreachable(build(old), HOP, old.dst, code, mtu))
+            peer.send(side, unreachable(build(old), HOP, old.src, code, mtu))
             peer.wait(0.1)
     for end, _ in _sides(through):
         end.write(peer.octets(30_000))
