@@ -110,9 +110,9 @@ class End:
         self.closing = True
         self.pump()
 
-    def reset(self) -> None:
-        """Reset the connection, and fall silent."""
-        at = self._sequence_end if self.established else 0
+    def reset(self, *, beyond: int = 0) -> None:
+        """Reset the connection, so many octets behind the next one, and fall silent."""
+        at = self._sequence_end + beyond if self.established else 0
         self.segment(RST | ACK if self._answered else RST, at)
         self.vanish()
         self._has_reset = True

@@ -19,7 +19,7 @@ from bentpipe_conformance.protocols.pep.story import (
     Story,
     octets,
 )
-from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, build, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, build, dissect
 
 UP = (CLIENT, False), (SERVER, True)
 
@@ -431,3 +431,41 @@ def test_call_beside_bulk_that_the_path_has_lost(calls: int, expected: set[objec
         other.syn(SERVER, after=0.3)
     other.syn(SERVER, answer=True, after=3.0).syn(CLIENT, answer=True, after=0.01)
     assert other.say(CLIENT, False, ACK).over().verdicts("PEP-FI-004") == expected
+
+
+def test_end_that_the_reset_has_crossed() -> None:
+    story = sent(Story().opened()).ack(SERVER, False, 1000).reset(SERVER, False)
+    story.reset(CLIENT, True, 0, after=0.3)
+    story.say(CLIENT, False, FIN | ACK | PSH, 1000, payload=octets(1000, 1100))
+    assert story.verdicts("PEP-RE-002") == PASS
+    story.ack(CLIENT, True, 1101).over()
+    assert story.verdicts("PEP-RE-002") == FAIL
+    assert FAIL.isdisjoint(story.verdicts("PEP-TR-019") | story.verdicts("PEP-FB-003"))
+
+
+@pytest.mark.parametrize(
+    ("beyond", "answered", "expected"),
+    [(100, True, PASS), (100, False, FAIL), (30_000, False, NOTHING)],
+)
+def test_reset_that_is_not_next(beyond: int, answered: bool, expected: set[object]) -> None:
+    story = sent(Story().opened()).ack(SERVER, False, 1000).reset(CLIENT, False, 1000 + beyond)
+    if answered:
+        story.ack(CLIENT, True, 1000)
+    assert story.over().verdicts("PEP-RE-006") == expected
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(100.0, PASS), (400.0, FAIL)])
+def test_closed_window_probed_and_then_no_more(seconds: float, expected: set[object]) -> None:
+    story = sent(Story().opened(), 10_000).ack(SERVER, False, 10_000, window=0)
+    story.data(CLIENT, False, 10_000, 11_000).ack(CLIENT, True, 11_000)
+    for after in (1.0, 2.0):
+        story.data(SERVER, True, 10_000, 10_001, after=after)
+        story.ack(SERVER, False, 10_000, window=0)
+    assert story.over(seconds).verdicts("PEP-FB-006") == expected
+
+
+@pytest.mark.parametrize(("held", "expected"), [(BUFFER, NOTHING), (BUFFER + 1, FAIL)])
+def test_octets_under_way_are_held(held: int, expected: set[object]) -> None:
+    story = Story().opened().data(CLIENT, False, 0, 1000)
+    story.data(SERVER, True, 0, 1000).ack(CLIENT, True, 1000, window=held - 1000)
+    assert story.over().verdicts("PEP-FB-002") == expected

@@ -45,6 +45,23 @@ def test_established_client_stops_and_goes_on(peer: Peer) -> None:
     quiet(peer)
 
 
+@case("PEP-FB-001", "PEP-FB-002")
+def test_established_server_acknowledges_nothing(peer: Peer) -> None:
+    """For 20 s no acknowledgment of the server arrives, whose window is wide; then it closes."""
+    through = peer.connect(server=Offer(buffer=200_000))
+    transfer(peer, through.client, through.server, 300_000)
+    through.server.acknowledging = False
+    through.client.write(peer.octets(FULL))
+    peer.wait(SLOW_S)
+    through.server.acknowledging = True
+    through.server.stop()
+    through.server.acknowledge()
+    peer.wait(SLOW_S)
+    through.server.go_on()
+    peer.run(lambda: len(through.server.got) >= FULL + 300_000, 70.0)
+    quiet(peer)
+
+
 @case("PEP-FB-005")
 def test_stopped_sender_probes(peer: Peer) -> None:
     """The sender probes the window of the box that is closed."""
@@ -89,6 +106,23 @@ def test_established_sizes_and_scales_differ(peer: Peer) -> None:
         through = peer.connect(client, server)
         transfer(peer, through.client, through.server, 100_000)
         transfer(peer, through.server, through.client, 100_000)
+
+
+@case("PEP-TR-007")
+def test_established_data_beside_reports(peer: Peer) -> None:
+    """Full segments go to an end of which octets are missing, so that each reports what is held."""
+    small, large = Offer(mss=536), Offer()
+    for client, server, back in ((small, large, False), (large, small, True)):
+        through = peer.connect(client, server)
+        ends = through.client, through.server
+        end, other = ends[::-1] if back else ends
+        transfer(peer, other, end, 2000)
+        late = peer.octets(1500)
+        end.segment(ACK, len(end.written) + 500, late[500:1000])
+        other.write(peer.octets(60_000))
+        peer.wait(5.0)
+        end.write(late)
+        peer.run(lambda it=other: len(it.got) >= 1500, 30.0)  # type: ignore[misc]
 
 
 @case("PEP-TR-008")

@@ -97,6 +97,20 @@ def test_established_guessed_message(peer: Peer) -> None:
     _go_on(peer, through)
 
 
+@case("PEP-SEC-004")
+def test_established_message_about_what_was_acknowledged(peer: Peer) -> None:
+    """ICMP messages quote numbers that were outstanding once, and are no more."""
+    through = _open(peer)
+    for end, side in _sides(through):
+        old = next(it for it in end.seen if it.payload)
+        for code, mtu in ((2, 0), (3, 0), (4, 600)):
+            peer.send(side, unreachable(build(old), HOP, old.src, code, mtu))
+            peer.wait(0.1)
+    for end, _ in _sides(through):
+        end.write(peer.octets(30_000))
+    _go_on(peer, through)
+
+
 @case("PEP-SEC-007")
 def test_established_malformed_packets(peer: Peer) -> None:
     """Packets arrive that cannot be."""

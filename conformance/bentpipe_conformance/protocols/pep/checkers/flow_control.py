@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from bentpipe_conformance.engine.context import judged, until_violated
 from bentpipe_conformance.engine.finding import Finding
@@ -23,6 +24,8 @@ from bentpipe_conformance.protocols.tcp.codec import FIN, RST, SYN
 WITHIN_S = 1.0
 FIRST_PROBE_S = 4.0
 """Seconds until the first probe: a timeout of 3 s (RFC 6298 section 5.7), and 1 s."""
+BETWEEN_PROBES_S = 240.0
+"""Seconds between two: twice the longest timeout that stacks use, 120 s."""
 UNSCALED = 65_535
 SILLY = 500
 """Octets: less than a segment of any usual path, so that whatever is judged is silly indeed."""
@@ -44,11 +47,13 @@ def reader_stops_source(_: Relay, stream: Stream, context: Context) -> Iterator[
 @of_stream("PEP-FB-002")
 def window_has_room(_: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
     """No window promises what there is no room for."""
-    # Exercised by a receiver whose window closes.
-    if stream.sink is None or not any(_is_stopped(it) for it in stream.steps):
+    # Exercised by a receiver whose window closes, or that does not acknowledge what it is sent.
+    if stream.sink is None or not stream.steps:
         return
     most = max(stream.steps, key=lambda it: it.limit - it.delivered)
-    yield _within(most, most.limit - most.delivered, "permitted", context)
+    octets = most.limit - most.delivered
+    if octets > _buffer(context) or any(_is_stopped(it) for it in stream.steps):
+        yield _within(most, octets, "permitted", context)
 
 
 @of_stream("PEP-PC-004")
@@ -62,7 +67,7 @@ def slow_link_fills_the_buffer(relay: Relay, stream: Stream, context: Context) -
 
 
 @of_stream("PEP-FB-003")
-def window_does_not_shrink(_: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+def window_does_not_shrink(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
     """A window does not shrink."""
     # Exercised by each acknowledgment of the box.
     source = stream.source
@@ -72,6 +77,8 @@ def window_does_not_shrink(_: Relay, stream: Stream, context: Context) -> Iterat
     def found() -> Iterator[Finding]:
         nonlocal limit
         for step in stream.steps:
+            if step.packet.number > relay.reset_at:
+                return
             edge = step.segment.edge
             if not step.inlet or not step.by_box or edge is None or step.segment.tcp.flags & RST:
                 continue
@@ -148,7 +155,8 @@ def closed_window_is_probed(relay: Relay, stream: Stream, context: Context) -> I
     if closed is None or stream.sink is None:
         return
     later = [it for it in stream.sink.segments if it.packet.number > closed.packet.number]
-    probe = next((it for it in later if it.outgoing and _probes(it, closed)), None)
+    probes = [it for it in later if it.outgoing and _probes(it, closed)]
+    probe = next(iter(probes), None)
     reset = next((it for it in later if it.outgoing and it.tcp.flags & RST), None)
     # It opens, or its end has no use for what waits any more.
     end = next(
@@ -163,7 +171,13 @@ def closed_window_is_probed(relay: Relay, stream: Stream, context: Context) -> I
             expected="probes for ever", actual="a RST",
         )  # fmt: skip
     elif probe is not None and probe.time - closed.time <= allowed(relay, FIRST_PROBE_S):
-        yield context.holds("the closed window is probed", probe, closed)
+        times = [it.time for it in probes if it.time < until]
+        silence = max((after - before for before, after in pairwise([*times, until])), default=0.0)
+        yield judged(
+            context, silence <= allowed(relay, BETWEEN_PROBES_S), "the closed window is probed",
+            probe, closed, expected=f"a probe at least each {BETWEEN_PROBES_S:.0f} s, for ever",
+            actual=f"none for {silence:.0f} s",
+        )  # fmt: skip
     elif min(until, probe.time if probe else until) - closed.time > allowed(relay, FIRST_PROBE_S):
         yield context.violated(
             "the window of an end is closed, and the box does not probe it", closed,

@@ -292,7 +292,7 @@ def _ended_by_box(relay: Relay) -> Segment | None:
 
 
 def _too_big(relay: Relay) -> Iterator[tuple[Report, Stream]]:
-    """Messages about segments of the box, with the stream that these carry."""
+    """Messages about segments of the box that are outstanding, with the stream that these carry."""
     for report in reports(relay.scene.others):
         if report.packet.outgoing or not report.too_big:
             continue
@@ -300,7 +300,11 @@ def _too_big(relay: Relay) -> Iterator[tuple[Report, Stream]]:
             sink = stream.sink
             if sink is None or report.packet.side != sink.side:
                 continue
-            if any(it.outgoing and it.tcp.seq == report.seq and it.payload for it in sink.segments):
+            acked = sink.acked_before(report.packet.number)
+            if any(
+                it.outgoing and it.tcp.seq == report.seq and it.payload and it.end > acked
+                for it in sink.segments
+            ):
                 yield report, stream
 
 

@@ -28,9 +28,12 @@ WITHIN_S = 1.0
 @of_stream("PEP-RE-002")
 def end_acknowledged_last(_: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
     """The end is acknowledged last."""
-    # Exercised by the acknowledgment of a sender's FIN.
+    # Exercised by the acknowledgment of a sender's FIN, or by a FIN that the box's RST has crossed.
     step = stream.first(step for step in stream.steps if step.end_taken)
     if step is None or step.end is None:
+        crossed = _crossed(stream)
+        if crossed is not None:
+            yield context.holds("a FIN that the box's RST has crossed is not acknowledged", crossed)
         return
     yield judged(
         context, step.delivered >= step.end,
@@ -115,9 +118,26 @@ def end_called_back(relay: Relay, context: Context) -> Iterator[Finding]:
 @of_relay("PEP-RE-006")
 def reset_carried_over(relay: Relay, context: Context) -> Iterator[Finding]:
     """A reset is carried over."""
-    # Exercised by a RST of one end while the other has an open connection.
+    # Exercised by a RST of one end while the other has an open connection. One in the window that
+    # is not next may be taken, or is answered, so that the end can send the right one (RFC 9293
+    # section 3.10.7.4, first for RST).
     for _, sink, reset in _reset_while_open(relay):
         yield from _must_reset(relay, sink, reset, context)
+    for leg in relay.legs if relay.streams else ():
+        odd = next((it for it in leg.segments if _is_odd_reset(it, leg)), None)
+        if odd is None or not _is_open(leg, odd):
+            continue
+        answers = (
+            it for each in relay.legs for it in each.segments
+            if it.outgoing and it.packet.number > odd.packet.number
+            and (it.tcp.flags & RST or (each is leg and it.ack is not None))
+        )  # fmt: skip
+        first = min(answers, key=lambda it: it.packet.number, default=None)
+        yield from soon(
+            odd, first, "an acknowledgment, or the RST", WITHIN_S, relay, context,
+            good="a RST behind a gap is answered, or carried over",
+            bad=f"the {leg.side}'s RST lies behind a gap, and the box neither asks nor takes it",
+        )  # fmt: skip
 
 
 @of_relay("PEP-RE-007")
@@ -309,6 +329,20 @@ def late_segments_answered(relay: Relay, context: Context) -> Iterator[Finding]:
 # -- what several ask --------------------------------------------------------------------------
 
 
+def _crossed(stream: Stream) -> Step | None:
+    """The first FIN of a sender that has arrived after the box had reset its connection."""
+    reset = next((it for it in stream.steps if it.inlet and it.by_box and _is_reset(it)), None)
+    return None if reset is None else stream.first(
+        it for it in stream.steps
+        if it.packet.number > reset.packet.number and it.inlet and not it.by_box
+        and it.segment.fin is not None
+    )  # fmt: skip
+
+
+def _is_reset(step: Step) -> bool:
+    return bool(step.segment.tcp.flags & RST)
+
+
 def _resets(relay: Relay, *, by_box: bool | None = None) -> Iterator[Segment]:
     """Resets at both sides, of the box or of the ends."""
     for leg in relay.legs:
@@ -323,6 +357,16 @@ def _reset_while_open(relay: Relay) -> Iterator[tuple[Stream, Leg, Segment]]:
         for reset in relay.resets(stream.source, by_box=False)[:1]:
             if stream.sink is not None and _is_open(stream.sink, reset):
                 yield stream, stream.sink, reset
+
+
+def _is_odd_reset(segment: Segment, leg: Leg) -> bool:
+    """Whether a RST of the end lies in the box's window, but not at its beginning."""
+    if segment.outgoing or not segment.tcp.flags & RST or segment.counts or segment.doubtful:
+        return False
+    said = [it for it in leg.segments if it.outgoing and it.packet.number < segment.packet.number]
+    expected = max((it.ack for it in said if it.ack is not None), default=0)
+    edge = max((it.edge for it in said if it.edge is not None), default=0)
+    return expected < segment.start < edge
 
 
 def _is_open(leg: Leg, at: Segment) -> bool:

@@ -76,16 +76,17 @@ def guessed_message(relay: Relay, context: Context) -> Iterator[Finding]:
             if report.packet.outgoing or sink is None or report.packet.side != sink.side:
                 continue
             ends = sink.ends if sink.side == "server" else (*sink.ends[2:], *sink.ends[:2])
-            if report.ends != ends or any(
+            before = [it for it in sink.segments if it.packet.number < report.packet.number]
+            first = sink.box.first
+            if report.ends != ends or first is None or not before:
+                continue
+            offset = (report.seq - first.seq - 1) % MODULUS
+            heard = sink.acked_before(report.packet.number)
+            if offset >= heard and any(
                 it.outgoing and it.tcp.seq == report.seq for it in sink.segments
             ):
                 continue
-            before = [it for it in sink.segments if it.packet.number < report.packet.number]
-            first = sink.box.first
-            if first is None or not before:
-                continue
-            offset = (report.seq - first.seq - 1) % MODULUS
-            if offset > 1 << 20:
+            if offset > 1 << 20 or offset < heard - 1:
                 found.append(report)
             if report.too_big:
                 small = _shrunk(before, sink.segments, report.packet.number, report.mtu)

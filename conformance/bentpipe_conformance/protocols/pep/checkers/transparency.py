@@ -218,6 +218,8 @@ def pushed_octets_leave(relay: Relay, stream: Stream, context: Context) -> Itera
     calm = relay.scene.quiet_since + RECOVERS_S if relay.scene.quiet_since >= 0 else -1.0
     for step in stream.steps:
         segment = step.segment
+        if step.packet.number > relay.reset_at:
+            return
         if not step.inlet or step.by_box or not segment.tcp.flags & PSH or not segment.counts:
             continue
         if step.arrived < segment.end or step.outlet < segment.end or not segment.payload:

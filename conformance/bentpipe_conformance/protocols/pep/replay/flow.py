@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -93,6 +94,15 @@ class Relay:
             it.tcp.flags & RST and not it.outgoing and (it.counts or it.doubtful)
             for leg in (self.client, *self.calls) for it in leg.segments
         )  # fmt: skip
+
+    @cached_property
+    def reset_at(self) -> float:
+        """Number of the packet with the first RST that counts, at either side; or infinity."""
+        resets = (
+            it.packet.number for leg in (self.client, *self.calls) for it in leg.segments
+            if it.tcp.flags & RST and it.counts
+        )  # fmt: skip
+        return min(resets, default=math.inf)
 
     def has_cause(self, reset: Segment) -> bool:
         """Whether a reset of the box follows one of an end, or may do so."""

@@ -140,6 +140,14 @@ class Leg:
             return 0
         return min(half.first.window_scale or 0, LARGEST_SHIFT)
 
+    def acked_before(self, number: int) -> int:
+        """How many octets of the box's the end had acknowledged before a packet of that number."""
+        return max(
+            (it.ack for it in self.segments
+             if not it.outgoing and it.ack is not None and it.packet.number < number),
+            default=0,
+        )  # fmt: skip
+
     def add(self, packet: Packet) -> None:
         """Take the next packet of the connection."""
         tcp = packet.content
