@@ -469,3 +469,11 @@ def test_octets_under_way_are_held(held: int, expected: set[object]) -> None:
     story = Story().opened().data(CLIENT, False, 0, 1000)
     story.data(SERVER, True, 0, 1000).ack(CLIENT, True, 1000, window=held - 1000)
     assert story.over().verdicts("PEP-FB-002") == expected
+
+
+def test_segment_of_another_is_forwarded_after_a_reset() -> None:
+    story = sent(Story().opened()).ack(SERVER, False, 1000).reset(SERVER, False)
+    story.reset(CLIENT, True, 0, after=0.3)
+    story.say(CLIENT, True, FIN | ACK | PSH, 1 << 29, payload=octets(0, 100)).over()
+    for name in ("PEP-TR-001", "PEP-RE-003", "PEP-TR-009", "PEP-FB-003"):
+        assert FAIL.isdisjoint(story.verdicts(name)), name

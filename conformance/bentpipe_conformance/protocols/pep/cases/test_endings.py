@@ -18,13 +18,18 @@ LARGEST = 500_000
 """Octets that no buffer of a usual box takes; a larger one is filled as far as this goes."""
 
 
+FULL_SEGMENT = 1460
+"""Octets. A box counts what tiny segments take beside theirs, and would never be full of them."""
+
+
 def _to_the_edge(peer: Peer, sender: End) -> None:
-    """Write as much as the box permits, but for the number of a FIN."""
+    """Write as much as the box permits, but for less than a segment, and for the FIN."""
     patience = 5
     while patience and len(sender.written) < LARGEST:
         room = sender.edge - len(sender.written) - 1
-        patience = 5 if room > 0 else patience - 1
-        sender.write(peer.octets(max(0, min(room, LARGEST - len(sender.written)))))
+        patience = 5 if room >= FULL_SEGMENT else patience - 1
+        if room >= FULL_SEGMENT:
+            sender.write(peer.octets(min(room, LARGEST - len(sender.written))))
         peer.wait(1.0)
 
 

@@ -45,19 +45,16 @@ def test_established_client_stops_and_goes_on(peer: Peer) -> None:
     quiet(peer)
 
 
-@case("PEP-FB-001", "PEP-FB-002")
+@case("PEP-FB-002")
 def test_established_server_acknowledges_nothing(peer: Peer) -> None:
-    """For 20 s no acknowledgment of the server arrives, whose window is wide; then it closes."""
+    """The server's window is wide, but for 20 s no acknowledgment of it arrives."""
     through = peer.connect(server=Offer(buffer=200_000))
     transfer(peer, through.client, through.server, 300_000)
     through.server.acknowledging = False
     through.client.write(peer.octets(FULL))
     peer.wait(SLOW_S)
     through.server.acknowledging = True
-    through.server.stop()
     through.server.acknowledge()
-    peer.wait(SLOW_S)
-    through.server.go_on()
     peer.run(lambda: len(through.server.got) >= FULL + 300_000, 70.0)
     quiet(peer)
 

@@ -26,6 +26,8 @@ FIRST_PROBE_S = 4.0
 """Seconds until the first probe: a timeout of 3 s (RFC 6298 section 5.7), and 1 s."""
 BETWEEN_PROBES_S = 240.0
 """Seconds between two: twice the longest timeout that stacks use, 120 s."""
+UNHEARD_S = 5.0
+"""Seconds without an acknowledgment, in which a sender fills what buffer there is."""
 UNSCALED = 65_535
 SILLY = 500
 """Octets: less than a segment of any usual path, so that whatever is judged is silly indeed."""
@@ -52,7 +54,8 @@ def window_has_room(_: Relay, stream: Stream, context: Context) -> Iterator[Find
         return
     most = max(stream.steps, key=lambda it: it.limit - it.delivered)
     octets = most.limit - most.delivered
-    if octets > _buffer(context) or any(_is_stopped(it) for it in stream.steps):
+    exercised = any(_is_stopped(it) for it in stream.steps) or _is_unheard(stream)
+    if octets > _buffer(context) or exercised:
         yield _within(most, octets, "permitted", context)
 
 
@@ -262,6 +265,17 @@ def _is_stopped(step: Step) -> bool:
     return 0 < step.outlet <= step.relayed + 1 and step.delivered >= step.outlet and (
         step.arrived > step.outlet
     )  # fmt: skip
+
+
+def _is_unheard(stream: Stream) -> bool:
+    """Whether a receiver acknowledged nothing of what it had been sent for a while."""
+    since: Step | None = None
+    for step in stream.steps:
+        if since is None or step.delivered > since.delivered or step.relayed <= step.delivered:
+            since = step if step.relayed > step.delivered else None
+        elif step.time - since.time > UNHEARD_S:
+            return True
+    return False
 
 
 def _probes(segment: Segment, closed: Step) -> bool:

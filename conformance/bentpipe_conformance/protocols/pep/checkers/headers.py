@@ -195,8 +195,11 @@ def _ecn(leg: Leg) -> bool:
 
 def _echoes(leg: Leg, context: Context) -> Iterator[Finding]:
     seen: set[int] = set()
-    # A SYN with another number passes, and is not the box's own.
-    passing = {it.packet.number for it in leg.segments if it.tcp.flags & SYN and not it.counts}
+    # A SYN with another number passes, and is not the box's own; so does what follows a reset.
+    passing = {
+        it.packet.number for it in leg.segments
+        if not it.counts and (it.outgoing or it.tcp.flags & SYN)
+    }  # fmt: skip
     for packet in leg.packets:
         tcp = packet.content
         if tcp is None or tcp.tsval is None or packet.number in passing:

@@ -24,7 +24,8 @@ class Segment:
         ack: how many octets it acknowledges, and the FIN as one more; None without ACK.
         edge: how many it permits in all; None without ACK.
         counts: whether the box has to look at it: False for what lies outside the window, or
-            acknowledges what was not sent. True for what the box sends.
+            acknowledges what was not sent. Of what the box sends it is False for segments of others
+            that it forwards once the connection was reset, which have numbers of their own.
         doubtful: of a RST that does not count: it may be the number that the box expects next.
         at_edge: of what counts: its number may be the first behind the window, which RFC 9293
             section 3.10.7.4 does not accept while something before it is missing.
@@ -188,6 +189,8 @@ class Leg:
             ack = nearest((tcp.ack - listener.first.seq - 1) % MODULUS, listener.top)
             edge = ack + (tcp.window << self.shift(speaker))
         counts, doubtful, at_edge = True, False, False
+        if packet.outgoing:
+            counts = not (self._was_reset and (start > speaker.top or start < -1))
         if not packet.outgoing and tcp.flags & RST:
             expected = {listener.ack, speaker.top}
             counts, doubtful = expected == {start}, start in expected
@@ -206,6 +209,10 @@ class Leg:
         if ack is not None and edge is not None:
             speaker.ack = max(speaker.ack, ack)
             speaker.edge = max(speaker.edge, edge)
+
+    @property
+    def _was_reset(self) -> bool:
+        return any(it.tcp.flags & RST and it.counts for it in self.segments)
 
     @staticmethod
     def _is_acceptable(start: int, ack: int | None, listener: Half) -> bool:
