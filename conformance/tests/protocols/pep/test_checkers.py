@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from bentpipe_conformance.engine.codec import UDP, build_ipv4, build_udp
 from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_NEAR, SERVER
+from bentpipe_conformance.protocols.pep.cases.steps import unreachable
 from bentpipe_conformance.protocols.pep.codec import question
 from bentpipe_conformance.protocols.pep.story import (
     BUFFER,
@@ -19,7 +20,7 @@ from bentpipe_conformance.protocols.pep.story import (
     Story,
     octets,
 )
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, build, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, Tcp, build, dissect
 
 UP = (CLIENT, False), (SERVER, True)
 
@@ -477,3 +478,44 @@ def test_segment_of_another_is_forwarded_after_a_reset() -> None:
     story.say(CLIENT, True, FIN | ACK | PSH, 1 << 29, payload=octets(0, 100)).over()
     for name in ("PEP-TR-001", "PEP-RE-003", "PEP-TR-009", "PEP-FB-003"):
         assert FAIL.isdisjoint(story.verdicts(name)), name
+
+
+def subflow(story: Story, subtype: int, *, whole: bool) -> Story:
+    """A client calls with an option of Multipath TCP; its SYN passes, or the box calls."""
+    option = bytes((30, 4, subtype << 4, 0))
+    number = story.numbers[CLIENT, False] if whole else story.numbers[SERVER, True]
+    for side, by_box, seq in (
+        (CLIENT, False, story.numbers[CLIENT, False]),
+        (SERVER, True, number),
+    ):
+        syn = Tcp(CLIENT_ADDRESS, SERVER_ADDRESS, *story.ports, seq, 0, SYN, 9000, b"")
+        story.tell(by_box, build(syn, option if whole or not by_box else b""), 0.3, side)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [(True, True, NOTHING), (True, False, FAIL), (False, False, NOTHING)],
+)
+def test_multipath_connection_is_joined(first: bool, second: bool, expected: set[object]) -> None:
+    # A box that has split the first connection has not promised anything: MP_JOIN is an option
+    # that nobody knows then.
+    story = subflow(Story(), 0, whole=first)
+    story.ports = (20_003, 20_002)
+    assert subflow(story, 1, whole=second).over().verdicts("PEP-TR-014") == expected
+
+
+@pytest.mark.parametrize(("protocol", "passes", "expected"), [
+    (UDP, True, PASS), (UDP, False, FAIL), (6, True, NOTHING), (6, False, NOTHING),
+])  # fmt: skip
+def test_messages_about_datagrams(protocol: int, passes: bool, expected: set[object]) -> None:
+    # A box keeps what is about its own segments, which is all that a message about TCP can be.
+    story = Story().opened()
+    src, dst = map(socket.inet_aton, (CLIENT_ADDRESS, SERVER_ADDRESS))
+    for number in range(3):
+        quoted = build_ipv4(src, dst, protocol, bytes(7) + bytes((number,)) + bytes(12))
+        message = unreachable(quoted, SERVER_ADDRESS, CLIENT_ADDRESS, 3)
+        story.tell(False, message, 0.5, SERVER)
+        if passes:
+            story.tell(True, message, 0.3, CLIENT)
+    assert story.over().verdicts("PEP-TR-015") == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from dataclasses import replace
 
 from bentpipe_reference.common.checksum import internet_checksum
 
@@ -13,6 +14,7 @@ from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.pep.codec import question
 from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
+from bentpipe_conformance.protocols.tcp.codec import SYN, Tcp, build
 
 SHORT, LONG = 20_000, 150_000
 """Octets of a stream: some segments, and more than a window without scale."""
@@ -45,6 +47,18 @@ def established(peer: Peer, octets: int = 2000) -> Through:
     through = peer.connect()
     both_ways(peer, through, octets)
     return through
+
+
+def opened_with(peer: Peer, option: bytes) -> Through:
+    """A connection whose client has an option in its SYN."""
+    port, _ = peer.listen("nothing")
+    client = peer.draft(port)
+    made: list[Tcp] = []
+    client.segment(SYN, -1, changed=made.append)
+    peer.send(CLIENT, build(replace(made[0], tsval=None, tsecr=None), option))
+    listener = peer.listener(port)
+    listener.answer = "accept"
+    return peer.opened(client, listener)
 
 
 def run_until_got(peer: Peer, through: Through, octets: int, seconds: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.codec import build_ipv4
@@ -14,6 +13,7 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     established,
     fragments,
     of_class,
+    opened_with,
     quiet,
     run_until_got,
     transfer,
@@ -89,22 +89,10 @@ def test_established_packets_with_ect(peer: Peer) -> None:
     both_ways(peer, through)
 
 
-def _opened_with(peer: Peer, option: bytes) -> Through:
-    """A connection whose client has an option in its SYN."""
-    port, _ = peer.listen("nothing")
-    client = peer.draft(port)
-    made: list[Tcp] = []
-    client.segment(SYN, -1, changed=made.append)
-    peer.send(CLIENT, build(replace(made[0], tsval=None, tsecr=None), option))
-    listener = peer.listener(port)
-    listener.answer = "accept"
-    return peer.opened(client, listener)
-
-
 @case("PEP-TR-012")
 def test_opening_unknown_option(peer: Peer) -> None:
     """SYN and segments with octets have an option that nobody knows."""
-    through = _opened_with(peer, UNKNOWN)
+    through = opened_with(peer, UNKNOWN)
     octets = peer.octets(500)
     made = through.client.next_segment(octets, ACK | PSH)
     through.client.skip(octets)
@@ -153,7 +141,7 @@ def _signed(peer: Peer, option: bytes) -> None:
 @case("PEP-TR-014")
 def test_opening_multipath(peer: Peer) -> None:
     """The client's SYN has MP_CAPABLE."""
-    both_ways(peer, _opened_with(peer, MULTIPATH), 2000)
+    both_ways(peer, opened_with(peer, MULTIPATH), 2000)
 
 
 @case("PEP-TR-015")

@@ -16,16 +16,22 @@ from bentpipe_conformance.protocols.pep.checkers import (
     of_stream,
     watched,
 )
-from bentpipe_conformance.protocols.pep.codec import PING, TCP, UDP, header
+from bentpipe_conformance.protocols.pep.codec import ICMP, PING, TCP, UDP, header
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Packet, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Stream
 from bentpipe_conformance.protocols.tcp.codec import PSH, RST, SYN, URG
 
 MD5, AUTHENTICATION, MULTIPATH = 19, 29, 30
+CAPABLE, JOIN = 0, 1
+"""Subtypes of the option of Multipath TCP (RFC 8684 section 3)."""
 EXPERIMENTAL = range(200, 256)
 """Kinds of options that nobody implements: 253 and 254 are for experiments (RFC 4727)."""
 PUSHED_S = 0.2
+ERRORS = (b"\x03", b"\x04", b"\x0b", b"\x0c")
+"""Types of ICMP messages about another packet."""
+NONE = -1
+"""In the place of a protocol."""
 
 
 @of_stream("PEP-TR-001")
@@ -112,12 +118,21 @@ def signed_stay_whole(relay: Relay, context: Context) -> Iterator[Finding]:
 @of_relay("PEP-TR-014")
 def multipath(relay: Relay, context: Context) -> Iterator[Finding]:
     """Multipath TCP is split whole or not at all."""
-    # Exercised by a SYN with MP_CAPABLE.
+    # Exercised by a SYN with MP_CAPABLE, and by one with MP_JOIN beside a connection left whole.
     first, answer = relay.client.packets[0], relay.client.answered
-    if MULTIPATH not in _kinds(first) or answer is None:
+    if MULTIPATH not in _kinds(first):
         return
     if relay.is_whole:
         yield from _all_pass(relay, context)
+        return
+    whole = _first_subflow(relay) if JOIN in _subtypes(first) else None
+    if whole is not None and (relay.calls or watched(relay, relay.client.began, 1.0)):
+        yield context.violated(
+            "a multipath connection is left whole, and a SYN with MP_JOIN is not passed", At(first),
+            At(whole.client.packets[0]), expected="the same SYN at the server's side",
+            actual="one of the box" if relay.calls else "none",
+        )  # fmt: skip
+    if answer is None:
         return
     yield judged(
         context, MULTIPATH not in _kinds(answer), "the SYN with MP_CAPABLE is answered", At(answer),
@@ -130,15 +145,15 @@ def multipath(relay: Relay, context: Context) -> Iterator[Finding]:
 def not_tcp_passes(scene: Scene, context: Context) -> Iterator[Finding]:
     """What is not TCP passes."""
     # Exercised by three packets of a protocol other than TCP; fewer may have been lost on the way.
-    groups: dict[tuple[str, int], list[Packet]] = {}
+    groups: dict[tuple[str, int, int], list[Packet]] = {}
     for packet in scene.others:
-        found = header(packet)
-        if found is None or packet.outgoing or found[0] == TCP or _is_error(packet):
+        found, about = header(packet), _quoted(packet)
+        if found is None or packet.outgoing or TCP in (found[0], about):
             continue
         if found[0] == UDP and found[1][8:].startswith(PING):
             continue
-        groups.setdefault((packet.side, found[0]), []).append(packet)
-    for (side, protocol), packets in groups.items():
+        groups.setdefault((packet.side, found[0], about), []).append(packet)
+    for (side, protocol, about), packets in groups.items():
         if len(packets) < 3 or scene.until - packets[-1].time < 5.0:
             continue
         out = [
@@ -147,10 +162,12 @@ def not_tcp_passes(scene: Scene, context: Context) -> Iterator[Finding]:
             if it.outgoing and it.side != side and _protocol(it) == protocol
         ]
         same = [it for it in packets if any(_payload(it) == _payload(other) for other in out)]
+        what = f"packets of protocol {protocol}"
+        if about != NONE:
+            what += f" about such of {about}"
         yield judged(
-            context, bool(same), f"{len(same)} of {len(packets)} packets of protocol {protocol} "
-            "pass unaltered", *map(At, packets[:3]),
-            expected="packets that are not TCP pass", actual="none does",
+            context, bool(same), f"{len(same)} of {len(packets)} {what} pass unaltered",
+            *map(At, packets[:3]), expected="packets that are not TCP pass", actual="none does",
         )  # fmt: skip
 
 
@@ -287,6 +304,23 @@ def _kinds(packet: Packet) -> list[int]:
     return [kind for kind, _ in _options(packet)]
 
 
+def _subtypes(packet: Packet) -> list[int]:
+    """Of options of Multipath TCP."""
+    return [data[0] >> 4 for kind, data in _options(packet) if kind == MULTIPATH and data]
+
+
+def _first_subflow(relay: Relay) -> Relay | None:
+    """A multipath connection of the same ends that began before, and was left whole."""
+    ends = relay.client.ends
+    found = (
+        it for it in relay.scene.relays
+        if (it.client.ends[0], it.client.ends[2]) == (ends[0], ends[2])
+        and it.client.began < relay.client.began and it.is_whole
+        and CAPABLE in _subtypes(it.client.packets[0])
+    )  # fmt: skip
+    return next(found, None)
+
+
 def _unknown(packet: Packet) -> list[int]:
     return [kind for kind in _kinds(packet) if kind in EXPERIMENTAL]
 
@@ -301,12 +335,16 @@ def _payload(packet: Packet) -> bytes | None:
     return None if found is None else found[1]
 
 
-def _is_error(packet: Packet) -> bool:
-    """Whether it is an ICMP message about another packet: those of the box it keeps."""
+def _quoted(packet: Packet) -> int:
+    """The protocol of the packet that an ICMP message is about; :data:`NONE` for other packets.
+
+    Of TCP, or of what cannot be read: a box keeps what is about its own segments.
+    """
     found = header(packet)
-    return (
-        found is not None and found[0] == 1 and found[1][:1] in (b"\x03", b"\x04", b"\x0b", b"\x0c")
-    )
+    if found is None or found[0] != ICMP or found[1][:1] not in ERRORS:
+        return NONE
+    quoted = found[1][8:]
+    return quoted[9] if len(quoted) >= 20 and quoted[0] >> 4 == 4 else TCP
 
 
 def _all_pass(relay: Relay, context: Context) -> Iterator[Finding]:
