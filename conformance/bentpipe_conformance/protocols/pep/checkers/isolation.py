@@ -133,7 +133,8 @@ def opens_after_flood(scene: Scene, context: Context) -> Iterator[Finding]:
     flood = _flood(scene)
     if len(flood) < FLOOD:
         return
-    end = flood[-1].client.packets[-1].time
+    # A box may repeat its SYN-ACKs long after the last SYN.
+    end = flood[-1].client.began
     later = [it for it in scene.relays if it not in flood and it.client.began > end]
     opened = next((it for it in later if it.client.answered and not is_refused(it)), None)
     if opened is not None and opened.client.answered is not None:

@@ -1,0 +1,65 @@
+"""What connections share: buffers, and places in the table (PEP-FI, PEP-RX)."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.protocols.pep.cases.steps import (
+    DEAF,
+    SHORT,
+    both_ways,
+    quiet,
+)
+from bentpipe_conformance.protocols.pep.cases.test_isolation import FLOOD
+from bentpipe_conformance.protocols.pep.peer import Peer
+from bentpipe_conformance.protocols.tcp.codec import SYN
+
+STALLED, OTHERS = 10, 2
+MUCH = 200_000
+"""Octets, of which a receiver that does not read leaves most in the box."""
+
+
+@case("PEP-FI-001", "PEP-FI-006")
+def test_many_receivers_stop_beside_others(peer: Peer) -> None:
+    """Servers and clients read nothing, as many as the box serves but for two; these go on."""
+    before = peer.connect()
+    many = min(STALLED, peer.connections - OTHERS) if peer.connections else STALLED
+    for number in range(many):
+        if number % 2:
+            through = peer.connect(client=DEAF)
+            receiver, sender = through.client, through.server
+        else:
+            through = peer.connect(server=DEAF)
+            receiver, sender = through.server, through.client
+        receiver.stop()
+        sender.write(peer.octets(MUCH))
+    peer.wait(15.0)
+    octets = peer.octets(SHORT)
+    for end in (before.client, before.server):
+        end.write(octets)
+    port, _ = peer.listen(welcome=lambda end: end.write(octets))
+    client = peer.call(port)
+    client.write(octets)
+    peer.run(lambda: len(client.got) >= SHORT, 40.0)
+    quiet(peer, 12.0)
+
+
+@case("PEP-RX-001", "PEP-RX-002")
+def test_flood_of_syns_that_are_answered(peer: Peer) -> None:
+    """Clients that do not exist call a server that answers."""
+    through = peer.connect()
+    both_ways(peer, through, 2000)
+    port, _ = peer.listen()
+    for number in range(FLOOD):
+        ghost = peer.draft(port)
+        ghost.local = (f"10.78.2.{number % 250 + 1}", ghost.local[1])
+        ghost.segment(SYN, -1)
+        ghost.vanish()
+        peer.wait(0.02)
+    for end in (through.client, through.server):
+        end.write(peer.octets(2000))
+    peer.wait(20.0)
+    clients = [peer.call(peer.listen()[0]) for _ in range(3)]
+    peer.run(lambda: all(client.established for client in clients), 60.0)
+    for client in clients:
+        client.write(peer.octets(2000))
+    quiet(peer)
