@@ -85,8 +85,8 @@ def test_implementation_that_dies_is_a_finding_and_the_campaign_goes_on() -> Non
     mortal = replace(subject, make=lambda *how: Mortal(subject.make(*how)))  # type: ignore[arg-type, return-value]
     lane, settings_ = stage(mortal, "rfc", "", 0)
     running = Campaign(record, lambda: lane, settings_, 1, modes=["honest"], shrink_runs=60)
-    discoveries = found(running, 12)
-    assert running.tally.conversations == 12 and running.tally.restarts
+    discoveries = found(running, 24)
+    assert running.tally.conversations == 24 and running.tally.restarts
     dead = next(item for item in discoveries if item.signature[0] == "FUZZ-ALIVE")
     assert dead.sentence == "the implementation ended: RuntimeError: out of paper"
     # An opening and what sends data.

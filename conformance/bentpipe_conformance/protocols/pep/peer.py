@@ -20,8 +20,11 @@ Answer = Literal["accept", "refuse", "nothing"]
 
 USUAL = Offer()
 
-_FIRST_PORT, _PORTS, _TURNS = 10_000, 500, 100
-"""Where a case takes its ports: those of a hundred cases after it are others."""
+_FIRST_PORT, _PORTS, _TURNS = 20_000, 20, 20
+"""Where a case takes its ports: those of twenty cases in a row begin elsewhere.
+
+A box that is addressed listens at them all, up to 20600 (``iuts/pep-nginx``).
+"""
 
 
 @dataclass
