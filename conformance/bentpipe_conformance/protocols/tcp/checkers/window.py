@@ -432,7 +432,10 @@ def _within_shrunken_window(flow: Flow, context: Context) -> Findings:
         elif isinstance(event, Ack) and event.may_heed and event.window_edge > edge:
             shrunk, edge = None, event.window_edge  # that of a segment whose text was refused
         elif isinstance(event, Sent) and shrunk is not None and not violated:
-            late = event.time - since > CROSSING_S + context.timing_error or event.cause
+            crossing = CROSSING_S + context.timing_error
+            # What the edge before permits may have waited for a slow device, not for the ACK.
+            clocked = event.cause and (event.time - shrunk.time > crossing or event.end > before)
+            late = event.time - since > crossing or clocked
             probe = event.payload <= 1 or event.timed
             if event.new and event.end > edge and late and not probe:
                 violated = True

@@ -240,7 +240,15 @@ def test_shrunken_window_survived_or_not() -> None:
 def test_new_data_into_a_shrunken_window() -> None:
     story = _shrunk().ack(4, after=0.01, window=2 * SIZE)
     assert story.ack(8, after=RTT, window=20 * SIZE).verdicts("SNR-WIN-009") == PASS
-    assert _shrunk().send(8, 9).verdicts("SNR-WIN-009") == FAIL
+    assert _shrunk().send(8, 9, after=0.01).verdicts("SNR-WIN-009") == FAIL
+    clocked = _shrunk().ack(3, after=0.01, window=SIZE).send(8, 9)
+    assert clocked.verdicts("SNR-WIN-009") == FAIL
+    assert _shrunk().send(20).verdicts("SNR-WIN-009") == FAIL
+
+
+def test_data_of_a_slow_device_that_meets_a_shrunken_window() -> None:
+    """Packets leave at the rate of the device: one does as the acknowledgment arrives."""
+    assert _shrunk().send(8).verdicts("SNR-WIN-009") == NOTHING
 
 
 def test_delayed_acknowledgment_into_a_closed_window_is_no_probe() -> None:
