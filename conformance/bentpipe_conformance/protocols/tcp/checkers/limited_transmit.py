@@ -146,10 +146,13 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Findings
         if segments and flow.handshake.sack:
             # What is reported held has left the pipe (RFC 6675 section 5 step 3.3).
             allowed = max(allowed, sum(b - a for a, b in ack.sacked))
-        within = not octets or sent_before <= allowed + held_back * size
+        back = held_back
+        if segments and m.last_advance is not None:
+            back = max(back, _handed_at_once(m.last_advance) - 1)
+        within = not octets or sent_before <= allowed + back * size
         sentence = f"{sent_before} new octets were sent by duplicate {ack.duplicates}"
         where = *(() if within else m.new_data[-1:]), ack
-        expected = f"at most {allowed} octets, and {held_back} segments held back before"
+        expected = f"at most {allowed} octets, and {back} segments held back before"
         actual = f"{sent_before} octets"
         yield judged(context, within, sentence, *where, expected=expected, actual=actual)
 
@@ -166,6 +169,16 @@ def _held_back(flow: Flow, context: Context) -> float:
     ordinary = (ack for ack in flow.acks if 0 < ack.advance <= most and ack not in ends)
     bursts = [sum(sent.new for sent in ack.responses) for ack in ordinary]
     return max(max(bursts) - 1, 0) if bursts else math.inf
+
+
+def _handed_at_once(ack: Ack) -> int:
+    """Most new segments that left together on an acknowledgment, PSH in the last of them."""
+    most = run = 0
+    for sent in ack.responses:
+        run += sent.new
+        if sent.tcp.flags & PSH:
+            most, run = max(most, run), 0
+    return most
 
 
 @checker("SNR-LT-003")

@@ -54,6 +54,17 @@ def test_first_two_duplicates_send_too_much() -> None:
     assert Verdict.FAIL in beyond.verdicts("SNR-LT-002")
 
 
+@pytest.mark.parametrize(("push", "expected"), [(True, PASS), (False, FAIL)])
+def test_first_two_duplicates_of_a_sender_that_hands_over_three_at_once(
+    push: bool, expected: set[Verdict]
+) -> None:
+    """The acknowledgment before has let two threes out, so that two more may have waited."""
+    story = Story(sack=False).send(*range(10)).ack(1, after=RTT).send(10).ack(2, after=0.01)
+    story.send(11).ack(8, after=0.01).send(12, 13, 14, push=push).send(15, 16, 17, push=push)
+    story.ack(8, after=0.01).send(18, 19, 20).ack(8, after=0.01).send(21)
+    assert story.verdicts("SNR-LT-002") == expected
+
+
 def test_first_duplicates_of_a_sender_with_slack_prove_nothing() -> None:
     story = Story(sack=False).send(*range(8)).ack(1, after=RTT).ack(2, after=0.01)
     assert story.ack(2, after=0.01).send(*range(8, 16)).verdicts("SNR-LT-002") == NOTHING
