@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
@@ -91,8 +92,12 @@ def service_closes(flow: Flow, context: Context) -> Findings:
         return
     # Data, or the window, may hold it back.
     top = max((sent.end for sent in flow.sent), default=0)
-    busy = [a.time for a in flow.acks if a.packet.number >= since and a.ack < a.max]
-    busy += [a.time for a in flow.acks if a.packet.number >= since and a.window_edge <= a.max]
+    acks = [ack for ack in flow.acks if ack.packet.number >= since]
+    # They do until the next acknowledgment says otherwise.
+    busy = [
+        following.time for ack, following in pairwise(acks)
+        if ack.ack < ack.max or ack.window_edge <= ack.max
+    ]  # fmt: skip
     busy += [sent.time for sent in flow.sent if sent.packet.number > since]
     start = max([start, *busy])
     last = next((a for a in reversed(flow.acks) if a.acceptable), None)

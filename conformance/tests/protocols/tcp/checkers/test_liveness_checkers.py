@@ -36,3 +36,16 @@ def test_echo_of_data_that_came_with_too_old_an_acknowledgment(
     story.ack(3, data=bytes(SIZE), after=RTT).ack(0, data=bytes(SIZE))
     story.send(3).ack(4, after=RTT).send(4, push=push).ack(5, after=RTT)
     assert story.verdicts("SNR-CON-038") == expected
+
+
+def _ended_while_closed() -> Story:
+    """The tester's FIN comes with a closed window, which opens after ten seconds."""
+    story = Story().send(0, 1).ack(2, after=RTT, window=0, fin=True)
+    return story.ack(2, after=10.0, window=20 * SIZE)
+
+
+def test_fin_that_a_closed_window_holds_back() -> None:
+    assert _ended_while_closed().reset().verdicts("SNR-CON-035") == NOTHING
+    story = _ended_while_closed().ack(2, after=6.0, window=20 * SIZE)
+    assert story.verdicts("SNR-CON-035") == FAIL
+    assert _ended_while_closed().send_octets(2 * SIZE, 0, fin=True).verdicts("SNR-CON-035") == PASS
