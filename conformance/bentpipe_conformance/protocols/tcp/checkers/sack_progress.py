@@ -81,8 +81,10 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
         if len(before) < 3 or any(report.forgiven or report.reordered for report in before):
             continue
         lasting = set(before[-3].eligible).intersection(before[-1].eligible)
-        # RFC 6675 section 4 (IsLost) counts what is held above, not how far it reaches.
-        held = before[-3].ack.sacked
+        # RFC 6675 section 4 (IsLost) counts what is held above, not how far it reaches; with the
+        # alternative ``whole_packets`` the report of a part of a larger packet gets lost.
+        whole = context.permitted("whole_packets", 0) * largest_segment(flow)
+        held = [item for item in before[-3].ack.sacked if item[1] - item[0] >= whole]
         above = DUPLICATE_THRESHOLD * largest_segment(flow)
         waiting = sorted(
             start for start in lasting
