@@ -106,6 +106,7 @@ class Leg:
     box: Half = field(default_factory=Half)
     segments: list[Segment] = field(default_factory=list)
     packets: list[Packet] = field(default_factory=list)
+    _was_reset: bool = False
 
     @property
     def caller(self) -> Half:
@@ -160,7 +161,7 @@ class Leg:
             return
         if speaker.first is None:
             # An end that never sent a SYN can only refuse.
-            self.segments.append(Segment(packet, 0, 0, None, None, None, bool(tcp.flags & RST)))
+            self._keep(Segment(packet, 0, 0, None, None, None, bool(tcp.flags & RST)))
             return
         self._add(packet, tcp, speaker, listener)
 
@@ -174,7 +175,7 @@ class Leg:
         if tcp.flags & ACK and listener.first is not None:
             ack = nearest((tcp.ack - listener.first.seq - 1) % MODULUS, 0)
             edge = ack + tcp.window
-        self.segments.append(Segment(packet, 0, tcp.size, None, ack, edge, counts))
+        self._keep(Segment(packet, 0, tcp.size, None, ack, edge, counts))
         if counts:
             speaker.top = max(speaker.top, tcp.size)
 
@@ -190,7 +191,7 @@ class Leg:
             edge = ack + (tcp.window << self.shift(speaker))
         counts, doubtful, at_edge = True, False, False
         if packet.outgoing:
-            counts = not (self._was_reset and (start > speaker.top or start < -1))
+            counts = -1 <= start <= speaker.top or not self._was_reset
         if not packet.outgoing and tcp.flags & RST:
             expected = {listener.ack, speaker.top}
             counts, doubtful = expected == {start}, start in expected
@@ -200,7 +201,7 @@ class Leg:
             unit = 1 << self.shift(listener)
             at_edge = start > listener.edge - unit and start != listener.ack
         found = Segment(packet, start, end, fin, ack, edge, counts, doubtful, at_edge)
-        self.segments.append(found)
+        self._keep(found)
         if not counts or tcp.flags & RST:
             return
         speaker.top = max(speaker.top, end + (fin is not None))
@@ -210,9 +211,9 @@ class Leg:
             speaker.ack = max(speaker.ack, ack)
             speaker.edge = max(speaker.edge, edge)
 
-    @property
-    def _was_reset(self) -> bool:
-        return any(it.tcp.flags & RST and it.counts for it in self.segments)
+    def _keep(self, segment: Segment) -> None:
+        self.segments.append(segment)
+        self._was_reset |= segment.counts and bool(segment.tcp.flags & RST)
 
     @staticmethod
     def _is_acceptable(start: int, ack: int | None, listener: Half) -> bool:
