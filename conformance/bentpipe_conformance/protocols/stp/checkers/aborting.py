@@ -16,14 +16,12 @@ from bentpipe_conformance.protocols.stp.checkers.calling import (
     NO_ANSWER,
     latest,
 )
+from bentpipe_conformance.protocols.stp.checkers.opening import NO_RESOURCES
 from bentpipe_conformance.protocols.stp.codec import A, R
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, on_wire
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
-
-NO_RESOURCES = 5
-"""Reason of one by which an endpoint makes room (section 3.4)."""
 
 BUSY_OCTETS, BUSY_S = 1024, 60.0
 """Octets of data within as many seconds that protect a connection (STP-SEC-007)."""

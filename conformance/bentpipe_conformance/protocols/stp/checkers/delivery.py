@@ -169,8 +169,12 @@ def _surely_reopened(flow: Flow, report: ReportSent) -> int:
     """
     if flow.service != DISCARD or report.elements:
         return SURELY_REOPENED
-    largest = max(at.n_mr - at.n_r for at in flow.reports_sent if at.frame <= report.frame)
-    return max(1, min(SURELY_REOPENED, largest))
+    return max(1, min(SURELY_REOPENED, _largest_credit(flow, report.frame)))
+
+
+def _largest_credit(flow: Flow, until: int) -> int:
+    """The most SDs that reports up to a frame have given at once."""
+    return max(at.n_mr - at.n_r for at in flow.reports_sent if at.frame <= until)
 
 
 def _stays_closed(flow: Flow, context: Context) -> Findings:
@@ -256,11 +260,11 @@ def _announcement(
             expected=f"N(MR) above {report.vr_mr}", actual=f"N(MR) {report.n_mr}",
         )  # fmt: skip
     opened = report.n_mr - min(known.vr_h for known in report.possible)
-    largest = max(item.n_mr - item.n_r for item in flow.reports_sent if item.frame < report.frame)
-    if opened < min(SURELY_REOPENED, largest // 2):
+    least = min(SURELY_REOPENED, _largest_credit(flow, report.frame - 1) // 2)
+    if opened < least:
         return context.violated(
             f"{what} announces {opened} SDs", *where,
-            expected=f"at least {min(SURELY_REOPENED, largest // 2)}", actual=str(opened),
+            expected=f"at least {least}", actual=str(opened),
         )  # fmt: skip
     waited = report.time - max(at.time for at in flow.passed if at.frame < report.frame)
     what = f"a reopened window was announced with {report.n_mr - report.vr_mr} SDs"
