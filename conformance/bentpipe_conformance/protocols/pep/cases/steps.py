@@ -19,6 +19,9 @@ from bentpipe_conformance.protocols.tcp.codec import SYN, Tcp, build
 SHORT, LONG = 20_000, 150_000
 """Octets of a stream: some segments, and more than a window without scale."""
 
+FLOOD = 200
+"""SYNs; in the usual setup of the reference three times as many as it serves at once."""
+
 DEAF = Offer(buffer=5 * 1448)
 """An end whose buffer is full after five segments."""
 
@@ -47,6 +50,35 @@ def established(peer: Peer, octets: int = 2000) -> Through:
     through = peer.connect()
     both_ways(peer, through, octets)
     return through
+
+
+def flood(
+    peer: Peer, through: Through, port: int, *, network: int, rest: float, within: float
+) -> None:
+    """Clients that do not exist call a port; ``through`` goes on, and later others call.
+
+    Args:
+        peer: the tester.
+        through: an open connection.
+        port: of the server.
+        network: third octet of the clients' addresses.
+        rest: seconds between the last SYN and the others' calls.
+        within: seconds in which these may open.
+    """
+    for number in range(FLOOD):
+        ghost = peer.draft(port)
+        ghost.local = (f"10.78.{network}.{number % 250 + 1}", ghost.local[1])
+        ghost.segment(SYN, -1)
+        ghost.vanish()
+        peer.wait(0.02)
+    for end in (through.client, through.server):
+        end.write(peer.octets(2000))
+    peer.wait(rest)
+    clients = [peer.call(peer.listen()[0]) for _ in range(3)]
+    peer.run(lambda: all(client.established for client in clients), within)
+    for client in clients:
+        client.write(peer.octets(2000))
+    quiet(peer)
 
 
 def opened_with(peer: Peer, option: bytes) -> Through:

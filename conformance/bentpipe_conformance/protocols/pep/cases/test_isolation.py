@@ -9,14 +9,11 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     SHORT,
     both_ways,
     close,
+    flood,
     quiet,
     transfer,
 )
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
-from bentpipe_conformance.protocols.tcp.codec import SYN
-
-FLOOD = 200
-"""SYNs; in the usual setup of the reference three times as many as it serves at once."""
 
 
 @case("PEP-FI-001")
@@ -64,20 +61,7 @@ def test_flood_of_syns(peer: Peer) -> None:
     both_ways(peer, through, 2000)
     port, _ = peer.listen("nothing")
     through.client.write(peer.octets(100_000))
-    for number in range(FLOOD):
-        ghost = peer.draft(port)
-        ghost.local = (f"10.78.1.{number % 250 + 1}", ghost.local[1])
-        ghost.segment(SYN, -1)
-        ghost.vanish()
-        peer.wait(0.02)
-    for end in (through.client, through.server):
-        end.write(peer.octets(2000))
-    peer.wait(40.0)
-    clients = [peer.call(peer.listen()[0]) for _ in range(3)]
-    peer.run(lambda: all(client.established for client in clients), 80.0)
-    for client in clients:
-        client.write(peer.octets(2000))
-    quiet(peer)
+    flood(peer, through, port, network=1, rest=40.0, within=80.0)
 
 
 @case("PEP-RX-006", "PEP-RX-007")

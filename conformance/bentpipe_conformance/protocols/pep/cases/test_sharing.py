@@ -7,11 +7,10 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     DEAF,
     SHORT,
     both_ways,
+    flood,
     quiet,
 )
-from bentpipe_conformance.protocols.pep.cases.test_isolation import FLOOD
 from bentpipe_conformance.protocols.pep.peer import Peer
-from bentpipe_conformance.protocols.tcp.codec import SYN
 
 STALLED, OTHERS = 10, 2
 MUCH = 200_000
@@ -49,17 +48,4 @@ def test_flood_of_syns_that_are_answered(peer: Peer) -> None:
     through = peer.connect()
     both_ways(peer, through, 2000)
     port, _ = peer.listen()
-    for number in range(FLOOD):
-        ghost = peer.draft(port)
-        ghost.local = (f"10.78.2.{number % 250 + 1}", ghost.local[1])
-        ghost.segment(SYN, -1)
-        ghost.vanish()
-        peer.wait(0.02)
-    for end in (through.client, through.server):
-        end.write(peer.octets(2000))
-    peer.wait(20.0)
-    clients = [peer.call(peer.listen()[0]) for _ in range(3)]
-    peer.run(lambda: all(client.established for client in clients), 60.0)
-    for client in clients:
-        client.write(peer.octets(2000))
-    quiet(peer)
+    flood(peer, through, port, network=2, rest=20.0, within=60.0)
