@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     acts_at_once,
     answer_window,
     disturbed_at,
+    may_be_tail_probe,
     reaction,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import (
@@ -157,6 +158,8 @@ def full_acknowledgment_ends_recovery(flow: Flow, context: Context) -> Findings:
         if any(may_be_undone(episode.first, ack) for ack in episode.acks):
             continue  # then a later retransmission may have begun another recovery
         again = [sent for sent in end.responses if sent.retransmission and not sent.probed]
+        if again and may_be_tail_probe(again[0], context.ics):
+            continue
         if again and _lost_by_time(flow, context, episode, again[0]):
             continue
         if again:

@@ -188,11 +188,12 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
 def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
     """A retransmission needs later data delivered (RFC 6675 section 4, RFC 8985 section 6.2)."""
     # Exercised by every first retransmission that no timer explains.
+    reports_get_lost = context.permitted("whole_packets", 0)
     for repeat in _first_repeats(flow, context):
         sent = repeat.sent
         if repeat.delivered_later:
             yield context.holds(f"data sent after {sent.span} had arrived", sent)
-        elif sent.timed:
+        elif sent.timed or (reports_get_lost and _seems_overtaken(flow, context, repeat)):
             continue
         elif sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD:
             yield context.holds(f"{repeat.duplicates} duplicates asked for {sent.span}", sent)
@@ -206,6 +207,17 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
                 expected="something held above it, three duplicates, or a timeout",
                 actual=f"held above it: {repeat.above} octets; duplicates: {repeat.duplicates}",
             )
+
+
+def _seems_overtaken(flow: Flow, context: Context, repeat: Repeat) -> bool:
+    """Whether held data that left again since the segment did has been acknowledged.
+
+    To whom its report was lost, that is news of something sent later.
+    """
+    before = (r.sent for r in negotiated_scoreboard(flow, context).repeats if r.age < math.inf)
+    since = (s for s in before if repeat.sent.time - repeat.age < s.time < repeat.sent.time)
+    again = (s for s in since if s.end <= repeat.sent.una)
+    return any(a <= s.start and s.end <= b for s in again for a, b in s.sacked)
 
 
 @checker("SNR-SAK-005")

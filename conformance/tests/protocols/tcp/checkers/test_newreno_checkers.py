@@ -231,3 +231,16 @@ def test_burst_at_a_duplicate_behind_one_that_found_the_queue_empty(
     story = Story(sack=False).send(*range(9)).send(9, push=push).ack(2, after=RTT)
     duplicates(duplicates(story, 2).send(2), 2).send(*range(10, 14))
     assert story.verdicts("SNR-REC-007") == expected
+
+
+@pytest.mark.parametrize(
+    ("probes", "last", "expected"), [(True, 17, NOTHING), (True, 16, FAIL), (False, 17, FAIL)]
+)
+def test_tail_loss_probe_soon_after_the_end_of_a_recovery(
+    probes: bool, last: int, expected: set[Verdict]
+) -> None:
+    """Its timer goes back to what left before the recovery ended (encounter 780178)."""
+    story = window_limited_flight(sack=True).ack(2, (3, 4), after=0.01)
+    story.ack(2, (3, 5), after=0.01).ack(2, (3, 6), after=0.01).send(2).ack(16, after=RTT)
+    story.send(16, 17).send(last, after=0.014)
+    assert story.verdicts("SNR-REC-012", claims={**CLAIMS, "tlp": probes}) - PASS == expected

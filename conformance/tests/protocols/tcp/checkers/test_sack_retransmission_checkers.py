@@ -13,6 +13,10 @@ from bentpipe_conformance.protocols.tcp.story import (
     Story,
     three_reports,
 )
+from bentpipe_conformance.selftest.strangers import judging
+
+WHOLE_PACKETS = (("whole_packets", 2),)
+"""Reports of a part of a larger packet get lost (see the deviations of Linux)."""
 
 
 def test_hole_retransmitted_is_missing() -> None:
@@ -95,6 +99,17 @@ def test_end_of_the_flight_retransmitted_once_is_a_rescue() -> None:
 def test_later_retransmission_delivered_is_evidence() -> None:
     story = three_reports().send(2).ack(6, after=RTT).send(6, after=0.01)
     assert story.verdicts("SNR-SAK-004") == PASS
+
+
+@pytest.mark.parametrize(("instead", "expected"), [((), PASS | FAIL), (WHOLE_PACKETS, PASS)])
+def test_segment_that_leaves_again_as_held_data_did_later_and_is_acknowledged(
+    instead: tuple[tuple[str, int], ...], expected: set[Verdict]
+) -> None:
+    """Who has lost the report of segment 3 takes its acknowledgment for news (780211)."""
+    story = three_reports().send(2, 10, 11, 12).send(3, after=0.01).ack(7, after=RTT).send(10)
+    judge_with = judging(story.trace(), {**CLAIMS, "rack": True})
+    found = judge_with("SNR-SAK-004", instead, frozenset())
+    assert {finding.verdict for finding in found} == expected
 
 
 def test_first_report_starts_recovery_fails() -> None:
