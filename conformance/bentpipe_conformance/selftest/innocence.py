@@ -20,7 +20,7 @@ from bentpipe_reference.common.subject import Host, subject_of
 
 from bentpipe_conformance.engine.case import Case, Script
 from bentpipe_conformance.engine.checking import judge
-from bentpipe_conformance.engine.execution import run_case
+from bentpipe_conformance.engine.execution import Outcome, run_case
 from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
@@ -147,10 +147,13 @@ def hear(suite: str, seed: int) -> Hearing:
     return Hearing(seed, packets, frozenset(passed), tuple(accusations))
 
 
-def hear_boxes(suite: Suite, improvise: Script, seed: int) -> Hearing:
-    """Judge what passes a reference that stands between two ends, both of which the tester is.
+def improvised(
+    suite: Suite, improvise: Script, seed: int,
+    configure: Callable[[Any], Any] = lambda setup: setup, setting: str | None = None,
+) -> Outcome:  # fmt: skip
+    """Play a script from drawn numbers with a reference that the tester is on both sides of.
 
-    Its setting and the link are drawn, and so is the script.
+    Its link is drawn, and its setting where None is named.
     """
     subject = subject_of(suite.folder)
     numbers = random.Random(f"{suite.name} {seed}")
@@ -158,12 +161,16 @@ def hear_boxes(suite: Suite, improvise: Script, seed: int) -> Hearing:
     # Weather is the script's, which asks whether the path works.
     link = replace(drawn, forward=tidy(drawn.forward), return_=tidy(drawn.return_))
     profile = numbers.choice(suite.profiles)
-    lane, settings = stage(
-        subject, profile, numbers.choice(("", *subject.settings)), seed, link=link
-    )
+    chosen = numbers.choice(("", *subject.settings)) if setting is None else setting
+    lane, settings = stage(subject, profile, chosen, seed, configure, link)
     name = f"{suite.name}/transfers/{seed}"
     item = Case(name, "A transfer", "Drawn at random.", (), (), (profile,), improvise)
-    outcome = run_case(item, lane, settings)
+    return run_case(item, lane, settings)
+
+
+def hear_boxes(suite: Suite, improvise: Script, seed: int) -> Hearing:
+    """Judge what passes a reference that stands between two ends, both of which the tester is."""
+    outcome = improvised(suite, improvise, seed)
     broken = outcome.broken or outcome.died
     found = [(it.requirement, it.sentence, it.packets) for it in outcome.findings
              if it.verdict in (Verdict.FAIL, Verdict.ERROR)]  # fmt: skip

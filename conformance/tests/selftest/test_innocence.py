@@ -13,7 +13,6 @@ from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
 from bentpipe_conformance.selftest import innocence
 from bentpipe_conformance.selftest.innocence import hear, transfer
-from bentpipe_conformance.selftest.stage import stage
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import Drawn, subject_of
@@ -115,7 +114,8 @@ def test_mutant_of_a_box_between_random_ends_is_accused(
     mutant: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guilty = load_mutants()[mutant]
-    monkeypatch.setattr(innocence, "stage", partial(stage, configure=guilty.configure))
+    changed = partial(innocence.improvised, configure=guilty.configure)
+    monkeypatch.setattr(innocence, "improvised", changed)
     assert guilty.breaks in {it.requirement for it in hear("pep", seed).accusations}
 
 
