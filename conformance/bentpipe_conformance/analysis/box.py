@@ -17,6 +17,7 @@ from typing import Any
 from bentpipe_conformance.analysis.capture import Analysis, Told, rows_of
 from bentpipe_conformance.analysis.judging import Entry, Judged, entries_of
 from bentpipe_conformance.analysis.quality import Quality, Remark
+from bentpipe_conformance.analysis.spool import SOME
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.engine.observing import Passed, Sides, Sighting
@@ -54,26 +55,30 @@ class _File:
 
     Attributes:
         path: the file.
+        label: what distinguishes it from the other one in sentences.
         began: of its first frame, nanoseconds since 1970.
         frames: how many it has.
         ended: of its last frame, seconds since ``began``.
         cut: of how many it has kept only the beginning.
         passed: packets of connections that open in it, their times seconds since ``began``.
         late: packets of others.
+        damage: why it was not read to its end; empty when it was.
     """
 
     path: Path
+    label: str
     began: int = 0
     frames: int = 0
     ended: float = 0.0
     cut: int = 0
     passed: Sequence[Passed] = ()
     late: int = 0
+    damage: str = ""
 
 
 def analyze_box(
     client: Path, server: Path, suite: Suite, profile: str, *, stated: Ics | None = None,
-    told: Told = lambda *_: None,
+    partial: bool = False, told: Told = lambda *_: None,
 ) -> Analysis:  # fmt: skip
     """Judge the box between two captures.
 
@@ -83,33 +88,60 @@ def analyze_box(
         suite: whose requirements.
         profile: a profile of the suite.
         stated: what is stated of the box.
+        partial: judge what precedes a truncation or damage.
         told: hears of progress.
 
     Raises:
-        CaptureError: a file is unreadable, the two have no connection in common, or are not of two
-            sides of one box in this order.
+        CaptureError: a file is unreadable, the two have no connection in common or none that was
+            split, or are not of two sides of one box in this order.
     """
     sides = suite.sides
     if sides is None:
         raise CaptureError(f"Captures of both sides of {suite.protocol} cannot be judged.")
-    files = [_read(path, suite, sides, told) for path in (client, server)]
+    alike = client.name == server.name
+    files = [
+        _read(_File(path, str(path) if alike else path.name), suite, sides, partial, told)
+        for path in (client, server)
+    ]
     least, most = _bounds(files, sides)
     tries = [_judge(files, apart, suite, sides, profile, stated or {}) for apart in
              _differences(least, most)]  # fmt: skip
     judged = [_merged([one[name] for one in tries if name in one]) for name in tries[1]]
-    connections = [item for item, _ in judged]
-    both = client.with_name(f"{client.name} and {server.name}")
+    connections = [each.judged for each in judged]
     return Analysis(
-        both, suite, profile, "the box", _quality(files, judged, least, most),
-        tuple(connections), tuple(rows_of(suite, profile, connections)), stated or {},
-        files[0].began / 1e9,
+        Path(f"{client} and {server}"), suite, profile, "the box",
+        _quality(files, judged, least, most), tuple(connections),
+        tuple(rows_of(suite, profile, connections)), stated or {}, files[0].began / 1e9,
     )  # fmt: skip
 
 
-def _read(path: Path, suite: Suite, sides: Sides, told: Told) -> _File:
-    found = _File(path)
+def _read(found: _File, suite: Suite, sides: Sides, partial: bool, told: Told) -> _File:
+    path = found.path
     sightings: list[Sighting] = []
-    progress = Progress()
+    try:
+        _take(found, suite, sightings, told)
+    except CaptureError as error:
+        if not partial or not sightings:
+            error.partial = SOME if sightings else ()
+            raise
+        found.damage = str(error)
+    found.passed = _summed(sides.passed(sightings), suite)
+    found.late = len(sightings) - len(found.passed)
+    if not found.passed:
+        raise CaptureError(
+            f"{path} shows the opening of no connection; capture both directions, from before it."
+        )
+    if found.cut:
+        raise CaptureError(
+            f"{path} has kept only the beginning of {found.cut} packets; capture them whole "
+            "(tcpdump -s 0)."
+        )
+    return found
+
+
+def _take(found: _File, suite: Suite, sightings: list[Sighting], told: Told) -> None:
+    """Read what the file has."""
+    path, progress = found.path, Progress()
     size = path.stat().st_size
     for frame in stream_capture(path, progress):
         if frame.time_ns is None:
@@ -133,16 +165,6 @@ def _read(path: Path, suite: Suite, sides: Sides, told: Told) -> _File:
         if content is not None:
             time = (frame.time_ns - found.began) / 1e9
             sightings.append(Sighting(frame.number, time, content, octets))
-    found.passed = _summed(sides.passed(sightings), suite)
-    found.late = len(sightings) - len(found.passed)
-    if not found.passed:
-        raise CaptureError(f"{path} shows the opening of no connection; capture from before it.")
-    if found.cut:
-        raise CaptureError(
-            f"{path} has kept only the beginning of {found.cut} packets; capture them whole "
-            "(tcpdump -s 0)."
-        )
-    return found
 
 
 def _summed(packets: Sequence[Passed], suite: Suite) -> list[Passed]:
@@ -167,11 +189,8 @@ def _bounds(files: Sequence[_File], sides: Sides) -> tuple[float, float]:
     one, other = (file.passed for file in files)
     try:
         least, most = sides.bounds(one, other)
-    except ValueError:
-        raise CaptureError(
-            f"{files[0].path} and {files[1].path} have no connection in common: do they show both "
-            "sides of one box?"
-        ) from None
+    except ValueError as error:
+        raise CaptureError(f"{files[0].path} and {files[1].path} {error}") from None
     if least > most:
         swapped = sides.bounds(other, one)
         remedy = (
@@ -193,8 +212,19 @@ def _differences(least: float, most: float) -> list[float]:
     return [least + share * (most - least) for share in _SHARES]
 
 
-_Found = tuple[Judged, Mapping[int, str]]
-"""A connection judged, and what its packets' numbers are in the files."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A connection judged.
+
+    Attributes:
+        judged: the connection.
+        names: what its packets' numbers are in the files.
+        lacking: why it could not be judged; empty when it could.
+    """
+
+    judged: Judged
+    names: Mapping[int, str]
+    lacking: str
 
 
 def _judge(
@@ -212,20 +242,21 @@ def _judge(
     )
     packets: list[Packet[Any]] = []
     names: dict[int, str] = {}
-    paths = {CLIENT: files[0].path.name, SERVER: files[1].path.name}
+    labels = {CLIENT: files[0].label, SERVER: files[1].label}
     for number, (time, side, item) in enumerate(placed, 1):
         sighting = item.sighting
         outgoing = item.up == (side == SERVER)
         packets.append(
             Packet(number, time, "iut", outgoing, sighting.content, sighting.octets, side)
         )
-        names[number] = f"{paths[side]} {sighting.number}"
+        names[number] = f"{labels[side]} {sighting.number}"
     ends = {CLIENT: files[0].ended, SERVER: round(files[1].ended - apart, 9)}
     found: dict[str, _Found] = {}
     for flow in _flows(packets, ends, sides):
-        judged = _connection(flow, len(found), suite, sides, profile, ics)
+        lacking = sides.lacking(flow)
+        judged = _connection(flow, len(found), suite, sides, profile, ics, lacking)
         # The same ports may be used again; the number of a frame is the same in each try.
-        found[names[judged.first]] = judged, names
+        found[names[judged.first]] = _Found(judged, names, lacking)
     return found
 
 
@@ -253,11 +284,10 @@ def _flows(packets: Sequence[Packet[Any]], ends: Mapping[str, float], sides: Sid
 
 
 def _connection(
-    flow: Any, place: int, suite: Suite, sides: Sides, profile: str, ics: Ics
+    flow: Any, place: int, suite: Suite, sides: Sides, profile: str, ics: Ics, lacking: str
 ) -> Judged:
     client, server = sides.ends(flow)
     first, last = flow.packets[0], flow.packets[-1]
-    lacking = sides.lacking(flow)
     barred = {
         name: why for name in suite.requirements()
         if (why := lacking or sides.unjudgeable(name, flow))
@@ -271,10 +301,11 @@ def _connection(
 
 def _merged(tries: Sequence[_Found]) -> _Found:
     """One connection at several differences: only what all of them show is a violation."""
-    middle, names = tries[len(tries) // 2]
+    usually = tries[len(tries) // 2]
+    middle, names = usually.judged, usually.names
     entries: dict[str, Entry] = {}
-    for name in {name for judged, _ in tries for name in judged.entries}:
-        found = [(judged.entries.get(name, Entry()), their) for judged, their in tries]
+    for name in {name for each in tries for name in each.judged.entries}:
+        found = [(each.judged.entries.get(name, Entry()), each.names) for each in tries]
         broken = [(entry, their) for entry, their in found if entry.violations]
         usual = middle.entries.get(name, Entry())
         if broken and len(broken) < len(tries):
@@ -286,7 +317,7 @@ def _merged(tries: Sequence[_Found]) -> _Found:
                 unclear=_named(usual.unclear, names),
             )  # fmt: skip
     first = int(names[middle.first].rpartition(" ")[2])
-    return replace(middle, entries=entries, first=first), names
+    return replace(usually, judged=replace(middle, entries=entries, first=first))
 
 
 def _unsure(finding: Finding) -> Finding:
@@ -314,8 +345,8 @@ def _quality(
     if clocks[0] > AGREE_S or clocks[1] < -AGREE_S:
         apart = clocks[1] if least == -math.inf else sum(clocks) / 2
         remarks.append(
-            Remark("clocks", f"the clock of {files[1].path.name} is {apart:.3f} s ahead of that of "
-                   f"{files[0].path.name}, which is taken into account")
+            Remark("clocks", f"the clock of {files[1].label} is {apart:.3f} s ahead of that of "
+                   f"{files[0].label}, which is taken into account")
         )  # fmt: skip
     if least > -math.inf and most - least > AGREE_S:
         remarks.append(
@@ -328,16 +359,14 @@ def _quality(
                    "clocks are apart")
         )  # fmt: skip
     for file in files:
+        if file.damage:
+            remarks.append(Remark("damage", f"{file.damage} What precedes is judged"))
         if file.late:
             remarks.append(
-                Remark("late", f"{file.late} packets of {file.path.name} belong to connections "
+                Remark("late", f"{file.late} packets of {file.label} belong to connections "
                        "that it does not see open: they are not judged")
             )  # fmt: skip
-    lacks = Counter(
-        next(iter(why))
-        for item, _ in judged
-        if len(why := {entry.unjudgeable for entry in item.entries.values()}) == 1 and "" not in why
-    )
+    lacks = Counter(each.lacking for each in judged if each.lacking)
     remarks += [Remark("gaps", f"{why}: it is not judged", count) for why, count in lacks.items()]
     return Quality(
         "", sum(file.frames for file in files), sum(len(file.passed) for file in files),

@@ -91,7 +91,7 @@ def spool_capture(
                 told(progress.octets)
     except CaptureError as error:
         if not partial or not writer.spool.packets:
-            error.partial = () if not writer.spool.packets else _SOME
+            error.partial = () if not writer.spool.packets else SOME
             raise
         writer.spool.damage = str(error)
     finally:
@@ -101,7 +101,7 @@ def spool_capture(
     return writer.spool
 
 
-_SOME = (Frame(1, None, b"", 0),)
+SOME = (Frame(1, None, b"", 0),)
 """Says in a :class:`CaptureError` that packets precede the damage."""
 
 

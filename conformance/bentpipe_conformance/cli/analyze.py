@@ -81,8 +81,8 @@ def analyze(
             raise Failure(f"{path} is not a file", USAGE)
     if len(captures) != 1 + box:
         raise Failure("give one capture, or two with --box: the clients' side first", USAGE)
-    if box and (iut or partial or congestion_control):
-        raise Failure("--iut, --partial and --congestion-control do not go with --box", USAGE)
+    if box and (iut or congestion_control):
+        raise Failure("--iut and --congestion-control do not go with --box", USAGE)
     capture = captures[0]
     try:
         suite = suite_named(suite_name or (BOXES if box else DEFAULT_SUITE))
@@ -91,7 +91,10 @@ def analyze(
         size = sum(path.stat().st_size for path in captures)
         with working(f"analyzing {capture.name}") as told, explained(BundleError), bounded(size):
             analysis = (
-                analyze_box(captures[0], captures[-1], suite, chosen, stated=stated, told=told)
+                analyze_box(
+                    captures[0], captures[-1], suite, chosen, stated=stated, partial=partial,
+                    told=told,
+                )
                 if box
                 else analyze_capture(
                     capture, suite, chosen, iut=iut, stated=stated, partial=partial,

@@ -40,8 +40,12 @@ def _configured(ctx: click.Context, option: click.Parameter, path: Path | None) 
     """Take from a file what the command line does not say."""
     if path is None:
         return
-    with explained(OSError, tomllib.TOMLDecodeError, exit_code=USAGE):
+    try:
         told = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Failure(f"{path} cannot be read: {error.strerror}.", USAGE) from error
+    except ValueError as error:
+        raise Failure(f"{path} is no TOML file: {error}.", USAGE) from error
     known = {item.name for item in ctx.command.params if item is not option and item.name != "help"}
     for name in told:
         if name.replace("-", "_") not in known:
@@ -118,7 +122,8 @@ def run(log_level: str, **settings: Any) -> None:
     cannot be split passes as through any router. The host has to route (net.ipv4.ip_forward), and
     the command needs CAP_NET_ADMIN, /dev/net/tun and iproute2. It sets two rules and two routes,
     and removes them; if it is killed, the host routes as before. With --sockets it needs nftables
-    instead of /dev/net/tun, is as fast as the kernel, and acknowledges ends by itself.
+    instead of /dev/net/tun, is as fast as the kernel, and acknowledges ends by itself. One runs in
+    each network namespace.
     """
     from bentpipe_reference.pep.io import program
     from bentpipe_reference.pep.io.metrics import log_to
@@ -155,7 +160,7 @@ def status(at: tuple[str, int], as_json: bool) -> None:
         found = ask(where)
     except OSError as error:
         raise Failure(
-            f"No box answers at {where} ({error}); start it with --metrics {where}."
+            f"No box answers at {where} ({_why(error)}); start it with --metrics {where}."
         ) from error
     if as_json:
         print_json({name: int(value) for name, value in found.items()})
@@ -164,6 +169,12 @@ def status(at: tuple[str, int], as_json: bool) -> None:
     for name, value in found.items():
         table.add_row(name.removesuffix("_total").replace("_", " "), f"{value:.0f}")
     output().print(table)
+
+
+def _why(error: OSError) -> str:
+    """What the system says, without the words of libraries around it."""
+    inner = getattr(error, "reason", error)
+    return getattr(inner, "strerror", None) or str(inner)
 
 
 def _need_library() -> None:

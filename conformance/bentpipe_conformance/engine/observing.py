@@ -138,7 +138,8 @@ class Sides:
         passed: the packets of one file that belong to connections whose opening it holds.
         bounds: how many seconds the server's side is captured later than the client's, at least and
             at most, as what has passed the box shows; minus infinity, or infinity, where nothing
-            does. Raises ValueError where no connection is in both.
+            does. Raises ValueError, with what both files do, where no connection is in both, or
+            none that was split.
         flows: the connections of a trace of both sides.
         ends: client and server of such a connection.
         going_on: the sides on which it has not ended.

@@ -170,6 +170,78 @@ def test_captures_of_different_connections_are_no_box(files: Files) -> None:
         judged((client, other))
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_captures_of_one_side_twice_are_said_to_be(files: Files, side: int) -> None:
+    paths = files(relayed())
+    with pytest.raises(CaptureError, match="one towards its clients and one towards servers"):
+        judged((paths[side], paths[side]))
+
+
+@pytest.mark.parametrize("side", [CLIENT, SERVER])
+def test_capture_of_one_direction_alone_accuses_nobody(files: Files, side: str) -> None:
+    """Else the box seems to accept before the server has, and to invent what it relays."""
+    story = relayed().ack(SERVER, True, 500).ack(CLIENT, False, 500)
+    story.packets = [
+        item for item in story.packets if item.side != side or item.outgoing == (side == SERVER)
+    ]
+    analysis = judged(files(story, 7201.5))
+    assert set(status(analysis).values()) <= {"not judgeable", "not exercised", "not claimed"}
+    told = [item.sentence for item in analysis.quality.remarks]
+    assert f"the capture on the {side}'s side lacks the answers to calls: it is not judged" in told
+
+
+def test_connection_that_the_box_leaves_whole_is_not_judged_and_another_one_is(
+    files: Files,
+) -> None:
+    whole = Story(ports=(1, 2), numbers=dict.fromkeys(relayed().numbers, 7))
+    story = relayed()
+    story.packets += whole.opened().packets
+    analysis = judged(files(story))
+    assert status(analysis)["PEP-TR-001"] == "holds"
+    assert analysis.quality.judged == 1
+    (told,) = (item for item in analysis.quality.remarks if item.kind == "gaps")
+    assert told.sentence == "the box has left it whole: it is not judged"
+
+
+@pytest.mark.parametrize("side", [CLIENT, SERVER])
+def test_truncated_capture_is_judged_as_far_as_it_goes(files: Files, side: str) -> None:
+    story = relayed(flipped=True).ack(SERVER, True, 500).ack(CLIENT, False, 500)
+    cut = files(story)[side == SERVER]
+    cut.write_bytes(cut.read_bytes()[:-7])
+    paths = [str(cut.with_name(f"{name}.pcapng")) for name in (CLIENT, SERVER)]
+    refused = CliRunner().invoke(bentpipe, ["analyze", *paths, "--box"])
+    assert refused.exit_code == 3
+    assert "Add --partial to judge what precedes." in refused.output
+    done = CliRunner().invoke(bentpipe, ["analyze", *paths, "--box", "--partial", "--json"])
+    told = json.loads(done.stdout)
+    assert done.exit_code == 1, done.output
+    (row,) = [row for row in told["requirements"] if row["id"] == "PEP-TR-001"]
+    assert row["status"] == "violated"
+    assert "What precedes is judged" in str(told["quality"]["remarks"])
+
+
+@pytest.mark.parametrize("side", [CLIENT, SERVER])
+def test_right_box_is_not_accused_wherever_a_capture_is_truncated(files: Files, side: str) -> None:
+    story = ended(relayed(), 0.7).fin(SERVER, True, 1000, ack=500).ack(SERVER, False, 1001)
+    whole = [path.read_bytes() for path in files(story, -3600.0)]
+    paths = files(story, -3600.0)
+    for octets_left in range(200, len(whole[side == SERVER]), 40):
+        paths[side == SERVER].write_bytes(whole[side == SERVER][:octets_left])
+        analysis = analyze_box(*paths, SUITE, "pep1", stated=Story.claims, partial=True)
+        assert "violated" not in status(analysis).values(), octets_left
+
+
+def test_files_of_one_name_are_told_apart(files: Files, tmp_path: Path) -> None:
+    paths = []
+    for path in files(relayed(flipped=True)):
+        folder = tmp_path / path.stem
+        folder.mkdir()
+        paths.append(path.rename(folder / "eth0.pcapng"))
+    rows = judged((paths[0], paths[1])).rows
+    (row,) = [row for row in rows if row.requirement.id == "PEP-TR-001"]
+    assert "server/eth0.pcapng 4" in row.violations[0][1].sentence
+
+
 def test_capture_of_headers_alone_is_refused(files: Files) -> None:
     with pytest.raises(CaptureError, match="tcpdump -s 0"):
         judged(files(relayed(), kept=60))
@@ -190,7 +262,7 @@ def test_command_prints_the_rows_and_its_status(files: Files) -> None:
     [
         (["--box"], "two with --box"),
         (["OTHER"], "give one capture"),
-        (["OTHER", "--box", "--partial"], "do not go with --box"),
+        (["OTHER", "--box", "--iut", "192.0.2.1"], "do not go with --box"),
     ],
 )
 def test_captures_and_options_that_do_not_fit_are_wrong_usage(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from bentpipe_conformance.bed.crossing import SERVER_ADDRESS, CrossingLane
@@ -97,6 +98,33 @@ def killed(*more: str) -> bool:
         return dissect(whole).seq == 8888
 
 
+def second() -> dict[str, Any]:
+    """What another one says, and whether the first one goes on as if nothing had been."""
+    with CrossingLane(LAN, Attachment("between", [*RUN, "--sockets"])) as lane:
+        words = [word.replace("{python}", sys.executable) for word in RUN]
+        with lane._box.entered():
+            before = ip("rule") + ip("route", "show", "table", "all")
+            told = [
+                subprocess.run([*words, *more], capture_output=True, text=True, check=False).stderr
+                for more in ((), ("--sockets",))
+            ]
+            after = ip("rule") + ip("route", "show", "table", "all")
+        return {"told": told, "kept": before == after}
+
+
+def without_nft() -> dict[str, Any]:
+    """What it does when its rules vanish."""
+    with CrossingLane(LAN, Attachment("between", [*RUN, "--sockets"])) as lane:
+        assert lane._process is not None
+        process = lane._process._process
+        for entry in Path("/proc").glob("[0-9]*/comm"):
+            if entry.read_text() == "nft\n":
+                os.kill(int(entry.parent.name), signal.SIGKILL)
+        status = process.wait(timeout=10)
+        with lane._box.entered():
+            return {"status": status, "left": ip("rule").count("fwmark")}
+
+
 def refusal(command: list[str], **sysctls: str) -> str:
     try:
         with CrossingLane(LAN, Attachment("between", command, sysctls=sysctls)):
@@ -111,6 +139,8 @@ def main() -> None:
         "killed": killed(),
         "sockets": on_sockets(),
         "killed_on_sockets": killed("--sockets"),
+        "second": second(),
+        "without_nft": without_nft(),
         "absent": refusal([*COMMAND, "--satellite", "nonesuch"]),
         "still": refusal(RUN, **{"net.ipv4.ip_forward": "0"}),
     }))  # fmt: skip

@@ -47,6 +47,17 @@ def test_sockets_answer_callers_pass_strangers_and_leave_nothing(happened: dict[
     }  # fmt: skip
 
 
+def test_second_one_in_a_network_is_refused_and_disturbs_nothing(happened: dict[str, Any]) -> None:
+    second = happened["second"]
+    assert second["kept"]
+    for told in second["told"]:
+        assert "Another 'bentpipe pep run' splits connections in this network" in told
+
+
+def test_sockets_whose_rules_vanish_end_it_and_leave_nothing(happened: dict[str, Any]) -> None:
+    assert happened["without_nft"] == {"status": 3, "left": 0}
+
+
 def test_interface_that_is_not_there_gives_one_sentence(happened: dict[str, Any]) -> None:
     assert "nonesuch" in happened["absent"]
 

@@ -35,15 +35,23 @@ def test_file_holds_options_and_the_command_line_goes_first(
         ('lan = "a"\nsatellite = "b"\nbuffer = 3\n', "16384"),
         ('lan = "a"\nsatellite = "a"\n', "a box stands between two"),
         ('lan = "a"\nsatellite = "b"\nmetrics = "here"\n', "not an address and a port"),
-        ("lan = \n", "Invalid value"),
+        ("lan = \n", "is no TOML file: Invalid value"),
+        ("lan = '\udcff'\n", "is no TOML file"),
     ],
 )
 def test_file_with_a_mistake_is_wrong_usage(tmp_path: Path, text: str, sentence: str) -> None:
     path = tmp_path / "pep.toml"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     done = call("run", "--config", str(path))
     assert done.exit_code == 2
     assert sentence in done.output
+
+
+def test_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "pep.toml"
+    done = call("run", "--config", str(path))
+    assert done.exit_code == 2
+    assert f"{path} cannot be read: No such file or directory." in " ".join(done.output.split())
 
 
 def test_status_without_a_box_names_the_remedy() -> None:

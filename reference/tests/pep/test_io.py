@@ -173,6 +173,20 @@ def kernel(*, forwarding: str = "on", strict: str = "off") -> Callable[[list[str
     return run
 
 
+def refusing(why: str) -> Callable[[list[str]], str]:
+    """Stands for an ``ip`` that adds rules and cannot remove any."""
+
+    def run(words: list[str]) -> str:
+        commands.append(words[2])
+        if "del" in words:
+            raise network.NetworkError(why)
+        return ""
+
+    commands: list[str] = []
+    run.commands = commands  # type: ignore[attr-defined]
+    return run
+
+
 @pytest.fixture
 def _devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "_open", lambda _: os.open(os.devnull, os.O_RDWR))
@@ -210,6 +224,41 @@ def test_kernel_that_would_drop_packets_gives_a_sentence_and_no_rule(
     ):
         pass
     assert not any("rule add" in each for each in run.commands)  # type: ignore[attr-defined]
+
+
+def test_rule_that_somebody_else_has_removed_is_no_failure() -> None:
+    run = refusing("RTNETLINK answers: No such file or directory")
+    with network.ruled(["priority", "7300"], run):
+        pass
+    assert run.commands == ["del", "add", "del"]  # type: ignore[attr-defined]
+
+
+def test_rule_that_cannot_be_removed_is_one() -> None:
+    run = refusing("RTNETLINK answers: Operation not permitted")
+    with (
+        pytest.raises(network.NetworkError, match="not permitted"),
+        network.ruled(["priority", "7300"], run),
+    ):
+        pass
+
+
+def test_two_boxes_in_one_network_exclude_each_other() -> None:
+    with (
+        network.alone(),
+        pytest.raises(network.NetworkError, match="end it first"),
+        network.alone(),
+    ):
+        pass
+    with network.alone():
+        pass
+
+
+def test_interface_that_is_not_there_is_named() -> None:
+    def run(words: list[str]) -> str:
+        raise network.NetworkError(f"'ip {' '.join(words)}' failed: Device does not exist.")
+
+    with pytest.raises(network.NetworkError, match="There is no interface eth7 here"):
+        network.size_of("eth7", run)
 
 
 def test_command_that_fails_is_quoted() -> None:

@@ -111,7 +111,12 @@ def bounds(client: Sequence[Passed], server: Sequence[Passed]) -> tuple[float, f
             apart = other.octets[key] - one.octets[key]
             least, most = (least, min(most, apart)) if key[0] else (max(least, apart), most)
     if most == math.inf:
-        raise ValueError
+        raise ValueError("have no connection in common: do they show both sides of one box?")
+    if all(one.numbers == other.numbers for one, other in _pairs(here, there)):
+        raise ValueError(
+            "show the same segments: take each on one interface of the box, one towards its "
+            "clients and one towards servers; what it leaves whole is not judged."
+        )
     return least, most
 
 
@@ -161,10 +166,23 @@ def lacking(relay: Relay) -> str:
     """See :class:`Sides`."""
     if relay.server is None:
         return "the server's side shows no call for it"
+    if relay.is_whole:
+        return "the box has left it whole"
     for leg in relay.legs:
+        if _is_one_way(leg):
+            return f"the capture on the {leg.side}'s side lacks the answers to calls"
         if _has_gaps(leg, by_box=True) or _has_gaps(leg, by_box=False):
             return f"the capture on the {leg.side}'s side lacks packets that passed"
     return ""
+
+
+def _is_one_way(leg: Leg) -> bool:
+    """Whether the caller acknowledges what the capture does not show."""
+    calls = leg.side == SERVER
+    return leg.answered is None and any(
+        it.outgoing == calls and it.tcp.flags & ACK and not it.tcp.flags & RST
+        for it in leg.segments
+    )
 
 
 def _has_gaps(leg: Leg, *, by_box: bool) -> bool:

@@ -16,7 +16,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import IO, Literal
 
-from bentpipe_reference.pep.io.network import PRIORITY, NetworkError, Run, run_ip, size_of
+from bentpipe_reference.pep.io.network import PRIORITY, NetworkError, Run, ruled, run_ip, size_of
 
 MARK = 0x7300
 """Of packets that are delivered here."""
@@ -64,9 +64,11 @@ class Diversion:
     Args:
         nft: takes commands, and answers in lines.
         calls: the rules that lead new connections here.
+        process_descriptor: readable once ``nft`` has ended, and the rules with it.
     """
 
-    def __init__(self, nft: subprocess.Popen[str], calls: str) -> None:
+    def __init__(self, nft: subprocess.Popen[str], calls: str, process_descriptor: int) -> None:
+        self.process_descriptor = process_descriptor
         self._nft = nft
         self._calls = calls
 
@@ -131,13 +133,12 @@ def diverted(
     with contextlib.ExitStack() as held:
         run(["-4", "route", "replace", "local", "default", "dev", "lo", "table", str(PRIORITY)])
         held.callback(run, ["-4", "route", "flush", "table", str(PRIORITY)])
-        # One that an earlier run has left behind would be a second one.
-        with contextlib.suppress(NetworkError):
-            run(["-4", "rule", "del", *rule])
-        run(["-4", "rule", "add", *rule])
-        held.callback(run, ["-4", "rule", "del", *rule])
+        held.enter_context(ruled(rule, run))
         calls = _CALLS.format(lan=lan, satellite=satellite, ports=ports, mark=MARK)
-        found = Diversion(held.enter_context(_nft()), calls)
+        nft = held.enter_context(_nft())
+        descriptor = os.pidfd_open(nft.pid)
+        held.callback(os.close, descriptor)
+        found = Diversion(nft, calls, descriptor)
         own = ", ".join(_own_addresses(run))
         found.command(
             _RULES.format(table=_TABLE, calls=calls, mark=MARK, own=own, refused_s=REFUSED_S)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import logging
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import Any, TextIO
@@ -21,6 +23,7 @@ SIDES = ("lan", "satellite")
 """By port of the box."""
 
 _ANSWER_S = 5.0
+_NO_BOX = "what answers is no box of bentpipe's"
 _LONGEST_ANSWER = 1 << 20
 
 
@@ -108,8 +111,11 @@ def ask(where: str) -> dict[str, float]:
     """
     from prometheus_client.parser import text_string_to_metric_families
 
-    with urllib.request.urlopen(f"http://{where}/metrics", timeout=_ANSWER_S) as answer:
-        text = answer.read(_LONGEST_ANSWER).decode(errors="replace")
+    try:
+        with urllib.request.urlopen(f"http://{where}/metrics", timeout=_ANSWER_S) as answer:
+            text = answer.read(_LONGEST_ANSWER).decode(errors="replace")
+    except (urllib.error.HTTPError, http.client.HTTPException):
+        raise OSError(_NO_BOX) from None
     found = {}
     try:
         for family in text_string_to_metric_families(text):
@@ -119,5 +125,5 @@ def ask(where: str) -> dict[str, float]:
     except ValueError:
         found = {}
     if not found:
-        raise OSError("what answers is no box of bentpipe's")
+        raise OSError(_NO_BOX)
     return found

@@ -18,6 +18,7 @@ import contextlib
 import fcntl
 import json
 import os
+import socket
 import struct
 import subprocess
 from collections.abc import Callable, Iterator
@@ -66,6 +67,50 @@ def run_ip(words: list[str]) -> str:
 
 
 @contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Be the only program here that leads packets to itself in this network.
+
+    The name that tells it belongs to the network namespace, and goes with the process however it
+    ends.
+
+    Raises:
+        NetworkError: another one runs.
+    """
+    with socket.socket(socket.AF_UNIX) as name:
+        try:
+            name.bind("\0bentpipe pep")
+        except OSError:
+            raise NetworkError(
+                "Another 'bentpipe pep run' splits connections in this network; end it first."
+            ) from None
+        yield
+
+
+@contextlib.contextmanager
+def ruled(rule: list[str], run: Run) -> Iterator[None]:
+    """A routing rule while it is needed; one that an earlier run has left behind is replaced.
+
+    Raises:
+        NetworkError: the kernel refuses.
+    """
+    _unrule(rule, run)
+    run(["-4", "rule", "add", *rule])
+    try:
+        yield
+    finally:
+        _unrule(rule, run)
+
+
+def _unrule(rule: list[str], run: Run) -> None:
+    """Remove a rule; who manages the network may have done so before."""
+    try:
+        run(["-4", "rule", "del", *rule])
+    except NetworkError as error:
+        if "No such file" not in str(error):
+            raise
+
+
+@contextlib.contextmanager
 def between(outer: str, inner: str, run: Run = run_ip) -> Iterator[tuple[tuple[int, int], int]]:
     """Lead what is routed between two interfaces through two devices, and take that back.
 
@@ -96,7 +141,14 @@ def size_of(name: str, run: Run) -> int:
     Raises:
         NetworkError: there is no such interface, or the kernel does not route.
     """
-    found: list[dict[str, int]] = json.loads(run(["-json", "link", "show", "dev", name]))
+    try:
+        found: list[dict[str, int]] = json.loads(run(["-json", "link", "show", "dev", name]))
+    except NetworkError as error:
+        if "does not exist" not in str(error):
+            raise
+        raise NetworkError(
+            f"There is no interface {name} here; 'ip link' lists those there are."
+        ) from None
     if _settings(name, run).get("forwarding") != "on":
         raise NetworkError(
             f"The kernel does not route what arrives at {name}; "
@@ -131,7 +183,7 @@ def _open(name: str) -> int:
         os.close(descriptor)
         raise NetworkError(
             f"The TUN device {name} cannot be made ({error.strerror}); run this as administrator "
-            "of the network, and once in each network."
+            "of the network."
         ) from None
     return descriptor
 
@@ -150,8 +202,4 @@ def _lead(
             "run 'sysctl -w net.ipv4.conf.all.rp_filter=2'."
         )
     run(["-4", "route", "replace", "default", "dev", device, "table", str(number)])
-    # One that an earlier run has left behind would be a second one.
-    with contextlib.suppress(NetworkError):
-        run(["-4", "rule", "del", *rule])
-    run(["-4", "rule", "add", *rule])
-    held.callback(run, ["-4", "rule", "del", *rule])
+    held.enter_context(ruled(rule, run))

@@ -15,7 +15,7 @@ from bentpipe_reference.pep.box import Box
 from bentpipe_reference.pep.config import BoxConfig, Ending, Opening, Strangers
 from bentpipe_reference.pep.io.divert import diverted
 from bentpipe_reference.pep.io.metrics import LOG, Collector, Running, numbers
-from bentpipe_reference.pep.io.network import NetworkError, between
+from bentpipe_reference.pep.io.network import NetworkError, alone, between
 from bentpipe_reference.pep.io.router import Router
 from bentpipe_reference.pep.io.sockets import SocketBox
 from bentpipe_reference.pep.over_rwbp import RwbpBox
@@ -94,15 +94,16 @@ def run(settings: Settings, ready: Callable[[], None]) -> int:
         The number of the signal.
 
     Raises:
-        NetworkError: the kernel cannot be set up.
+        NetworkError: the kernel cannot be set up, or another such program runs.
         OSError: metrics cannot be offered where they are wanted.
         ValueError: the settings exclude each other.
     """
     if settings.sockets:
         check_sockets(settings)
-        with asyncio.Runner() as runner:
+        with alone(), asyncio.Runner() as runner:
             return runner.run(_serve_sockets(settings, ready))
     with (
+        alone(),
         between(settings.lan, settings.satellite) as (descriptors, mtu),
         asyncio.Runner() as runner,
     ):
@@ -146,7 +147,9 @@ async def _serve_sockets(settings: Settings, ready: Callable[[], None]) -> int:
     with diverted(settings.lan, settings.satellite, box.listening) as led:
         box.on_full = lambda full: led.lead("nowhere" if full else "here")
         box.on_refusal = led.spare
-        return await _serve(box, lambda: led.lead("past"), settings, ready)
+        return await _serve(
+            box, lambda: led.lead("past"), settings, ready, until=led.process_descriptor
+        )
 
 
 def _raise_limit(files: int) -> None:
@@ -159,18 +162,40 @@ def _raise_limit(files: int) -> None:
 
 
 async def _serve(
-    running: Running, spare_new: Callable[[], None], settings: Settings, ready: Callable[[], None]
-) -> int:
+    running: Running, spare_new: Callable[[], None], settings: Settings, ready: Callable[[], None],
+    *, until: int | None = None,
+) -> int:  # fmt: skip
+    """Run until a signal, or until a process ends that has to go on, given its descriptor.
+
+    Raises:
+        NetworkError: it has ended.
+        OSError: metrics cannot be offered where they are wanted.
+    """
     loop = asyncio.get_running_loop()
     ended = loop.create_future()
 
     def stop(number: int) -> None:
-        LOG.info("draining", extra={"fields": numbers(running)})
+        def drained() -> None:
+            if not ended.done():
+                ended.set_result(number)
+
         spare_new()
-        running.drain(settings.drain, lambda: ended.set_result(number))
+        running.drain(settings.drain, drained)
+        LOG.info("draining", extra={"fields": numbers(running)})
+
+    def give_up(descriptor: int) -> None:
+        loop.remove_reader(descriptor)
+        if not ended.done():
+            ended.set_exception(
+                NetworkError("nft has ended, and the rules that lead connections here with it; "
+                             "start this again.")
+            )  # fmt: skip
 
     with contextlib.ExitStack() as held:
         held.callback(running.close)
+        if until is not None:
+            loop.add_reader(until, give_up, until)
+            held.callback(loop.remove_reader, until)
         if settings.metrics is not None:
             held.enter_context(_offered(running, settings.metrics))
         for number in (signal.SIGTERM, signal.SIGINT):
