@@ -64,13 +64,20 @@ class Diversion:
     Args:
         nft: takes commands, and answers in lines.
         calls: the rules that lead new connections here.
-        process_descriptor: readable once ``nft`` has ended, and the rules with it.
     """
 
-    def __init__(self, nft: subprocess.Popen[str], calls: str, process_descriptor: int) -> None:
-        self.process_descriptor = process_descriptor
+    def __init__(self, nft: subprocess.Popen[str], calls: str) -> None:
         self._nft = nft
         self._calls = calls
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[int]:
+        """A descriptor that is readable once ``nft`` has ended, and the rules with it."""
+        descriptor = os.pidfd_open(self._nft.pid)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
     def lead(self, new: Literal["here", "nowhere", "past"]) -> None:
         """Lead new connections here, leave them unanswered, or let them pass whole."""
@@ -135,10 +142,7 @@ def diverted(
         held.callback(run, ["-4", "route", "flush", "table", str(PRIORITY)])
         held.enter_context(ruled(rule, run))
         calls = _CALLS.format(lan=lan, satellite=satellite, ports=ports, mark=MARK)
-        nft = held.enter_context(_nft())
-        descriptor = os.pidfd_open(nft.pid)
-        held.callback(os.close, descriptor)
-        found = Diversion(nft, calls, descriptor)
+        found = Diversion(held.enter_context(_nft()), calls)
         own = ", ".join(_own_addresses(run))
         found.command(
             _RULES.format(table=_TABLE, calls=calls, mark=MARK, own=own, refused_s=REFUSED_S)

@@ -144,12 +144,13 @@ async def _serve_sockets(settings: Settings, ready: Callable[[], None]) -> int:
             "Sockets with the addresses of others are not permitted; run this as administrator of "
             "the network."
         ) from None
-    with diverted(settings.lan, settings.satellite, box.listening) as led:
+    with (
+        diverted(settings.lan, settings.satellite, box.listening) as led,
+        led.watched() as descriptor,
+    ):
         box.on_full = lambda full: led.lead("nowhere" if full else "here")
         box.on_refusal = led.spare
-        return await _serve(
-            box, lambda: led.lead("past"), settings, ready, until=led.process_descriptor
-        )
+        return await _serve(box, lambda: led.lead("past"), settings, ready, until=descriptor)
 
 
 def _raise_limit(files: int) -> None:
