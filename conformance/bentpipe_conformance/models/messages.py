@@ -43,6 +43,7 @@ _FRAME = (
     "The exception was a ",
 )  # fmt: skip
 _BEFORE = ("The behavior up to this point", "The error occurred when TLC")
+_UNPARSED = re.compile(r"Could not parse module \w+ from file (\S+)")
 _TAILS = ("Residual stack trace", " while looking in these directories")
 _COMPLAINTS = ("***", "Error", "error:", "Exception")
 
@@ -141,10 +142,12 @@ class Reading:
         text = next(filter(None, told), "")
         for tail in _TAILS:
             text = text.partition(tail)[0]
-        text = text[:300].strip()
+        text = text[:300].strip().rstrip(".")
         if not text:
             return f"TLC ended with status {status} and said nothing."
-        return text if text.endswith(".") else f"{text}."
+        if "Was expecting" in text and (found := _UNPARSED.search("\n".join(self._errors))):
+            text = f"{found[1]}: {text}"
+        return text
 
     def _message(self, code: int, severity: int, text: str) -> None:
         outcome = self.outcome

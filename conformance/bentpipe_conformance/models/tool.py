@@ -28,6 +28,18 @@ class Unfinished(ToolProblem):
     """A run took more time or memory than it may."""
 
 
+class Refused(ToolProblem):
+    """The model checker does not take a module or a configuration.
+
+    Attributes:
+        cause: what is wrong and what to do, without the run that met it: others meet it as well.
+    """
+
+    def __init__(self, sentence: str, cause: str) -> None:
+        super().__init__(sentence)
+        self.cause = cause
+
+
 @dataclass(frozen=True, slots=True)
 class Pin:
     """Maven coordinates and checksum of the model checker, as ``tla/pom.xml`` states them."""

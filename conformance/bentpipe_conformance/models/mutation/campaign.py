@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,9 @@ CLASSES: Mapping[str, str] = {
 """What an explained survivor may be."""
 
 EXPLAINED = "explained.toml"
+
+_OF_TRACES = ("Trace", "Capture")
+"""Modules that follow recordings, and take no part."""
 
 KILLS = "kills.json"
 """Beside a model's manifest: by definition, the properties that notice small changes of it."""
@@ -93,6 +96,28 @@ def key_of(tool: Tool, manifest: Manifest, *, whole: bool) -> str:
                             run.checks, run.violates)).encode())  # fmt: skip
     digest.update(repr((manifest.scope.module, whole)).encode())
     return digest.hexdigest()
+
+
+def parts_of(manifest: Manifest) -> dict[str, str]:
+    """Short digests of what a published run was about, so that a reader sees what has changed.
+
+    ``specification`` is of the module whose mutants are tried, ``checks`` of all that could notice
+    one: the other modules and configurations, and the runs with their bounds.
+    """
+    folder, scope = manifest.folder, manifest.scope.module
+    beside = [path for path in folder.glob("*.tla") if not path.name.startswith(_OF_TRACES)]
+    others = [path for path in (*beside, *folder.glob("*.cfg")) if path.name != scope]
+    runs = sorted(
+        repr((run.name, run.kind, run.module, run.config, sorted(run.constants.items()),
+              sorted(run.replaced.items()), run.checks, run.violates))
+        for run in runs_of(manifest)
+    )  # fmt: skip
+
+    def digest(paths: Iterable[Path], more: Sequence[str] = ()) -> str:
+        text = "\0".join([*(path.read_text(encoding="utf-8") for path in paths), *more])
+        return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+    return {"specification": digest([folder / scope]), "checks": digest(sorted(others), runs)}
 
 
 def try_all(
