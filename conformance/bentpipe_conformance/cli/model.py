@@ -349,7 +349,8 @@ def _print(results: list[Result], updated: bool) -> None:
     if muted:
         console.print(f"\n{muted} other runs have other figures, as is natural now.")
     if all(item.verdict == "as expected" for item in results):
-        console.print(f"[green]{len(results)} runs, all as the manifests say.[/]")
+        number = "1 run" if len(results) == 1 else f"{len(results)} runs, all"
+        console.print(f"[green]{number} as the manifests say.[/]")
 
 
 def _shortest(results: list[Result]) -> set[int]:

@@ -94,7 +94,8 @@ def tell_answer(answer: Answer, console: Console, as_json: bool) -> int:
         if answer.left and broken is None:
             names = [f"{manifest.name} {run.name}" for manifest, run in answer.left]
             console.print(f"Not finished: {_some(names, _SOME)}.", soft_wrap=True)
-        left = f", {len(answer.left)} not finished" if answer.left else ""
+        state = "not needed" if broken is not None else "not finished"
+        left = f", {len(answer.left)} {state}" if answer.left else ""
         console.print(f"{len(finished)} runs{left}, {answer.seconds:.1f} s")
     if broken is not None:
         return FAILED

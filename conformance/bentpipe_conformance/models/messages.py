@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -143,6 +144,11 @@ class Reading:
         for tail in _TAILS:
             text = text.partition(tail)[0]
         text = text[:300].strip().rstrip(".")
+        if not text and status == -signal.SIGKILL:
+            return (
+                "TLC was killed, as a system does that has no memory left; allow less with "
+                "--memory, or run fewer at a time with --workers."
+            )
         if not text:
             return f"TLC ended with status {status} and said nothing."
         if "Was expecting" in text and (found := _UNPARSED.search("\n".join(self._errors))):

@@ -128,6 +128,11 @@ def test_fault_of_the_configuration_is_told_by_its_text_and_its_own_name(job: tl
         run(replace(job, source="pr.cfg"), message(5001, 1, text), 150)
 
 
+def test_process_that_the_system_kills_has_another_remedy(job: tlc.Job) -> None:
+    with pytest.raises(ToolProblem, match="TLC was killed, .*; allow less with --memory, or run"):
+        run(job, COUNT, then="kill -9 $$")
+
+
 def test_heap_that_the_system_refuses_has_another_remedy(job: tlc.Job) -> None:
     text = "Error: Could not reserve enough space for 2097152KB object heap\n"
     with pytest.raises(ToolProblem, match="object heap; allow less with --memory"):
