@@ -129,7 +129,7 @@ def test_fault_of_the_configuration_is_told_by_its_text_and_its_own_name(job: tl
 
 
 def test_process_that_the_system_kills_has_another_remedy(job: tlc.Job) -> None:
-    with pytest.raises(ToolProblem, match="TLC was killed, .*; allow less with --memory, or run"):
+    with pytest.raises(ToolProblem, match=r"TLC was killed, .*; allow less with --memory, or run"):
         run(job, COUNT, then="kill -9 $$")
 
 
