@@ -66,8 +66,10 @@ def read_pin(pom: Path) -> Pin:
     try:
         root = ElementTree.parse(pom).getroot()
     except (OSError, ElementTree.ParseError) as error:
+        why = getattr(error, "strerror", None) or error
         raise ToolProblem(
-            f"{pom} cannot be read ({error}); restore it from the repository."
+            f"{pom} cannot be read ({why}); name the models' folder by --models, or restore the "
+            "file from the repository."
         ) from error
 
     def text(path: str) -> str:
