@@ -44,7 +44,7 @@ ENCOUNTERS ?= 200
 SUITE = $(shell echo $(firstword $(subst -, ,$(ID))) | tr A-Z a-z)
 
 .PHONY: help setup certify test quick quick-lint quick-types quick-tests checker slow tool lint \
-	transfers innocents mutation bench lines durability fuzz fuzz-stp models scenarios scenarios-check stability stp-transfer docs \
+	transfers innocents mutation bench lines durability fuzz fuzz-stp models nightly scenarios scenarios-check stability stp-transfer docs \
 	package bed clean
 
 help:
@@ -74,6 +74,7 @@ help:
 	@echo "                       and MINUTES=$(MINUTES) of conversations that nobody wrote down (long)"
 	@echo "Prove it"
 	@echo "  make models          check the TLA+ models and their mutants (needs Java and Maven)"
+	@echo "  make nightly         check them at larger bounds and draw behaviours at realistic sizes (long)"
 	@echo "  make scenarios       regenerate the suites' scenarios from the models; scenarios-check compares"
 
 setup: $(READY)
@@ -211,6 +212,10 @@ fuzz-stp: setup
 
 models: tool
 	$(BIN)/bentpipe model all --tier pr --mutants
+
+# Larger bounds, and behaviours drawn at realistic sizes.
+nightly: tool
+	$(BIN)/bentpipe model all --tier nightly
 
 scenarios: tool
 	$(BIN)/bentpipe model all --scenarios

@@ -38,6 +38,7 @@ from bentpipe_conformance.engine.checking import Checker, load_checkers
 from bentpipe_conformance.engine.suite import load_suites, suite_named
 from bentpipe_conformance.iut.proforma import load_proforma
 from bentpipe_conformance.models.manifest import load_models, model_root
+from bentpipe_conformance.models.mutation.campaign import parts_of
 from bentpipe_conformance.models.verification import configured
 from bentpipe_conformance.selftest.mutants import mutants_of
 from bentpipe_conformance.selftest.rounds import load_record
@@ -413,12 +414,18 @@ class KillMatrix(Printed):
         """A sentence, the matrix, then survivors and explanations."""
         result = self.stored()
         tried = result["mutants"] + result["stillborn"]
-        drawn = "" if tried == result["all"] else f", a sample of {tried} of {result['all']}"
+        drawn = f"All {tried} small changes were tried"
+        if tried < result["all"]:
+            seed = f", drawn with seed {result['seed']}" if result["seed"] else ""
+            drawn = f"A sample of {tried} of {result['all']} small changes{seed} was tried"
         yield (
-            f"{result['mutants']} mutants{drawn}: {result['killed']} killed, "
-            f"{result['explained']} explained, {result['survived']} survived. Killed of what is "
-            f"not explained: **{result['score']:.1%}**."
+            f"{drawn} on {result['measured']}; {result['stillborn']} cannot be evaluated. Of the "
+            f"other {result['mutants']}, {result['killed']} were killed, {result['explained']} are "
+            f"explained, {result['survived']} survived. Killed of what is not explained: "
+            f"**{result['score']:.1%}**. {self.changed(result)}"
         )
+        yield ""
+        yield "The table counts a mutant where it was noticed first, in the smallest run that did."
         yield ""
         runs = list(dict.fromkeys(name for row in result["matrix"] for name in row["runs"]))
         yield from _table(
@@ -440,6 +447,16 @@ class KillMatrix(Printed):
             yield f".. rubric:: {kind}"
             yield ""
             yield from _table(("mutant", "change"), cells, "matrix", "30 70")
+
+    @staticmethod
+    def changed(result: dict[str, Any]) -> str:
+        """What is no longer as it was when the changes were tried."""
+        now = parts_of(load_models(model_root())[result["model"]])
+        parts = [name for name in now if now[name] != result["of"][name]]
+        named = {"specification": "the specification", "checks": "properties, bounds or runs"}
+        if not parts:
+            return "Nothing of the model has changed since."
+        return f"Since then {' and '.join(named[name] for name in parts)} have changed."
 
 
 def _place(row: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 
 from bentpipe_conformance.cli import model_designer, model_mutation, options
+from bentpipe_conformance.cli.model_problems import told_once
 from bentpipe_conformance.cli.model_scenarios import make_scenarios
 from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure
 from bentpipe_conformance.cli.output import output, print_json
@@ -27,7 +29,7 @@ from bentpipe_conformance.models.answer import answer
 from bentpipe_conformance.models.counterexample import scenario
 from bentpipe_conformance.models.generator import Generator
 from bentpipe_conformance.models.manifest import Manifest, Run
-from bentpipe_conformance.models.tool import ToolProblem, find_tool
+from bentpipe_conformance.models.tool import Refused, ToolProblem, find_tool
 from bentpipe_conformance.models.verification import Checker, Limits, Result
 
 _STYLE = {"as expected": "green", "problem": "yellow"}
@@ -197,6 +199,10 @@ def _chosen(
         if (run.name == only if only else run.tier == tier)
         and (mutants or only or run.kind not in _BROKEN)
     ]
+    if not chosen and only:
+        runs = [run.name for manifest in _named(name, root) for run in manifest.runs]
+        near = ", ".join(get_close_matches(only, runs, cutoff=0.4)) or "none with a name like it"
+        raise Failure(f"{name} has no such run as {only!r}; there is {near}", USAGE)
     if not chosen:
         raise Failure(f"{name} has no such run in the {tier} tier", USAGE)
     return chosen
@@ -243,7 +249,7 @@ def _checked(
             done += 1
             ended.append(result)
             bar.update(task, description=f"{done} of {len(chosen)} runs")
-            if result.verdict != "as expected":
+            if result.verdict != "as expected" and not isinstance(result.problem, Refused):
                 bar.console.print(f"{result.manifest.name} {result.run.name}: {result.verdict}")
 
         def progress(run: Run, far: messages.Progress) -> None:
@@ -329,6 +335,8 @@ def _print(results: list[Result], updated: bool) -> None:
     for at, item in enumerate(results):
         if item.verdict == "as expected" or (updated and item.verdict == "drift"):
             continue
+        if item.verdict == "problem":
+            continue
         if broken and item.verdict == "drift":
             muted += 1
             continue
@@ -336,10 +344,13 @@ def _print(results: list[Result], updated: bool) -> None:
         console.print(f"\n[bold]{name}[/]: {item.why}", soft_wrap=True)
         if at in explained:
             _explain(item, console)
+    for sentence in told_once(results):
+        console.print(f"\n{sentence}", soft_wrap=True)
     if muted:
         console.print(f"\n{muted} other runs have other figures, as is natural now.")
     if all(item.verdict == "as expected" for item in results):
-        console.print(f"[green]{len(results)} runs, all as the manifests say.[/]")
+        number = "1 run" if len(results) == 1 else f"{len(results)} runs, all"
+        console.print(f"[green]{number} as the manifests say.[/]")
 
 
 def _shortest(results: list[Result]) -> set[int]:

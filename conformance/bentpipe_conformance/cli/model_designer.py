@@ -12,6 +12,7 @@ import click
 from bentpipe_spec.registry import load_requirements
 from rich.console import Console
 
+from bentpipe_conformance.cli.model_problems import told_once
 from bentpipe_conformance.cli.options import all_of
 from bentpipe_conformance.cli.outcome import FAILED, OPEN, PASSED, USAGE, Failure
 from bentpipe_conformance.cli.output import counting, print_json
@@ -78,17 +79,24 @@ def tell_answer(answer: Answer, console: Console, as_json: bool) -> int:
             console.print(f"[bold]{broken.manifest.name} {broken.run.name}[/]: {broken.why}",
                           soft_wrap=True)  # fmt: skip
             _explain(answer, console)
-        for item in answer.results:
-            if item.verdict == "problem":
-                console.print(f"{item.manifest.name} {item.run.name}: {item.why}", soft_wrap=True)
-        if broken is None:
-            drifted = sum(item.verdict == "drift" for item in answer.results)
+        for sentence in told_once(answer.results):
+            console.print(sentence, soft_wrap=True)
+        finished = [item for item in answer.results if item.verdict != "problem"]
+        if broken is None and not finished:
+            console.print("No run was finished, so nothing is known.")
+        elif broken is None:
+            drifted = sum(item.verdict == "drift" for item in finished)
             also = (
                 f"; {drifted} of them have other figures, so a rule has changed" if drifted else ""
             )
-            console.print(f"Nothing breaks in the runs that were finished{also}.", soft_wrap=True)
-        left = f", {len(answer.left)} not finished" if answer.left else ""
-        console.print(f"{len(answer.results)} runs{left}, {answer.seconds:.1f} s")
+            console.print(f"Nothing breaks in the {len(finished)} runs that were finished{also}.",
+                          soft_wrap=True)  # fmt: skip
+        if answer.left and broken is None:
+            names = [f"{manifest.name} {run.name}" for manifest, run in answer.left]
+            console.print(f"Not finished: {_some(names, _SOME)}.", soft_wrap=True)
+        state = "not needed" if broken is not None else "not finished"
+        left = f", {len(answer.left)} {state}" if answer.left else ""
+        console.print(f"{len(finished)} runs{left}, {answer.seconds:.1f} s")
     if broken is not None:
         return FAILED
     if answer.left or any(item.verdict == "problem" for item in answer.results):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,11 @@ def _one(manifest: Manifest, tool: Tool, asked: Asked) -> tuple[dict[str, Any], 
     outcome = told()
     if asked.publish is not None:
         asked.publish.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(published(outcome), indent=1) + "\n"
+        when = {
+            "measured": date.today().isoformat(), "sample": asked.sample,
+            "seed": asked.seed if asked.sample else None, "of": campaign.parts_of(manifest),
+        }  # fmt: skip
+        text = json.dumps(published(outcome, **when), indent=1) + "\n"
         (asked.publish / f"{manifest.name}.json").write_text(text, encoding="utf-8")
         kills = json.dumps(noticed(outcome), indent=1) + "\n"
         (manifest.folder / campaign.KILLS).write_text(kills, encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -43,6 +44,7 @@ _FRAME = (
     "The exception was a ",
 )  # fmt: skip
 _BEFORE = ("The behavior up to this point", "The error occurred when TLC")
+_UNPARSED = re.compile(r"Could not parse module \w+ from file (\S+)")
 _TAILS = ("Residual stack trace", " while looking in these directories")
 _COMPLAINTS = ("***", "Error", "error:", "Exception")
 
@@ -141,10 +143,17 @@ class Reading:
         text = next(filter(None, told), "")
         for tail in _TAILS:
             text = text.partition(tail)[0]
-        text = text[:300].strip()
+        text = text[:300].strip().rstrip(".")
+        if not text and status == -signal.SIGKILL:
+            return (
+                "TLC was killed, as a system does that has no memory left; allow less with "
+                "--memory, or run fewer at a time with --workers."
+            )
         if not text:
             return f"TLC ended with status {status} and said nothing."
-        return text if text.endswith(".") else f"{text}."
+        if "Was expecting" in text and (found := _UNPARSED.search("\n".join(self._errors))):
+            text = f"{found[1]}: {text}"
+        return text
 
     def _message(self, code: int, severity: int, text: str) -> None:
         outcome = self.outcome

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -16,7 +17,7 @@ from typing import IO
 from bentpipe_reference.common.processes import dying_with_parent
 
 from bentpipe_conformance.models.messages import Outcome, Progress, Reading
-from bentpipe_conformance.models.tool import Tool, ToolProblem, Unfinished
+from bentpipe_conformance.models.tool import Refused, Tool, ToolProblem, Unfinished
 from bentpipe_conformance.models.watch import Watch
 
 EXIT_WHEN_FULL = "-XX:+ExitOnOutOfMemoryError"
@@ -29,6 +30,10 @@ STANDSTILL_S = 30.0
 """TLC's workers sometimes wait for each other for ever (``StateQueue.suspendAll``); a process that
 has done nothing for so long is started again, once."""
 _NO_TLC = "Could not find or load main class"
+_NO_HEAP = "Could not reserve enough space"
+_CONFIGURATION = "the configuration file"
+_GENERATED = re.compile(rf"in {_CONFIGURATION} at line (\d+)")
+"""A line of the file that is written for a run, which the user does not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,7 @@ class Job:
         coverage: whether to count how often each action is taken; it costs a quarter of the time.
         simulate: how many behaviours to draw at random, and how many states each has at most,
             instead of searching all; None to search all.
+        source: where the configuration comes from, as messages name it.
     """
 
     module: Path
@@ -61,6 +67,7 @@ class Job:
     dump: Path | None = None
     coverage: bool = False
     simulate: tuple[int, int] | None = None
+    source: str = ""
 
     @property
     def log(self) -> Path:
@@ -131,10 +138,27 @@ def run(
                 f"{tool.jar} holds no TLA+ tools; correct or unset TLA2TOOLS_JAR, which names a "
                 f"jar other than the pinned one. Log: {job.log}"
             )
-        raise ToolProblem(
-            f"{job.module.stem} could not be checked: {reading.complaint(status)} Log: {job.log}"
-        )
+        cause = _cause(job, reading.complaint(status))
+        raise Refused(f"{job.module.stem} could not be checked: {cause} Log: {job.log}", cause)
     return outcome
+
+
+def _cause(job: Job, complaint: str) -> str:
+    """What is wrong, by the names and lines that the user knows, and what to do about it."""
+    if complaint.endswith("."):  # TLC has said nothing
+        return complaint
+    written = job.config.splitlines()
+
+    def quoted(found: re.Match[str]) -> str:
+        line = int(found[1])
+        return f"in {_CONFIGURATION} near {written[line - 1].strip()!r}" if (
+            0 < line <= len(written)
+        ) else found[0]  # fmt: skip
+
+    told = _GENERATED.sub(quoted, complaint).replace(_CONFIGURATION, job.source or _CONFIGURATION)
+    if _NO_HEAP in told:
+        return f"{told}; allow less with --memory."
+    return f"{told}; correct that and run it again."
 
 
 def _attempt(

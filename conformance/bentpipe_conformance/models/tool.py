@@ -28,6 +28,18 @@ class Unfinished(ToolProblem):
     """A run took more time or memory than it may."""
 
 
+class Refused(ToolProblem):
+    """The model checker does not take a module or a configuration.
+
+    Attributes:
+        cause: what is wrong and what to do, without the run that met it: others meet it as well.
+    """
+
+    def __init__(self, sentence: str, cause: str) -> None:
+        super().__init__(sentence)
+        self.cause = cause
+
+
 @dataclass(frozen=True, slots=True)
 class Pin:
     """Maven coordinates and checksum of the model checker, as ``tla/pom.xml`` states them."""
@@ -54,8 +66,10 @@ def read_pin(pom: Path) -> Pin:
     try:
         root = ElementTree.parse(pom).getroot()
     except (OSError, ElementTree.ParseError) as error:
+        why = getattr(error, "strerror", None) or error
         raise ToolProblem(
-            f"{pom} cannot be read ({error}); restore it from the repository."
+            f"{pom} cannot be read ({why}); name the models' folder by --models, or restore the "
+            "file from the repository."
         ) from error
 
     def text(path: str) -> str:

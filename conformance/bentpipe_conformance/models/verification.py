@@ -20,7 +20,7 @@ from bentpipe_conformance.models.definitions import defined_at
 from bentpipe_conformance.models.manifest import Manifest, Run
 from bentpipe_conformance.models.messages import Outcome, Progress
 from bentpipe_conformance.models.serving import Servers
-from bentpipe_conformance.models.tool import Tool, ToolProblem
+from bentpipe_conformance.models.tool import Refused, Tool, ToolProblem
 
 # From about this many distinct states on, Java's second compiler pays (measured: at 55,000 it costs
 # half as much again as the first one alone, at 210,000 it saves an eighth).
@@ -113,6 +113,8 @@ class Checker:
         self._tool, self._limits = tool, limits
         self._cancelled = threading.Event()
         self._servers: Servers | None = None
+        self._keeping = threading.Lock()
+        self._kept: dict[str, str] = {}
 
     def check_all(
         self,
@@ -224,7 +226,7 @@ class Checker:
             except ToolProblem as problem:
                 why = str(problem)
                 if self._limits.directory is None and self._limits.logs:
-                    why = self._with_kept_log(why, directory)
+                    why = self._with_kept_log(problem, directory)
                 return Result(manifest, run, "problem", why, None, "", None, problem)
         return judged(manifest, run, config, outcome)
 
@@ -251,18 +253,24 @@ class Checker:
             coverage=self._limits.coverage and not run.violates,
             simulate=(run.simulate["behaviours"], run.simulate["depth"]) if run.simulate else None,
             short=bool(run.violates) or (run.distinct or _LARGE) < _LARGE,
+            source=run.config,
         )
 
-    @staticmethod
-    def _with_kept_log(why: str, directory: Path) -> str:
-        """The sentence, with the log moved to where it outlives the run's folder."""
+    def _with_kept_log(self, problem: ToolProblem, directory: Path) -> str:
+        """The sentence, with the log moved to where it outlives the run's folder.
+
+        What many runs meet has one log.
+        """
         log = directory / "tlc.log"
         if not log.is_file():
-            return why
-        kept, name = tempfile.mkstemp(prefix="bentpipe-model-", suffix=".log")
-        with open(kept, "wb") as copy:
-            copy.write(log.read_bytes())
-        return why.replace(str(log), name)
+            return str(problem)
+        cause = problem.cause if isinstance(problem, Refused) else str(problem)
+        with self._keeping:
+            if cause not in self._kept:
+                kept, self._kept[cause] = tempfile.mkstemp(prefix="bentpipe-model-", suffix=".log")
+                with open(kept, "wb") as copy:
+                    copy.write(log.read_bytes())
+            return str(problem).replace(str(log), self._kept[cause])
 
 
 def edited(manifest: Manifest, edits: Mapping[str, str], scratch: Path) -> Manifest:

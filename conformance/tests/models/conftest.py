@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,41 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 
 EXPECTED = re.compile(r"must .*\(.*((SNR|STP|RWBP|PEP)-\w+-\d+|RFC \d+ section \d|section \d).*\)")
 """What every rejection of a recorded event says: what must be there, and by which rule."""
+
+
+CORRUPTED = pytest.StashKey[dict[str, int]]()
+"""Of each model, how many corrupted traces were rejected as they must be."""
+
+
+Rejections = Callable[[str, Mapping[str, str]], None]
+
+
+@pytest.fixture
+def rejections(request: pytest.FixtureRequest) -> Rejections:
+    """Takes the sentences on corrupted traces, by name: each must say what must be there, and why.
+
+    That the line is the right one is for the test to compare. The report tells the sums.
+    """
+    counted = request.config.stash.setdefault(CORRUPTED, {})
+
+    def take(model: str, said: Mapping[str, str]) -> None:
+        assert {name: text for name, text in said.items() if not EXPECTED.search(text)} == {}
+        counted[model] = counted.get(model, 0) + len(said)
+
+    return take
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """How many corrupted traces were rejected, model by model."""
+    counted = config.stash.get(CORRUPTED, {})
+    if counted:
+        parts = ", ".join(f"{model} {number}" for model, number in sorted(counted.items()))
+        terminalreporter.write_line(
+            f"corrupted traces, each rejected with line, rule and what must be there: {parts}; "
+            f"together {sum(counted.values())}"
+        )
 
 
 def install(folder: Path, script: str) -> None:

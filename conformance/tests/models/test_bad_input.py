@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -67,11 +68,11 @@ def test_model_in_order_checked(models: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "says"),
     [
-        ("M.cfg", "INVARIANT Inv", "INVARIANT Nope", "The invariant Nope specified in the"),
-        ("M.cfg", "INVARIANT Inv", "PROPERTY Nope", "The property Nope specified in the"),
-        ("M.cfg", "CONSTANT N = 3", "", "The constant parameter N is not assigned a value"),
+        ("M.cfg", "INVARIANT Inv", "INVARIANT Nope", "The invariant Nope specified in M.cfg"),
+        ("M.cfg", "INVARIANT Inv", "PROPERTY Nope", "The property Nope specified in M.cfg"),
+        ("M.cfg", "CONSTANT N = 3", "", "parameter N is not assigned a value by M.cfg"),
         ("M.cfg", "N = 3", 'N = "a"', "should be an integer"),
-        ("M.tla", "Inv ==", "Inv = =", 'Was expecting "'),
+        ("M.tla", "Inv ==", "Inv = =", 'M.tla: Was expecting "'),
         ("M.tla", "x <= N", "y <= N", "Unknown operator: `y'"),
         ("M.tla", "Naturals, Sequences", "Naturals, Sequences, Nope", "Nope.tla"),
         ("M.tla", "x + 1", "x[1]", "x"),
@@ -84,7 +85,28 @@ def test_broken_file_explained(models: Path, file: str, old: str, new: str, says
     path.write_text(text.replace(old, new), encoding="utf-8")
     sentence = problem(models)
     assert sentence.startswith("toy safety: M could not be checked: ") and says in sentence
-    assert "errors" not in sentence.lower()
+    assert "errors" not in sentence.lower() and "; correct that and run it again. Log: " in sentence
+
+
+def test_module_that_every_run_needs_is_told_and_logged_once(models: Path) -> None:
+    path = models / "toy" / "manifest.json"
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["runs"] += [{**data["runs"][0], "name": name} for name in ("second", "third")]
+    path.write_text(format_manifest(data), encoding="utf-8")
+    (models / "toy" / "N.tla").write_text("---- MODULE N ----\nA = = 1\n====\n", encoding="utf-8")
+    module = models / "toy" / "M.tla"
+    text = module.read_text(encoding="utf-8").replace("Sequences", "Sequences, N")
+    module.write_text(text, encoding="utf-8")
+    sentence = problem(models)
+    assert sentence.startswith("toy safety and 2 more: M could not be checked: N.tla: Was expect")
+
+
+def test_designer_is_not_told_that_nothing_breaks_where_nothing_ran(models: Path) -> None:
+    (models / "toy" / "M.cfg").write_text("SPECIFICATION Spec\nINVARIANT Inv\n", encoding="utf-8")
+    result = CliRunner().invoke(bentpipe, ["model", "toy", "--models", str(models), "--first"])
+    assert result.exit_code == 3
+    assert "parameter N is not assigned a value by M.cfg; correct that" in result.output
+    assert "No run was finished, so nothing is known." in result.output
 
 
 def test_endless_model_stopped_in_time(models: Path) -> None:

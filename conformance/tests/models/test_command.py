@@ -114,7 +114,7 @@ def test_problem_leaves_the_manifest_alone(models: Path, tmp_path: Path) -> None
     [
         (("nothing",), "no model is called 'nothing'"),
         (("toy", "--tier", "nightly"), "no such run"),
-        (("toy", "--only", "other"), "no such run"),
+        (("toy", "--only", "other"), "no such run as 'other'"),
         (("toy", "--workers", "0"), "--workers"),
     ],
 )

@@ -108,11 +108,35 @@ def test_loops_of_temporal_counterexamples_read(job: tlc.Job) -> None:
 
 
 def test_broken_module_explained(job: tlc.Job) -> None:
-    chatter = 'Parsing file /x/M.tla\n***Parse Error***\nWas expecting "====" at line 2\n'
+    chatter = (
+        'Parsing file /x/M.tla\n***Parse Error***\nWas expecting "====" at line 2\n'
+        "*** Abort messages: 1\nCould not parse module N from file N.tla\n"
+    )
     with pytest.raises(
-        ToolProblem, match=r'M could not be checked: Was expecting "====" at line 2'
+        ToolProblem, match=r'M could not be checked: N.tla: Was expecting "====" at line 2.*; corr'
     ):
         run(job, chatter + message(3002, 1, "Parsing or semantic analysis failed."), 150)
+
+
+def test_fault_of_the_configuration_is_told_by_its_text_and_its_own_name(job: tlc.Job) -> None:
+    text = (
+        "TLC found an error in the configuration file at line 1\n"
+        "It was expecting = or <-, but did not find it."
+    )
+    told = r"error in pr.cfg near 'SPECIFICATION Spec' It was expecting = or <-.*; correct that"
+    with pytest.raises(ToolProblem, match=told):
+        run(replace(job, source="pr.cfg"), message(5001, 1, text), 150)
+
+
+def test_process_that_the_system_kills_has_another_remedy(job: tlc.Job) -> None:
+    with pytest.raises(ToolProblem, match=r"TLC was killed, .*; allow less with --memory, or run"):
+        run(job, COUNT, then="kill -9 $$")
+
+
+def test_heap_that_the_system_refuses_has_another_remedy(job: tlc.Job) -> None:
+    text = "Error: Could not reserve enough space for 2097152KB object heap\n"
+    with pytest.raises(ToolProblem, match="object heap; allow less with --memory"):
+        run(job, text, 1)
 
 
 def test_evaluation_that_fails_is_told_with_its_place(job: tlc.Job) -> None:

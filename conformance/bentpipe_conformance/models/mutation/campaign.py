@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bentpipe_conformance.models.manifest import FILE, Manifest, shared_modules
+from bentpipe_conformance.models.manifest import FILE, Manifest, Run, shared_modules
 from bentpipe_conformance.models.mutation.sites import Mutant, mutants_of_module
 from bentpipe_conformance.models.mutation.tree import read_module
 from bentpipe_conformance.models.mutation.trial import (
@@ -31,6 +33,9 @@ CLASSES: Mapping[str, str] = {
 """What an explained survivor may be."""
 
 EXPLAINED = "explained.toml"
+
+_OF_TRACES = ("Trace", "Capture")
+"""Modules that follow recordings, and take no part."""
 
 KILLS = "kills.json"
 """Beside a model's manifest: by definition, the properties that notice small changes of it."""
@@ -95,6 +100,68 @@ def key_of(tool: Tool, manifest: Manifest, *, whole: bool) -> str:
     return digest.hexdigest()
 
 
+def parts_of(manifest: Manifest) -> dict[str, str]:
+    """Short digests of what a published run was about, so that a reader sees what has changed.
+
+    ``specification`` is of the module whose mutants are tried, ``checks`` of all that could notice
+    one: the other modules and configurations, and the runs with their bounds.
+    """
+    folder, scope = manifest.folder, manifest.scope.module
+    beside = [path for path in folder.glob("*.tla") if not path.name.startswith(_OF_TRACES)]
+    others = [path for path in (*beside, *folder.glob("*.cfg")) if path.name != scope]
+    runs = sorted(
+        repr((run.name, run.kind, run.module, run.config, sorted(run.constants.items()),
+              sorted(run.replaced.items()), run.checks, run.violates))
+        for run in runs_of(manifest)
+    )  # fmt: skip
+
+    def digest(paths: Iterable[Path], more: Sequence[str] = ()) -> str:
+        text = "\0".join([*(path.read_text(encoding="utf-8") for path in paths), *more])
+        return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
+
+    return {"specification": digest([folder / scope]), "checks": digest(sorted(others), runs)}
+
+
+class Control:
+    """What the model itself shows, each run when it is first asked for.
+
+    Without that, no mutant can be judged by the run.
+
+    Args:
+        manifest: of the model.
+        checker: what makes the runs.
+        store: what is known, and where it is put.
+    """
+
+    def __init__(self, manifest: Manifest, checker: Checker, store: Store) -> None:
+        self._manifest, self._checker, self._store = manifest, checker, store
+        self._locks = {run.name: threading.Lock() for run in runs_of(manifest)}
+        self._putting = threading.Lock()
+
+    def of(self, run: Run) -> Trial:
+        """The trial of the model, in which this run has been made.
+
+        Raises:
+            Cancelled: the checker was cancelled.
+            ToolProblem: the model itself is not as its manifest says.
+        """
+        name = control_of(self._manifest.name)
+        with self._locks[run.name]:
+            if run.name not in self._store.trials.get(name, Trial(name)).seconds:
+                made = try_mutant(self._manifest, None, self._checker, None, runs=[run])
+                if made.kills or made.why:
+                    kills = ", ".join(f"{kill.by} in {kill.run}" for kill in made.kills)
+                    raise ToolProblem(
+                        f"{self._manifest.name} itself is not as its manifest says "
+                        f"({kills or made.why}); run bentpipe model first."
+                    )
+                with self._putting:
+                    known = self._store.trials.get(name, Trial(name))
+                    figures, seconds = known.figures | made.figures, known.seconds | made.seconds
+                    self._store.put(replace(known, figures=figures, seconds=seconds))
+            return self._store.trials[name]
+
+
 def try_all(
     manifest: Manifest, chosen: Sequence[Mutant], checker: Checker, store: Store, workers: int,
     tick: Callable[..., None], *, whole: bool = False,
@@ -121,38 +188,13 @@ def try_all(
     missing = [item for item in chosen if item.id not in store.trials]
     random.Random(0).shuffle(missing)  # so that a partial result is an estimate of the whole
     try:
-        control = _control(manifest, checker, store, workers)
+        control = Control(manifest, checker, store)
         checker.each(
             lambda item: try_mutant(manifest, item, checker, control, whole=whole),
             missing, workers, tried,
         )  # fmt: skip
     finally:
         store.save()
-
-
-def _control(manifest: Manifest, checker: Checker, store: Store, workers: int) -> Trial:
-    """What the model itself shows: without that, no mutant can be judged."""
-    name = control_of(manifest.name)
-    if name not in store.trials:
-        parts = checker.each(
-            lambda run: try_mutant(manifest, None, checker, None, runs=[run]),
-            runs_of(manifest)[::-1], workers,
-        )  # fmt: skip
-        control = Trial(name)
-        for trial in parts:
-            control.kills += trial.kills
-            control.figures |= trial.figures
-            control.seconds |= trial.seconds
-            control.why = control.why or trial.why
-        store.put(control)
-    control = store.trials[name]
-    if control.kills or control.why:
-        kills = ", ".join(f"{kill.by} in {kill.run}" for kill in control.kills)
-        raise ToolProblem(
-            f"{manifest.name} itself is not as its manifest says ({kills or control.why}); "
-            "run bentpipe model first."
-        )
-    return control
 
 
 def default_store(out: Path | None, manifest: Manifest) -> Path | None:

@@ -79,9 +79,14 @@ _PUBLISHED = (
 )  # fmt: skip
 
 
-def published(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    """What the documentation shows: the sums, the matrix, survivors and explanations."""
-    return division.published(outcome, _PUBLISHED)
+def published(outcome: Mapping[str, Any], **when: Any) -> dict[str, Any]:
+    """What the documentation shows: the sums, the matrix, survivors and explanations.
+
+    Args:
+        outcome: what was found.
+        when: how and of what it was found: date, sample, seed, digests.
+    """
+    return when | division.published(outcome, _PUBLISHED)
 
 
 def noticed(outcome: Mapping[str, Any]) -> dict[str, dict[str, int]]:

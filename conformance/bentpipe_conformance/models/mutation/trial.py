@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from bentpipe_conformance.models.manifest import Manifest, Run
 from bentpipe_conformance.models.mutation.sites import Mutant
@@ -69,6 +69,13 @@ class Trial:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
+class Control(Protocol):
+    """Tells what the model itself shows."""
+
+    def of(self, run: Run) -> Trial:
+        """Its trial, in which this run has been made."""
+
+
 def read_trial(item: Mapping[str, Any]) -> Trial:
     """A trial from its JSON."""
     return Trial(**{**item, "kills": [Kill(**kill) for kill in item["kills"]]})
@@ -85,7 +92,7 @@ def runs_of(manifest: Manifest) -> list[Run]:
 
 
 def try_mutant(
-    manifest: Manifest, mutant: Mutant | None, checker: Checker, control: Trial | None, *,
+    manifest: Manifest, mutant: Mutant | None, checker: Checker, control: Control | None, *,
     runs: Sequence[Run] = (), whole: bool = False,
 ) -> Trial:  # fmt: skip
     """Run a mutant; the model itself where there is none.
@@ -94,7 +101,7 @@ def try_mutant(
         manifest: of the model.
         mutant: what to change.
         checker: one thread's worth of the model checker.
-        control: what the model itself shows.
+        control: tells what the model itself shows; None for the model itself.
         runs: the only ones; none for all of :func:`runs_of`.
         whole: whether everything that notices it is wanted, in every run, not only the first.
 
@@ -108,14 +115,16 @@ def try_mutant(
         if mutant is not None:
             source = twin.folder / manifest.scope.module
             source.write_text(mutant.applied(source.read_text(encoding="utf-8")), encoding="utf-8")
+        itself = None
         for run in runs or runs_of(manifest):
-            _try(trial, twin, run, checker, _limit(run, mutant, control), whole=whole)
+            itself = None if control is None else control.of(run)
+            _try(trial, twin, run, checker, _limit(run, itself), whole=whole)
             if trial.result == STILLBORN or (trial.kills and not whole):
                 break
     if trial.kills:
         trial.result = KILLED
     elif trial.result != STILLBORN and not trial.kind:
-        same = control is not None and trial.figures == control.figures
+        same = itself is not None and trial.figures == itself.figures
         trial.kind = SAME if same else OTHER
     return trial
 
@@ -125,12 +134,11 @@ def control_of(model: str) -> str:
     return f"{model}:itself"
 
 
-def _limit(run: Run, mutant: Mutant | None, control: Trial | None) -> float | None:
+def _limit(run: Run, itself: Trial | None) -> float | None:
     """Seconds for a run; the model itself may take what the checker allows."""
-    if mutant is None:
+    if itself is None:
         return None
-    now = control.seconds.get(run.name, 0.0) if control is not None else 0.0
-    return max(LEAST_S, PATIENCE * max(run.seconds or 0.0, now))
+    return max(LEAST_S, PATIENCE * max(run.seconds or 0.0, itself.seconds[run.name]))
 
 
 def _try(
@@ -145,6 +153,8 @@ def _try(
     elif run.kind == "reach":
         if not result.violated:
             trial.kills.append(Kill(run.name, run.violates, UNREACHABLE))
+        elif result.outcome is not None:
+            trial.seconds[run.name] = round(result.outcome.seconds, 1)
     elif result.violated:
         trial.kills.append(Kill(run.name, result.violated, VIOLATED, _depth(result)))
         if whole:

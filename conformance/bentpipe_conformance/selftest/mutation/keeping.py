@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -100,6 +101,7 @@ class Kept(Generic[T]):
     key: str
     trials: dict[str, T] = field(default_factory=dict)
     told: Callable[[], Mapping[str, Any]] = dict
+    _lock: threading.RLock = field(default_factory=threading.RLock)
     _due: float = field(default_factory=lambda: time.monotonic() + SAVE_EVERY_S)
 
     def read(self, item: Mapping[str, Any]) -> T:
@@ -108,9 +110,10 @@ class Kept(Generic[T]):
 
     def put(self, trial: T) -> None:
         """Take a result, and save it before long."""
-        self.trials[trial.id] = trial  # type: ignore[attr-defined]
-        if time.monotonic() > self._due:
-            self.save()
+        with self._lock:
+            self.trials[trial.id] = trial  # type: ignore[attr-defined]
+            if time.monotonic() > self._due:
+                self.save()
 
     def load(self) -> None:
         """Take what an earlier run of the same sources has left."""
@@ -125,7 +128,8 @@ class Kept(Generic[T]):
         """Write them, with what else is told."""
         began = time.monotonic()
         if self.path is not None:
-            self._write(self.path)
+            with self._lock:
+                self._write(self.path)
         ended = time.monotonic()
         self._due = ended + max(SAVE_EVERY_S, (ended - began) / SAVING_SHARE)
 

@@ -34,6 +34,15 @@ def test_mutants_are_killed_by_the_property_that_notices(toy_models: Path) -> No
     assert outcome["score"] == 1.0
 
 
+def test_of_the_model_itself_only_runs_that_judge_a_mutant_are_made(
+    toy_models: Path, tmp_path: Path
+) -> None:
+    mutate(toy_models, "--out", str(tmp_path), "--only", "toy:MayCount:*")
+    data = json.loads((tmp_path / "toy" / "mutation.json").read_text(encoding="utf-8"))
+    itself = next(trial for trial in data["trials"] if trial["id"] == "toy:itself")
+    assert list(itself["seconds"]) == ["safety"]
+
+
 def test_whole_lists_every_property_and_run(toy_models: Path) -> None:
     # A mutant that counts down without end would take what the checker allows.
     source = toy_models / "toy" / "Toy.tla"

@@ -14,7 +14,7 @@ from bentpipe_conformance.models.traces import Judgement, Trace, validate
 from bentpipe_experiments.box_trace import PLAYS, Act, Play, main, record
 from bentpipe_reference.common.mutation import load_mutants
 
-from ..conftest import EXPECTED
+from ..conftest import EXPECTED, Rejections
 from ..rwbp.conftest import setup, written
 
 __all__ = ["setup"]
@@ -116,6 +116,32 @@ def closed(events: Events) -> int:
 def judged(setup: Setup, traces: list[Trace]) -> dict[str, Judgement]:
     """What the model says of each trace, by its name."""
     return {Path(item.trace.name).stem: item for item in validate(traces, setup)}
+
+
+def enlarged(events: Events, seed: int) -> tuple[Events, int]:
+    """The events with one of them telling of far more octets than there are, and its line."""
+    chance = random.Random(seed)
+    told = [at for at, event in enumerate(events) if type(event.get("n")) is int]
+    at = chance.choice([at for at in told if events[at]["event"] != "room"])  # a peer's own promise
+    event = {**events[at], "n": events[at]["n"] + 100_000}
+    return [*events[:at], event, *events[at + 1 :]], at + 1
+
+
+@pytest.mark.slow
+def test_hundred_changed_boxes_are_each_rejected_with_line_rule_and_expected_value(
+    setup: Setup, tmp_path: Path, rejections: Rejections
+) -> None:
+    plays = [events for _, events in recorded() if len(events) > 8]
+    traces, expected = [], {}
+    for seed in range(100):
+        events, line = enlarged(plays[seed % len(plays)], seed)
+        traces.append(written(tmp_path / f"{seed}.ndjson", events))
+        expected[f"{seed}"] = line
+    found = judged(setup, traces)
+    lines = {name: item.rejected and item.rejected.line for name, item in found.items()}
+    guards = {name: item.guard for name, item in found.items()}
+    assert lines == expected, guards
+    rejections("split-connection", guards)
 
 
 @pytest.mark.long

@@ -1,0 +1,13 @@
+--------------------------- MODULE StpConnReached ----------------------------
+(* What must be reachable: steps that may be taken, where no property would miss them. *)
+EXTENDS StpConnRules
+
+(* STP-CC-002: early data goes on after the SD of the BEGIN. *)
+NeverEarlySd == ~\E p \in PortSet : C[p].st = "begun" /\ C[p].sent > 1
+
+(* STP-CC-021: before the BGAK an END is known by the client's CSN alone. *)
+NeverEndedUnanswered == ~\E p \in PortSet :
+    /\ C[p].st = "over" /\ C[p].peer = Unknown /\ <<"client", C[p].csn>> \notin abandoned
+    /\ ~\E m \in net : /\ m.type = "BGREJ" \/ (m.type = "END" /\ m.kind = "unknown")
+                       /\ m.peer = C[p].csn
+==============================================================================
