@@ -215,6 +215,14 @@ mutant("stp-never-probes", "STP-DT-025", "waits for credit without asking")(
 )
 
 
+@mutant("stp-end-of-stream-not-probed-for", breaks="STP-DT-025")
+class EndOfStreamNotProbedFor(Outgoing):
+    """Asks for no credit where only the empty SD with the FIN flag waits for it."""
+
+    def is_closed(self) -> bool:
+        return super().is_closed() and self.sender.unsent > 0
+
+
 @mutant("stp-probes-steadily", breaks="STP-DT-025")
 class ProbesSteadily(Polling):
     """Asks for credit at the silence time for ever."""

@@ -119,12 +119,15 @@ def _echoed_at_the_edge(connection: Connection) -> Reception:
     return reception
 
 
-@connected("STP-DT-011", to="echo", credit=4)
+@connected("STP-DT-011", "STP-DT-025", to="echo", credit=4)
 def test_ready_stream_ends_without_credit(connection: Connection) -> None:
-    """All credit is used when the stream ends: an empty SD with the FIN flag needs it as well."""
+    """All credit is used when the stream ends: an empty SD with the FIN flag needs it as well.
+
+    It waits for credit like data, and is asked for it, ever more rarely.
+    """
     reception = _echoed_at_the_edge(connection)
     connection.sd(b"", fin=True, poll=True)
-    go_on(connection, connection.rtt + GIVEN_S)
+    go_on(connection, connection.rtt + PROBED_S)
     reception.vr_mr += 1
     connection.stat(elements=())
     connection.serve(lambda: reception.ended, credit=None)
