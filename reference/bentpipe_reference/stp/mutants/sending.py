@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from bentpipe_reference.stp.config import MOST_CREDIT
 from bentpipe_reference.stp.mutants import mutant, overriding, returning
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Stat, Ustat
@@ -229,6 +230,15 @@ class ProbesSteadily(Polling):
 
     def reported(self, now: float, *, opens: bool) -> None:
         super().reported(now, opens=True)
+
+
+@mutant("stp-takes-the-most-credit-for-none", breaks="STP-DT-029")
+class TakesTheMostCreditForNone(Sender):
+    """Half the numbers at once is no credit at all."""
+
+    def grant(self, field: int, n_r: int) -> None:
+        if field - n_r & PACKET_MASK < MOST_CREDIT:
+            super().grant(field, n_r)
 
 
 @mutant("stp-ignores-the-credit-of-ustats", breaks="STP-DT-029")

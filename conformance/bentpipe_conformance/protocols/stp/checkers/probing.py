@@ -130,9 +130,7 @@ def _probed(
     )  # fmt: skip
 
 
-def _closed_windows(
-    flow: Flow, closing: float
-) -> Iterator[tuple[Event, list[PollSent], float]]:
+def _closed_windows(flow: Flow, closing: float) -> Iterator[tuple[Event, list[PollSent], float]]:
     """What left data, everything acknowledged and no credit; POLLs until when it lasted.
 
     That is a report, or an SD to be sent back or that ends the tester's stream. ``closing`` is when
@@ -146,9 +144,7 @@ def _closed_windows(
             break
         echo.take(event)
         ended = fin is not None and event.time >= fin.time
-        has_data = not ended and (
-            flow.service == CHARGEN or echo.left or event.time >= closing
-        )
+        has_data = not ended and (flow.service == CHARGEN or echo.left or event.time >= closing)
         if isinstance(event, SdHeard) and shut and closed is None and has_data:
             closed, polls = event, []
         elif isinstance(event, ReportHeard) and not event.fault:
