@@ -380,6 +380,14 @@ class MutationResults(Printed):
             f"explained, {result['survived']} survived. Killed of what is not explained: "
             f"**{result['score']:.1%}**.{unfinished}"
         )
+        if again := result.get("rerun"):
+            yield (
+                f"In the whole run {again['survivors']} survived, and {again['score']:.1%} were "
+                f"killed. Of these, run again later, {again['killed']} are killed and "
+                f"{again['explained']} explained; {again['survived']} survive, and of "
+                f"{again['changed']}, which still count as survivors, the line has changed. What "
+                "the whole run killed has not been run again."
+            )
         yield ""
         counts = ("mutants", "killed", "explained")
         yield from _table(

@@ -39,14 +39,20 @@ def mutate(asked: Asked) -> int:
     from bentpipe_conformance.selftest.mutation.campaign import Campaign, Choice, Store, key_of
     from bentpipe_conformance.selftest.mutation.explaining import load_explanations
     from bentpipe_conformance.selftest.mutation.operators import MutationUnavailable
-    from bentpipe_conformance.selftest.mutation.outcome import as_text, outcome_of, published
+    from bentpipe_conformance.selftest.mutation.outcome import (
+        as_text,
+        continued,
+        outcome_of,
+        published,
+    )
     from bentpipe_conformance.selftest.mutation.scope import load_scope
 
     with explained(MutationUnavailable, ValueError):
         scope = load_scope(suite_named(asked.suite).folder)
         explanations = load_explanations(scope)
         every = scope.mutants()
-    only = [*asked.only, *_survivors(asked.survivors_of)]
+    before = _stored(asked.survivors_of)
+    only = [*asked.only, *(row["id"] for row in before["survivors"])]
     chosen = Choice(asked.modules, only, asked.sample, asked.seed).of(every)
     if not chosen:
         raise Failure(
@@ -73,9 +79,11 @@ def mutate(asked: Asked) -> int:
         interrupted = True
     store.save()
     outcome = told()
-    if asked.publish is not None:
+    part = interrupted and asked.survivors_of is not None
+    if asked.publish is not None and not part:
         asked.publish.parent.mkdir(parents=True, exist_ok=True)
-        asked.publish.write_text(json.dumps(published(outcome), indent=1) + "\n", encoding="utf-8")
+        shown = outcome if asked.survivors_of is None else continued(before, outcome)
+        asked.publish.write_text(json.dumps(published(shown), indent=1) + "\n", encoding="utf-8")
     if asked.as_json:
         print_json(outcome)
     else:
@@ -85,13 +93,13 @@ def mutate(asked: Asked) -> int:
     return FAILED if outcome["problems"] else PASSED
 
 
-def _survivors(path: Path | None) -> list[str]:
-    """The identifiers of the survivors in a stored result."""
+def _stored(path: Path | None) -> dict[str, Any]:
+    """A stored result, of which the survivors are run again; none for no path."""
     if path is None:
-        return []
+        return {"survivors": []}
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))["survivors"]
-        return [row["id"] for row in rows]
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return {**found, "survivors": [{**row, "id": str(row["id"])} for row in found["survivors"]]}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise Failure(
             f"{path} is no result of a run with --mutate --out: {error}", USAGE

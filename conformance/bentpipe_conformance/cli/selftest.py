@@ -76,7 +76,8 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     "--publish",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="With --mutate: store what the documentation shows of the result.",
+    help="With --mutate: store what the documentation shows of the result; with --survivors-of of "
+    "the stored one, with what has become of its survivors.",
 )
 @click.option(
     "--linux",

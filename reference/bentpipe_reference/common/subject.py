@@ -119,6 +119,8 @@ class Setting:
         latency_s: see :class:`Drawn`.
         profiles: of the suite, in which it is permitted; empty for all.
         undecided: requirements whose situation cannot be brought about in it.
+        bounds: modules of the reference whose bounds it brings within reach: their mutants may show
+            in it though the same lines are executed as usual.
     """
 
     configure: Configure
@@ -127,6 +129,7 @@ class Setting:
     latency_s: float = 0.0
     profiles: tuple[str, ...] = ()
     undecided: frozenset[str] = frozenset()
+    bounds: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,8 +139,13 @@ SUBJECT = Subject(
         "max-rate": Setting(
             lambda setup: setup.configured(max_rate=RATE_BPS),
             {"rate_limit": True, "rate_limit_bps": RATE_BPS},
+            bounds=frozenset(("stp.pacing",)),
         ),
-        "reordering": Setting(lambda setup: setup.configured(fifo=False), {"fifo": False}),
+        "reordering": Setting(
+            lambda setup: setup.configured(fifo=False),
+            {"fifo": False},
+            bounds=frozenset(("stp.receiver",)),
+        ),
         "vbdc": Setting(lambda setup: setup.configured(path_class="vbdc"), {"path_class": "vbdc"}),
         "small-over-ip": Setting(
             lambda setup: setup.configured(
@@ -148,6 +153,7 @@ SUBJECT = Subject(
             ),
             {},
             ip_protocol=PROTOCOL,
+            bounds=frozenset(("stp.endpoint", "stp.memory", "stp.cookies")),
         ),
         # Too little to show a window, or to rise to.
         "credit-8": Setting(
@@ -156,7 +162,13 @@ SUBJECT = Subject(
             undecided=frozenset(("STP-CG-010", "STP-PF-012")),
         ),
         "max-sd-512": Setting(lambda setup: setup.configured(max_sd=LEAST_MAX_SD), {}),
-        "mtu-576": Setting(lambda setup: setup.configured(mtu=576), {}),
+        # A credit that does not grow, of which 16 SDs are less than half.
+        "mtu-576-credit-40": Setting(
+            lambda setup: setup.configured(mtu=576, credit=40),
+            {},
+            undecided=frozenset(("STP-PF-012",)),
+            bounds=frozenset(("stp.receiver",)),
+        ),
         "latency": Setting(lambda setup: setup, {}, latency_s=0.005),
         "initial-window-10": Setting(
             lambda setup: setup.configured(initial_window=10), {"initial_window_sds": 10}

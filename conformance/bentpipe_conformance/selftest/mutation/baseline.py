@@ -75,6 +75,7 @@ class Baseline:
         runs: in the order in which they are tried on a mutant: usual settings first, then cheap
             ones.
         imported: marks of the lines executed when the modules are imported.
+        bounds: by setting, the modules whose bounds it brings within reach.
         judge: remembers every judgment.
     """
 
@@ -83,6 +84,7 @@ class Baseline:
     marks: Marks
     runs: dict[Run, Reached] = field(default_factory=dict)
     imported: int = 0
+    bounds: Mapping[str, Collection[str]] = field(default_factory=dict)
     judge: RememberingJudge = field(default_factory=RememberingJudge)
 
     def reaching(self, mutant: Mutant) -> list[Run]:
@@ -95,8 +97,8 @@ class Baseline:
         """Those of them that may tell a mutant from the true reference.
 
         With a probe those in which it makes a difference. Without, of a setting other than the
-        usual one only where no usual run reaches the statement, or where its function goes other
-        ways in that setting.
+        usual one only where no usual run reaches the statement, where its function goes other ways
+        in that setting, or where that setting brings the bounds of its module within reach.
         """
         found = self.reaching(mutant)
         lines = self.marks.span(mutant.module, mutant.lines)
@@ -108,7 +110,10 @@ class Baseline:
         body = self.marks.span(mutant.module, mutant.body)
         known = self._reached(body, "")
         others = {run.setting for run in found} - {""}
-        ways = {name for name in others if self._reached(body, name) & ~known}
+        ways = {
+            name for name in others
+            if mutant.module in self.bounds.get(name, ()) or self._reached(body, name) & ~known
+        }  # fmt: skip
         return [run for run in found if not run.setting or run.setting in ways]
 
     def _reached(self, lines: int, setting: str) -> int:
@@ -141,8 +146,9 @@ def measure(
         ReferenceAccused: a finding of it fails: nothing can be said of mutants.
     """
     marks = Marks.of(scope, mutants)
-    baseline = Baseline(suite, seed, marks)
     subject = load_subject(scope.protocol, {}, scope.root)
+    bounds = {name: setting.bounds for name, setting in subject.settings.items()}
+    baseline = Baseline(suite, seed, marks, bounds=bounds)
     player = Player(subject, suite, seed, baseline.judge)
     found: dict[Run, Reached] = {}
     for run in runs_of(suite, subject, usual=usual, cases=cases):

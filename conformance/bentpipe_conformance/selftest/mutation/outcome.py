@@ -96,7 +96,54 @@ _PUBLISHED = (
 
 def published(outcome: Mapping[str, Any]) -> dict[str, Any]:
     """What the documentation shows: the sums, survivors and explanations, without the runs."""
-    return division.published(outcome, _PUBLISHED)
+    keys = (*_PUBLISHED, "rerun") if "rerun" in outcome else _PUBLISHED
+    return division.published(outcome, keys)
+
+
+def continued(stored: Mapping[str, Any], again: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored result with what has become of its survivors on a later state.
+
+    What it killed and explained stays as it was. ``rerun`` counts its survivors, how many of them
+    are killed now, explained, or still survive, and how many are no mutants any more because their
+    line has changed: these stay survivors.
+    """
+    dead = {row["id"] for row in again["kills"]}
+    told = {row["id"]: row for row in again["explanations"]}
+    still = {row["id"]: row for row in again["survivors"]}
+    before = [row["id"] for row in stored["survivors"]]
+    rows = [row for row in stored["survivors"] if row["id"] not in dead | told.keys()]
+    explained = [*stored["explanations"], *(told[name] for name in before if name in told)]
+    killed = stored["killed"] + sum(name in dead for name in before)
+    modules = [
+        {
+            **row,
+            "killed": row["killed"] + sum(name in dead for name in _within(row, before)),
+            "explained": row["explained"] + sum(name in told for name in _within(row, before)),
+        }
+        for row in stored["modules"]
+    ]
+    return {
+        **stored,
+        "killed": killed,
+        "survived": len(rows),
+        "explained": len(explained),
+        "score": round(killed / (killed + len(rows)), 4) if killed or rows else None,
+        "modules": modules,
+        "survivors": [still.get(row["id"], row) for row in rows],
+        "explanations": explained,
+        "rerun": {
+            "survivors": len(before),
+            "killed": sum(name in dead for name in before),
+            "explained": sum(name in told for name in before),
+            "survived": sum(name in still for name in before),
+            "changed": sum(name not in dead | told.keys() | still.keys() for name in before),
+            "score": stored["score"],
+        },
+    }
+
+
+def _within(row: Mapping[str, Any], ids: Sequence[str]) -> list[str]:
+    return [name for name in ids if name.partition(":")[0] == row["module"]]
 
 
 def as_text(outcome: Mapping[str, Any], *, kills: bool = False) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from bentpipe_conformance.selftest.mutation.campaign import Choice, Store, read_trial
 from bentpipe_conformance.selftest.mutation.division import KILLED, STILLBORN, SURVIVED
 from bentpipe_conformance.selftest.mutation.explaining import Explanation
-from bentpipe_conformance.selftest.mutation.outcome import as_text, outcome_of
+from bentpipe_conformance.selftest.mutation.outcome import as_text, continued, outcome_of
 from bentpipe_conformance.selftest.mutation.scope import Limits, Scope
 from bentpipe_conformance.selftest.mutation.sites import Mutant, mutants_of_source
 from bentpipe_conformance.selftest.mutation.trial import (
@@ -57,6 +57,18 @@ def test_score_is_what_is_killed_of_what_is_not_explained() -> None:
     outcome = told(KILLED, KILLED, KILLED, SURVIVED, SURVIVED, STILLBORN, explained=1)
     names = ("mutants", "killed", "survived", "explained", "stillborn", "score")
     assert [outcome[name] for name in names] == [5, 3, 1, 1, 1, 0.75]
+
+
+def test_survivors_run_again_join_the_stored_result() -> None:
+    whole = told(KILLED, SURVIVED, SURVIVED, SURVIVED, SURVIVED)
+    again = told(KILLED, KILLED, SURVIVED, SURVIVED, explained=1)
+    shown = continued(whole, again)  # the first was killed before, of the last the line has changed
+    names = ("mutants", "killed", "survived", "explained", "score")
+    assert [shown[name] for name in names] == [5, 2, 2, 1, 0.5]
+    assert [shown["modules"][0][name] for name in names[:2]] == [5, 2]
+    assert shown["rerun"] == {
+        "survivors": 4, "killed": 1, "explained": 1, "survived": 1, "changed": 1, "score": 0.2,
+    }  # fmt: skip
 
 
 def test_whole_run_below_its_limits_says_so_and_a_part_does_not() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from bentpipe_reference.stp.config import MOST_CREDIT
 from bentpipe_reference.stp.mutants import mutant, overriding, returning
 from bentpipe_reference.stp.outgoing import Outgoing
 from bentpipe_reference.stp.packets import Stat, Ustat
@@ -215,12 +216,29 @@ mutant("stp-never-probes", "STP-DT-025", "waits for credit without asking")(
 )
 
 
+@mutant("stp-end-of-stream-not-probed-for", breaks="STP-DT-025")
+class EndOfStreamNotProbedFor(Outgoing):
+    """Asks for no credit where only the empty SD with the FIN flag waits for it."""
+
+    def is_closed(self) -> bool:
+        return super().is_closed() and self.sender.unsent > 0
+
+
 @mutant("stp-probes-steadily", breaks="STP-DT-025")
 class ProbesSteadily(Polling):
     """Asks for credit at the silence time for ever."""
 
     def reported(self, now: float, *, opens: bool) -> None:
         super().reported(now, opens=True)
+
+
+@mutant("stp-takes-the-most-credit-for-none", breaks="STP-DT-029")
+class TakesTheMostCreditForNone(Sender):
+    """Half the numbers at once is no credit at all."""
+
+    def grant(self, field: int, n_r: int) -> None:
+        if field - n_r & PACKET_MASK < MOST_CREDIT:
+            super().grant(field, n_r)
 
 
 @mutant("stp-ignores-the-credit-of-ustats", breaks="STP-DT-029")

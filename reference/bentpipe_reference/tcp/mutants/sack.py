@@ -294,3 +294,12 @@ class RecoversAgainAfterTimeout(SackNewRenoRfcSender):
     def on_timeout_in_recovery(self) -> None:
         super().on_timeout_in_recovery()
         self.recover = self.snd_una - 1
+
+
+@mutant("snr-held-fin-not-believed", breaks="SNR-FR-002")
+class HeldFinNotBelieved(SackNewRenoRfcSender):
+    """A SACK block that ends with the FIN reports what was never sent."""
+
+    def accept_sack_block(self, left: int, right: int, ack: Ack) -> bool:
+        end = self.data_end
+        return super().accept_sack_block(left, right, ack) and (end is None or right <= end)

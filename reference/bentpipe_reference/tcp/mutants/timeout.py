@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bentpipe_reference.common.rtt import RttEstimator
 from bentpipe_reference.tcp.handshake import Handshake
 from bentpipe_reference.tcp.mutants import mutant, mutant_setting
@@ -159,6 +161,15 @@ mutant_setting(
     breaks="SNR-RTO-014",
     max_retransmissions=3,
 )
+
+
+@mutant("snr-timeouts-counted-for-life", breaks="SNR-RTO-014")
+class CountsTimeoutsForLife(SackNewRenoRfcSender):
+    """The connection is given up after so many timeouts, each of which was answered."""
+
+    def has_given_up(self, now: float) -> bool:
+        due = now >= (self.next_deadline() or math.inf)
+        return due and self.counters.timeouts >= self.config.max_retransmissions
 
 
 @mutant("snr-variance-ignored", breaks="SNR-RTO-015")

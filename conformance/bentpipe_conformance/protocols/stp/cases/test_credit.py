@@ -79,6 +79,15 @@ def test_ready_stats_give_the_most_credit(connection: Connection) -> None:
         go_on(connection, 2 * connection.rtt + GIVEN_S, answering=False)
 
 
+@connected("STP-DT-029", to="chargen", credit=4)
+def test_ready_closed_window_opens_to_the_most(connection: Connection) -> None:
+    """A report of all that was sent gives 2^23 SDs at once, the most that there is."""
+    connection.receive(4, credit=None)
+    go_on(connection, connection.rtt + PAUSE_S)
+    connection.stat(n_mr=connection.reception.vr_r + MAX_CREDIT, elements=())
+    go_on(connection, 2 * connection.rtt + GIVEN_S, answering=False)
+
+
 @connected("STP-DT-025", to="chargen", credit=4)
 def test_ready_window_stays_closed(connection: Connection) -> None:
     """Everything is acknowledged and there is no credit: the sender asks, ever more rarely."""
@@ -119,12 +128,15 @@ def _echoed_at_the_edge(connection: Connection) -> Reception:
     return reception
 
 
-@connected("STP-DT-011", to="echo", credit=4)
+@connected("STP-DT-011", "STP-DT-025", to="echo", credit=4)
 def test_ready_stream_ends_without_credit(connection: Connection) -> None:
-    """All credit is used when the stream ends: an empty SD with the FIN flag needs it as well."""
+    """All credit is used when the stream ends: an empty SD with the FIN flag needs it as well.
+
+    It waits for credit like data, and is asked for it, ever more rarely.
+    """
     reception = _echoed_at_the_edge(connection)
     connection.sd(b"", fin=True, poll=True)
-    go_on(connection, connection.rtt + GIVEN_S)
+    go_on(connection, connection.rtt + PROBED_S)
     reception.vr_mr += 1
     connection.stat(elements=())
     connection.serve(lambda: reception.ended, credit=None)

@@ -52,6 +52,18 @@ def test_ready_gaps_are_filled_soon(connection: Connection) -> None:
     connection.deliver()
 
 
+@connected("STP-DT-031", "STP-PF-013")
+def test_ready_gap_behind_what_a_poll_has_shown_missing(connection: Connection) -> None:
+    """A gap begins where a STAT has reported SDs missing; its first SD comes soon, theirs later."""
+    connection.sds(2, octets=40)
+    connection.sds(2, octets=40, skip=[2, 3])
+    connection.ask()
+    connection.sds(3, octets=40, skip=[4, 5])
+    connection.sd(number=4)
+    connection.wait(REPORTED_S)
+    connection.deliver()
+
+
 @connected("STP-DT-031", to="echo", rtt=VERY_FAR_S, credit=64)
 def test_ready_gaps_on_a_long_path(connection: Connection) -> None:
     """An eighth of the round-trip time is long: three more SDs come before it has passed, or none.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -88,10 +89,13 @@ def _waits(flow: Flow) -> Iterator[tuple[Event, float, PollSent | None]]:
 @checker("STP-DT-025")
 def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
     """Without credit a sender with data polls, the time in between doubling (section 6.5)."""
-    if flow.service not in (CHARGEN, ECHO) or flow.iut_calls or flow.own_fin is not None:
+    if flow.service not in (CHARGEN, ECHO) or flow.iut_calls:
         return  # only they are sure to have data
     trips = context.prepared.round_trips(context.ics)
-    for closed, polls, until in _closed_windows(flow):
+    ends = context.prepared.completion
+    # Its service closes when the tester's stream has ended.
+    closing = ends.finished if ends.certain and ends.taken else None
+    for closed, polls, until in _closed_windows(flow, math.inf if closing is None else closing):
         least, most = trips.silence(closed.time, until)
         error = SLACK_S + flow.timing_error
         times = [closed.time, *(poll.time for poll in polls)]
@@ -126,19 +130,21 @@ def _probed(
     )  # fmt: skip
 
 
-def _closed_windows(flow: Flow) -> Iterator[tuple[Event, list[PollSent], float]]:
+def _closed_windows(flow: Flow, closing: float) -> Iterator[tuple[Event, list[PollSent], float]]:
     """What left data, everything acknowledged and no credit; POLLs until when it lasted.
 
-    That is a report, or an SD to be sent back.
+    That is a report, or an SD to be sent back or that ends the tester's stream. ``closing`` is when
+    the service has the end of its own to send.
     """
     closed: Event | None = None
     polls: list[PollSent] = []
-    echo, shut = Echo(), False
+    echo, shut, fin = Echo(), False, flow.own_fin
     for event in flow.events:
         if event.time > flow.over:
             break
         echo.take(event)
-        has_data = flow.service == CHARGEN or echo.left
+        ended = fin is not None and event.time >= fin.time
+        has_data = not ended and (flow.service == CHARGEN or echo.left or event.time >= closing)
         if isinstance(event, SdHeard) and shut and closed is None and has_data:
             closed, polls = event, []
         elif isinstance(event, ReportHeard) and not event.fault:

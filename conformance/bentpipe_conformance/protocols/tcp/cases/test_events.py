@@ -60,6 +60,22 @@ def _closing_echo(losing: Iterable[int], fins: int) -> Callable[[Peer], None]:
     return happen
 
 
+def _returned_at_once(losing: int) -> Callable[[Peer], None]:
+    """The IUT has data and a FIN to send all at once: what came first arrives last."""
+
+    def happen(peer: Peer) -> None:
+        connection = peer.connect("echo")
+        units = 8
+        for unit in (*range(1, units), 0):
+            flags = ACK | FIN if unit == units - 1 else ACK
+            connection.send_data(UNIT, at=unit * UNIT, flags=flags)
+        connection.next_offset = units * UNIT + 1
+        connection.serve(lambda: connection.delivered > units * UNIT, losing=_fins([losing]))
+        connection.wait(3.0)
+
+    return happen
+
+
 def _window(losing: Iterable[int], sizes: Iterable[int]) -> Callable[[Peer], None]:
     """Segments of a stream are lost, and each following acknowledgment offers another window."""
 
@@ -187,6 +203,10 @@ ROWS = (
            (*CLOSED, "SNR-CON-018"), happen=_closing_echo([3], 1)),
     Events("loss-of-the-first-data-and-close", "The first data before the FIN is lost.",
            CLOSED, happen=_closing_echo([0], 0)),
+    Events("loss-shown-by-the-fin", "The third segment held above the loss carries the FIN.",
+           ("SNR-FR-002",), SACK, ("rfc",), happen=_returned_at_once(2)),
+    Events("loss-shown-by-a-lone-fin", "The same, if the FIN has a segment of its own.",
+           CLOSED, SACK, ("rfc",), happen=_returned_at_once(4)),
     Events("loss-and-the-window-opens", "A segment is lost while the window doubles.",
            RETRANSMITTED, happen=_window([1], (16, 18, 20, 24, 32, 32, 32))),
     Events("loss-and-the-window-stands", "A segment is lost while the right edge stands still.",

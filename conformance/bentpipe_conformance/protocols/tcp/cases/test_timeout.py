@@ -113,6 +113,10 @@ how both fall again; none of them makes the timer expire.
 """
 
 
+MOST_TIMEOUTS = 17
+"""More than any implementation in use lets pass in a row before it gives up (Linux 15)."""
+
+
 def _exchange(connection: Connection, late: float) -> Segment:
     """Have one segment echoed and acknowledge it late; the pause after it stops the timer."""
     connection.send_data(100)
@@ -240,6 +244,15 @@ def test_silence_of_two_minutes(connection: Connection) -> None:
             break
     connection.take(segment)
     connection.receive(lost // connection.segment + 6)
+
+
+@connected(
+    "SNR-RTO-011", needs=("timestamps",), to="echo", sack=False, timestamps=True, aborted=True
+)
+def test_many_timeouts_all_answered(connection: Connection) -> None:
+    """Segment after segment is lost once: no count of timeouts survives an acknowledgment."""
+    for _ in range(MOST_TIMEOUTS):
+        _lose_echo(connection, 1)
 
 
 @case("SNR-RTO-003", "SNR-RTO-004", "SNR-OPT-020")

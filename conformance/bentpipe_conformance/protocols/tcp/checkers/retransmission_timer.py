@@ -425,10 +425,42 @@ def persistence(flow: Flow, context: Context) -> Findings:
         for events in (flow.acks, flow.arrivals)
         for event in later(events, last.sent.packet)
     ):
+        found = _owed_at(flow, reset)
+    else:
+        waited = reset.time - last.sent.time + min(last.since_progress, last.since_arrival)
+        found = last.sent, waited
+    if found is None:
         return
-    waited = reset.time - last.sent.time + min(last.since_progress, last.since_arrival)
+    sent, waited = found
     if waited < least - context.timing_error:
         sentence = f"the connection was reset after {waited:.1f} s without an acknowledgment"
         yield context.violated(
-            sentence, reset, last.sent, expected=f"at least {least:.0f} s", actual=f"{waited:.1f} s"
+            sentence, reset, sent, expected=f"at least {least:.0f} s", actual=f"{waited:.1f} s"
         )
+
+
+def _owed_at(flow: Flow, reset: Segment) -> tuple[Sent, float] | None:
+    """The latest segment before a RST that no arrival explains, and seconds without progress.
+
+    None where nothing was outstanding, or the window was closed, whose probes may end for want of
+    resources.
+    """
+    edge = una = 0
+    since = heard = 0.0
+    sent: Sent | None = None
+    for event in flow.events:
+        if event.packet.number >= reset.packet.number:
+            break
+        if isinstance(event, Sent):
+            since = event.time if event.max == event.una else since
+            edge = edge or event.window_edge
+            sent = event
+        else:
+            heard = event.time
+            if isinstance(event, Ack) and event.acceptable:
+                edge, una = event.window_edge, max(una, event.ack)
+                since = event.time if event.advance else since
+                sent = None if event.ack >= event.max else sent
+    if sent is None or edge <= una or reset.time - max(heard, sent.time) <= flow.reaction:
+        return None
+    return sent, reset.time - since

@@ -312,6 +312,27 @@ def test_echo_has_data_and_no_credit(wait: float, verdict: set[Verdict]) -> None
     assert story.of_service(ECHO).verdicts("STP-DT-025") == verdict
 
 
+@pytest.mark.parametrize(("wait", "verdict"), [(1.8, PASS), (6.0, FAIL)])
+def test_echo_has_the_end_of_its_stream_and_no_credit(wait: float, verdict: set[Verdict]) -> None:
+    story = StpStory(credit=4).opened().iut(STAT, 0, n_mr=64)
+    for number in range(4):
+        story.tester(SD, number, data=b"x").iut(SDP, number, data=b"x", n_ps=number + 1)
+    story.tester(STAT, 4, n_ps=4, n_mr=4, after=RTT)
+    story.tester(SDP, 4, flags=FIN, n_ps=9, after=2.0).iut(STAT, 5, n_ps=9, n_mr=64)
+    story.iut(POLL, 4, n_ps=5, after=wait).iut(POLL, 4, n_ps=6, after=2 * wait)
+    story.tester(SD, 4, flags=FIN, after=0.1)
+    assert story.of_service(ECHO).verdicts("STP-DT-025") == verdict
+
+
+def test_end_of_the_stream_that_had_credit_is_not_probed_for() -> None:
+    story = StpStory(credit=4).opened()
+    for number in range(3):
+        story.tester(SD, number, data=b"x").iut(SDP, number, data=b"x", n_ps=number + 1)
+    story.tester(SD, 3, flags=FIN).iut(SDP, 3, flags=FIN, n_ps=4)
+    story.tester(STAT, 4, n_ps=4, n_mr=4, after=RTT).tester(SD, 3, flags=FIN, after=20.0)
+    assert story.of_service(ECHO).verdicts("STP-DT-025") == NOTHING
+
+
 def test_stat_to_be_discarded_measures_nothing() -> None:
     story = opened().iut(SDP, 0, data=DATA, n_ps=1)
     for number in range(1, 5):

@@ -242,6 +242,29 @@ def test_reset_before_and_after_a_hundred_seconds() -> None:
     assert story.reset(after=60).verdicts("SNR-RTO-014") == PASS
 
 
+def test_reset_at_a_timeout_after_many_that_were_answered() -> None:
+    story = flight().send(1, after=2).ack(9, after=RTT).send(9, 10).ack(10, after=RTT)
+    assert story.reset(after=2).verdicts("SNR-RTO-014") == FAIL
+    story = flight().send(1, after=2).ack(9, after=RTT).send(9, 10).ack(10, after=RTT)
+    assert story.reset(after=120).verdicts("SNR-RTO-014") == NOTHING
+
+
+def test_reset_at_the_first_timeout_of_all() -> None:
+    assert flight().reset(after=2).verdicts("SNR-RTO-014") == FAIL
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        flight().send(1, after=2).ack(9, after=RTT).reset(after=2),  # nothing was owed
+        flight().send(1, after=2).ack(3, after=RTT).reset(after=0.01),  # it may be an answer
+        flight().send(1, after=2).ack(3, after=RTT, window=0).reset(after=2),  # probes had failed
+    ],
+)
+def test_reset_with_nothing_due_is_no_giving_up(story: Story) -> None:
+    assert story.verdicts("SNR-RTO-014") == NOTHING
+
+
 @pytest.mark.parametrize("whose", [{"service": 4321}, {"calls": True}])
 def test_reset_of_a_user_is_no_giving_up(whose: dict[str, Any]) -> None:
     story = Story(**whose).send(0, 1).ack(1, after=RTT).send(1, after=2).send(1, after=4)
