@@ -23,7 +23,8 @@ FLIGHT = 65_535
 class Offer:
     """What an end offers in its SYN, or answers if it was offered.
 
-    ``buffer`` is what it holds for its user, in octets; it is also its largest window.
+    ``buffer`` is what it holds for its user, in octets; it is also its largest window. ``away_s``
+    is how long what arrives is on its way to the end, in seconds; see :class:`.distant.Distant`.
     """
 
     mss: int | None = 1460
@@ -31,6 +32,7 @@ class Offer:
     sack: bool = True
     timestamps: bool = True
     buffer: int = 65_535
+    away_s: float = 0.0
 
 
 Place = tuple[str, int]

@@ -13,6 +13,7 @@ from bentpipe_conformance.engine.codec import UDP, MalformedPacket, build_ipv4, 
 from bentpipe_conformance.engine.lane import CLIENT, SERVER, Crossing
 from bentpipe_conformance.engine.peer import PATIENCE_S, Crafted, NotReached
 from bentpipe_conformance.protocols.pep.codec import LAST
+from bentpipe_conformance.protocols.pep.distant import Distant
 from bentpipe_conformance.protocols.pep.end import End, Offer, Place
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp, build, dissect
 
@@ -270,7 +271,8 @@ class Peer:
         def send(tcp: Tcp) -> None:
             self.send(side, build(tcp))
 
-        end = End(send, self.now, local, remote, self.random.getrandbits(32), offer)
+        kind = Distant if offer.away_s else End
+        end = kind(send, self.now, local, remote, self.random.getrandbits(32), offer)
         self._ends[side, local, remote] = end
         return end
 

@@ -24,6 +24,8 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 ACKNOWLEDGED_S = 0.5
 QUIET_S = 2 * 3600 + 4 * 60.0
 ADAPTS_S = 130.0
+SMALLEST_MTU = 68
+"""Octets that every link carries (RFC 791); a message that names less names no size."""
 
 
 @of_stream("PEP-LR-002")
@@ -172,7 +174,7 @@ def smaller_packets(relay: Relay, context: Context) -> Iterator[Finding]:
         late = [
             it for it in stream.sink.segments
             if it.outgoing and it.time - report.time > relay.crossing_s + 1.0
-            and len(it.packet.data) > report.mtu
+            and len(it.packet.data) > report.mtu >= SMALLEST_MTU
         ]  # fmt: skip
         if late:
             yield context.violated(

@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
-    At,
     Context,
     allowed,
     of_relay,
-    of_scene,
     of_stream,
     soon,
     watched,
 )
 from bentpipe_conformance.protocols.pep.checkers.service import is_refused
-from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
+from bentpipe_conformance.protocols.pep.replay.flow import Relay
 from bentpipe_conformance.protocols.pep.replay.leg import Leg, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
@@ -263,36 +261,6 @@ def both_end_at_once(relay: Relay, context: Context) -> Iterator[Finding]:
             "both ends have sent a FIN, and not both streams have ended", *where,
             expected="both streams whole, with their FINs", actual="a stream without its end",
         )  # fmt: skip
-
-
-@of_scene("PEP-RE-015")
-def errors_not_repaired(scene: Scene, context: Context) -> Iterator[Finding]:
-    """Segments with errors are not repaired."""
-    # Exercised by a segment with a wrong TCP checksum.
-    for packet in scene.others:
-        tcp = packet.content
-        if tcp is None or tcp.checksum_ok or not tcp.payload or packet.outgoing:
-            continue
-        up = packet.side == "client"
-        ends = (tcp.src, tcp.sport, tcp.dst, tcp.dport)
-        known = ends if up else (*ends[2:], *ends[:2])
-        relay = next((it for it in scene.relays if it.client.ends == known), None)
-        stream = None if relay is None else (relay.up if up else relay.down)
-        if stream is None or relay is None:
-            continue
-        wrong = next((it for it in stream.steps if it.taken > it.arrived), None)
-        if wrong is not None:
-            yield context.violated(
-                "the box acknowledges octets of a segment with a wrong checksum", wrong,
-                expected="no acknowledgment", actual=f"{wrong.taken - wrong.arrived} octets more",
-            )  # fmt: skip
-        elif stream.beyond is not None:
-            yield context.violated(
-                "the box relays octets of a segment with a wrong checksum", stream.beyond,
-                expected="nothing", actual="these octets",
-            )  # fmt: skip
-        elif scene.until - packet.time > 1.0:
-            yield context.holds("the wrong segment is neither acknowledged nor relayed", At(packet))
 
 
 @of_relay("PEP-RE-016")

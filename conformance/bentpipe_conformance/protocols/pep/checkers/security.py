@@ -16,7 +16,7 @@ from bentpipe_conformance.protocols.pep.checkers import (
     watched,
 )
 from bentpipe_conformance.protocols.pep.checkers.service import ends_try, is_served, is_up
-from bentpipe_conformance.protocols.pep.codec import reports
+from bentpipe_conformance.protocols.pep.codec import Report, reports
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Packet, Segment
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
@@ -70,6 +70,8 @@ def guessed_message(relay: Relay, context: Context) -> Iterator[Finding]:
     """A guessed ICMP message ends nothing."""
     # Exercised by an ICMP message that quotes a number which is not outstanding.
     found = []
+    shrunk: list[tuple[Report, str, Segment]] = []
+    valid: dict[str, int] = {}
     for report in reports(relay.scene.others):
         for stream in relay.streams:
             sink = stream.sink
@@ -85,17 +87,22 @@ def guessed_message(relay: Relay, context: Context) -> Iterator[Finding]:
             if offset >= heard and any(
                 it.outgoing and it.tcp.seq == report.seq for it in sink.segments
             ):
+                if report.too_big:
+                    valid[sink.side] = min(report.mtu, valid.get(sink.side, report.mtu))
                 continue
             if offset > 1 << 20 or offset < heard - 1:
                 found.append(report)
-            if report.too_big:
-                small = _shrunk(before, sink.segments, report.packet.number, report.mtu)
-                if small is not None:
-                    yield context.violated(
-                        "a guessed message makes packets smaller", small, report,
-                        expected="packets as before", actual="smaller ones",
-                    )  # fmt: skip
-                    return
+            small = _shrunk(before, sink.segments, report.packet.number, report.mtu)
+            if report.too_big and small is not None:
+                shrunk.append((report, sink.side, small))
+    for report, side, small in shrunk:
+        # A message that counts, before it or after, may have asked for the same.
+        if report.mtu < valid.get(side, report.mtu + 1):
+            yield context.violated(
+                "a guessed message makes packets smaller", small, report,
+                expected="packets as before", actual="smaller ones",
+            )  # fmt: skip
+            return
     yield from _ends_nothing(
         relay, found, "an ICMP message about a number that was not sent", context
     )
