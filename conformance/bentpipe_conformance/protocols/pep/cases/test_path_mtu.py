@@ -66,16 +66,27 @@ def _get(peer: Peer, sender: End, receiver: End, wanted: int) -> None:
 
 
 @case("PEP-PC-005", "PEP-PC-007")
-def test_packets_become_too_big_again_and_again(peer: Peer) -> None:
-    """On either side the path carries less and less, and each time a message tells so."""
-    for sender, receiver, path in _ways(peer):
+def test_packets_to_the_server_become_too_big_again_and_again(peer: Peer) -> None:
+    """The path to the server carries less and less, and each time a message tells so."""
+    _narrower(peer, 0)
+
+
+@case("PEP-PC-005", "PEP-PC-007")
+def test_packets_to_the_client_become_too_big_again_and_again(peer: Peer) -> None:
+    """The same for the path to the client."""
+    _narrower(peer, 1)
+
+
+def _narrower(peer: Peer, way: int) -> None:
+    """One way to a case: hosts remember by address what a path carries (RFC 1191 section 5)."""
+    sender, receiver, path = _ways(peer)[way]
+    receiver.write(peer.octets(PIECE))
+    for mtu in NARROWER:
+        path.mtu = mtu
+        sender.write(peer.octets(PIECE))
+        _get(peer, sender, receiver, len(sender.written))
         receiver.write(peer.octets(PIECE))
-        for mtu in NARROWER:
-            path.mtu = mtu
-            sender.write(peer.octets(PIECE))
-            _get(peer, sender, receiver, len(sender.written))
-            receiver.write(peer.octets(PIECE))
-        quiet(peer)
+    quiet(peer)
 
 
 @case("PEP-PC-005")
