@@ -185,14 +185,17 @@ def stretch_acknowledgments_slide_the_window(flow: Flow, context: Context) -> Fi
     """A stretch acknowledgment releases about as much as it covers (RFC 5681 section 3.1)."""
     # Exercised by runs of at least three stretch acknowledgments before a loss. Too little counts
     # against the sender only when each acknowledgment of the run released a full segment at once
-    # and left more waiting: else it may have had nothing to send, or pace what it sends.
+    # and left more waiting: else it may have had nothing to send, or pace what it sends. What
+    # follows duplicates or blocks covers data that they may have let the sender replace.
     share = context.permitted("least_share")
     may_shrink = context.ics.get("congestion_control") in context.permitted("exempt")
     rtt = minimum_rtt(flow)
     wide = 3 * largest_segment(flow)
 
     def stretches(ack: Ack) -> bool:
-        return ack.advance >= wide and ack.window_edge - ack.max >= ack.advance
+        before = flow.acks[count_before(flow.acks, ack.packet.number) - 1 :][:1]
+        reported = any(item.duplicates or item.sacked for item in before)
+        return ack.advance >= wide and ack.window_edge - ack.max >= ack.advance and not reported
 
     for run in _runs(_before_loss(flow), stretches, 3):
         acknowledged = sum(ack.advance for ack in run)

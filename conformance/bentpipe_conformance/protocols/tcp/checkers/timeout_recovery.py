@@ -19,6 +19,17 @@ from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 LATEST_LOST_RTTS = 1.25
 """Round trips after which RACK takes for lost what has not been delivered (RFC 8985 6.2)."""
 
+PACED_S = 1.0
+"""Seconds after progress before which a repair may have waited for a pacing timer: no timeout comes
+sooner (RFC 6298 rule 2.4), and a pacing timer may run longer than any round trip (BBR's, at the
+rate of a receiver that opened its window seldom)."""
+
+
+def _may_be_put_off(flow: Flow, context: Context, expiry: Expiry) -> bool:
+    """Whether a pacing timer may have sent what the latest progress lets the sender repair."""
+    soon = expiry.rank == 1 and expiry.progress is not None and expiry.since_progress < PACED_S
+    return soon and may_be_paced(flow, expiry, context)
+
 
 def _may_be_by_time(flow: Flow, context: Context, expiry: Expiry) -> bool:
     """Whether RACK's timer may have expired: a repair has just been delivered.
@@ -44,7 +55,9 @@ def one_segment_per_timeout(flow: Flow, context: Context) -> Findings:
     timeouts = {
         item.sent: item
         for item in timer_expiries(context)
-        if item.certain and not _may_be_by_time(flow, context, item)
+        if item.certain
+        and not _may_be_by_time(flow, context, item)
+        and not _may_be_put_off(flow, context, item)
     }
     spares = context.permitted("spares_recent", False) and flow.handshake.sack
     current: Expiry | None = None
@@ -174,6 +187,7 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
 def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Findings:
     """One timeout repairs a window (HK99 rule 7, RFC 5681 section 3.1)."""
     # Exercised by an acknowledgment below recover that empties the network.
+    patience = 0.1 if acts_at_once(context.ics) else PACED_S
     for aftermath in context.prepared.aftermaths(acts_at_once(context.ics)):
         rtt = aftermath.expiry.longest_rtt
         for reaction in aftermath.reactions:
@@ -191,7 +205,7 @@ def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Findings:
             arrived = next(later(flow.acks, ack.packet), None)
             until = following.time if following else flow.horizon
             disturbed = arrived is not None and arrived.time < until
-            if reaction.pipe == 0 and not disturbed and until - ack.time > max(rtt, 0.1):
+            if reaction.pipe == 0 and not disturbed and until - ack.time > max(rtt, patience):
                 yield context.violated(
                     f"nothing followed an acknowledgment below recover, {aftermath.recover}",
                     ack,

@@ -79,6 +79,19 @@ def test_stretch_acknowledgment_released_one_segment_fails() -> None:
     assert _stretch(1).verdicts("SNR-ACK-006") == FAIL
 
 
+def test_stretch_acknowledgment_of_data_that_reports_have_replaced() -> None:
+    """What it covers was held, and each report let a segment out (encounter 790898)."""
+    story = Story(window=65535).send(*range(20))
+    following = 20
+    for index in range(4):
+        for held in range(2, 6):
+            story.ack(5 * index, (5 * index + 1, 5 * index + held), after=RTT / 5).send(following)
+            following += 1
+        story.ack(5 * index + 5, after=RTT / 5).send(following)
+        following += 1
+    assert story.verdicts("SNR-ACK-006") == NOTHING
+
+
 def test_stretch_acknowledgments_released_too_much_fails() -> None:
     assert _stretch(7).verdicts("SNR-ACK-005") == PASS
     assert _stretch(15).verdicts("SNR-ACK-005") == FAIL

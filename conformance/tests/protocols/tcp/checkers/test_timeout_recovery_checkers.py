@@ -224,3 +224,14 @@ def test_pacing_timer_repairs_another_than_the_earliest(
     """A pacing timer may wait longer than any round trip that was measured."""
     story = three_reports().send(2).ack(2, (3, 6), (7, 9), after=0.01).send(6, after=1.0)
     assert story.verdicts("SNR-RTO-008", claims={**CLAIMS, "pacing": pacing}) == expected
+
+
+@pytest.mark.parametrize(("pacing", "accused"), [(True, False), (False, True)])
+def test_repair_after_progress_that_a_pacing_timer_may_have_put_off(
+    pacing: bool, accused: bool
+) -> None:
+    """It is neither a second timeout nor missing (encounter 790222)."""
+    story = flight().send(1, after=2).ack(2, after=RTT).send(2, 3, after=0.95).ack(4, after=RTT)
+    for requirement in ("SNR-RTO-007", "SNR-RTO-012"):
+        verdicts = story.verdicts(requirement, claims={**CLAIMS, "pacing": pacing})
+        assert accused == (Verdict.FAIL in verdicts)
