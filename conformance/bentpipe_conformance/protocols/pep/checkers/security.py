@@ -21,6 +21,9 @@ from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Packet, Segment
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 
+GIVES_UP_S = 5.0
+"""Seconds: a call that fails later has failed because nobody answered."""
+
 
 @of_relay("PEP-SEC-001")
 def guessed_reset(relay: Relay, context: Context) -> Iterator[Finding]:
@@ -162,7 +165,7 @@ def _ends_nothing(
     relay: Relay, guesses: Sequence[Timed], what: str, context: Context
 ) -> Iterator[Finding]:
     """Whether a connection goes on behind guesses, until an end resets it."""
-    if not guesses or not is_up(relay):
+    if not guesses or relay.server is None:
         return
     first, last = guesses[0], guesses[-1]
     for leg in relay.legs:
@@ -176,10 +179,17 @@ def _ends_nothing(
             if (
                 after
                 and segment.outgoing
+                and segment.counts
                 and (segment.tcp.flags & RST or _undue(relay, leg.side, segment))
             ):
-                if _challenges(segment, leg.segments):
-                    continue
+                guess = max(
+                    (it for it in guesses if it.packet.number < segment.packet.number),
+                    key=lambda it: it.packet.number,
+                )
+                if _latest_odd(relay, segment) > guess.packet.number:
+                    return  # another rule speaks of that
+                if not is_up(relay) and segment.time - guess.time > allowed(relay, GIVES_UP_S):
+                    continue  # the server does not answer
                 yield context.violated(
                     f"{what} ends the connection", segment, first,
                     expected="a connection that goes on", actual=segment.tcp.flag_names,
@@ -199,23 +209,21 @@ def _ends_nothing(
         yield context.holds(f"{what} ends nothing", first)
 
 
+def _latest_odd(relay: Relay, before: Segment) -> int:
+    """Number of the last packet before a segment that its connection does not take, or -1."""
+    return max(
+        (it.packet.number for leg in relay.legs for it in leg.segments
+         if not it.outgoing and not it.counts and it.packet.number < before.packet.number),
+        default=-1,
+    )  # fmt: skip
+
+
 def _undue(relay: Relay, side: str, segment: Segment) -> bool:
     """Whether a segment of the box is a FIN that no end has sent."""
     if segment.fin is None:
         return False
     other = next((leg for leg in relay.legs if leg.side != side), None)
     return other is None or other.own.fin is None
-
-
-def _challenges(segment: Segment, segments: list[Segment]) -> bool:
-    """Whether a RST of the box answers a segment of a connection that it does not have."""
-    before = [it for it in segments if it.packet.number < segment.packet.number]
-    return (
-        bool(before)
-        and not before[-1].outgoing
-        and before[-1].ack is not None
-        and (segment.tcp.seq == before[-1].tcp.ack and not before[-1].counts)
-    )
 
 
 def _shrunk(
