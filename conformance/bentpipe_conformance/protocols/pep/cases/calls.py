@@ -183,6 +183,9 @@ class _Speaker:
         self.other: _Speaker | None = None
         self.spoken = self.ended = False
         self._due: float | None = None
+        self._pause = _APART_S * (call.fin == "apart")
+        # The last octet comes after the others, so that it is alone under way.
+        self._kept = 1 if self._pause and len(octets) > 1 else 0
 
     @property
     def _goes_on_alone(self) -> bool:
@@ -200,7 +203,7 @@ class _Speaker:
         first = self.call.end == "both" or self.call.end.startswith(self.side)
         if not first and not self.end.ended:
             return False
-        return self.call.fin != "apart" or self.end.acked == len(self.octets)
+        return not self._pause or self.end.acked == len(self.end.written)
 
     def step(self, began: float, now: float) -> None:
         """Do what it is time for."""
@@ -211,12 +214,15 @@ class _Speaker:
             self.spoken = True
             if self.call.fin == "on the last octets" and self._may_end():
                 end.riding = end.closing = self.ended = True
-            end.write(self.octets)
+            end.write(self.octets[: len(self.octets) - self._kept])
         if self.spoken and not self.ended and self._may_end():
-            self._due = (
-                now + _APART_S * (self.call.fin == "apart") if self._due is None else self._due
-            )
-            if now >= self._due:
+            self._due = now + self._pause if self._due is None else self._due
+            if now < self._due:
+                return
+            if self._kept:
+                end.write(self.octets[-self._kept :])
+                self._kept, self._due = 0, None
+            else:
                 self.ended = True
                 end.close()
 

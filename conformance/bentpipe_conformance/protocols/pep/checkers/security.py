@@ -168,33 +168,18 @@ def _ends_nothing(
     if not guesses or relay.server is None:
         return
     first, last = guesses[0], guesses[-1]
-    for leg in relay.legs:
-        valid = min(
-            (it.packet.number for one in relay.legs for it in one.segments
-             if not it.outgoing and it.tcp.flags & RST and (it.counts or it.doubtful)),
-            default=1 << 62,
-        )  # fmt: skip
-        for segment in leg.segments:
-            after = first.packet.number < segment.packet.number < valid
-            if (
-                after
-                and segment.outgoing
-                and segment.counts
-                and (segment.tcp.flags & RST or _undue(relay, leg.side, segment))
-            ):
-                guess = max(
-                    (it for it in guesses if it.packet.number < segment.packet.number),
-                    key=lambda it: it.packet.number,
-                )
-                if _latest_odd(relay, segment) > guess.packet.number:
-                    return  # another rule speaks of that
-                if not is_up(relay) and segment.time - guess.time > allowed(relay, GIVES_UP_S):
-                    continue  # the server does not answer
-                yield context.violated(
-                    f"{what} ends the connection", segment, first,
-                    expected="a connection that goes on", actual=segment.tcp.flag_names,
-                )  # fmt: skip
-                return
+    end = _first_end(relay, first)
+    guess = max(
+        (it for it in guesses if end is None or it.packet.number < end.packet.number),
+        key=lambda it: it.packet.number,
+    )
+    if end is not None and (is_up(relay) or end.time - guess.time <= allowed(relay, GIVES_UP_S)):
+        if _latest_odd(relay, end) <= guess.packet.number:  # else another rule speaks of that
+            yield context.violated(
+                f"{what} ends the connection", end, first,
+                expected="a connection that goes on", actual=end.tcp.flag_names,
+            )  # fmt: skip
+        return
     silent = [
         stream
         for stream in relay.streams
@@ -207,6 +192,22 @@ def _ends_nothing(
         )  # fmt: skip
     elif relay.scene.until - last.time > allowed(relay, 1.0):
         yield context.holds(f"{what} ends nothing", first)
+
+
+def _first_end(relay: Relay, guess: Timed) -> Segment | None:
+    """The first RST of the box behind a guess, or FIN that no end has sent, before a valid RST."""
+    segments = sorted(
+        ((it, leg.side) for leg in relay.legs for it in leg.segments),
+        key=lambda item: item[0].packet.number,
+    )
+    for it, side in segments:
+        reset = bool(it.tcp.flags & RST)
+        if not it.outgoing and reset and (it.counts or it.doubtful):
+            return None
+        due = it.packet.number <= guess.packet.number or not (it.outgoing and it.counts)
+        if not due and (reset or _undue(relay, side, it)):
+            return it
+    return None
 
 
 def _latest_odd(relay: Relay, before: Segment) -> int:
