@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
+<<<<<<< HEAD
+=======
+    QUIET_S,
+    At,
+>>>>>>> cfe446ef (PEP: a table of calls, resets and packets that change nothing in each state; what both ends keep is judged (PEP-RE-017))
     Context,
     allowed,
     of_relay,
@@ -21,6 +26,8 @@ from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 
 WITHIN_S = 1.0
+CROSSES_S = 0.2
+"""Seconds in which an acknowledgment may cross a segment of the box."""
 
 
 @of_stream("PEP-RE-002")
@@ -204,6 +211,13 @@ def half_stays_open(relay: Relay, context: Context) -> Iterator[Finding]:
         ended = stream.first(step for step in stream.steps if step.end_relayed)
         if other is None or ended is None:
             continue
+        cut = next((it for it in _resets(relay, by_box=True) if not relay.has_cause(it)), None)
+        if cut is not None and _cuts_half(relay, other, ended, cut):
+            yield context.violated(
+                f"the stream {stream.name} has ended, and the box resets the other one", cut,
+                ended, expected="the other stream goes on", actual="a RST",
+            )  # fmt: skip
+            continue
         later = [
             step for step in other.steps
             if step.packet.number > ended.packet.number and step.inlet and not step.by_box
@@ -211,7 +225,6 @@ def half_stays_open(relay: Relay, context: Context) -> Iterator[Finding]:
         ]  # fmt: skip
         if not later or other.last is None or stream.last is None:
             continue
-        cut = next((it for it in _resets(relay, by_box=True) if not relay.has_cause(it)), None)
         complete = other.last.relayed >= other.last.arrived
         if cut is not None:
             yield context.violated(
@@ -229,6 +242,18 @@ def half_stays_open(relay: Relay, context: Context) -> Iterator[Finding]:
                 expected="the other stream goes on until it has ended, too",
                 actual=f"{other.last.arrived - other.last.relayed} octets of it are not relayed",
             )  # fmt: skip
+
+
+def _cuts_half(relay: Relay, other: Stream, ended: Step, cut: Segment) -> bool:
+    """Whether a RST of the box ends a stream that goes on, and whose ends answer."""
+    before = [it for it in other.steps if it.packet.number < cut.packet.number]
+    return (
+        cut.packet.number > ended.packet.number
+        and bool(before) and before[-1].end is None
+        and relay.scene.quiet_since < 0
+        and cut.time - before[-1].time < QUIET_S
+        and not any(_is_silent(leg, cut) for leg in relay.legs)
+    )  # fmt: skip
 
 
 def _is_shut(stream: Stream) -> bool:
@@ -249,6 +274,8 @@ def both_end_at_once(relay: Relay, context: Context) -> Iterator[Finding]:
     sent = [it.packet.number for it in ends if it is not None]
     if len(sent) < 2 or any(it is not None and it.packet.number < max(sent) for it in told):
         return
+    if any(it.packet.number < max(sent) for it in _resets(relay, by_box=True)):
+        return  # the box has given the connection up before
     whole = all(
         it is not None and it.end is not None and it.end_relayed and it.delivered >= it.end
         for it in (each.last for each in relay.streams)
@@ -364,11 +391,23 @@ def _failure(relay: Relay, leg: Leg | None) -> Segment | None:
 def _must_reset(relay: Relay, leg: Leg, cause: Segment, context: Context) -> Iterator[Finding]:
     """A reset at a side that something calls for."""
     resets = relay.resets(leg, by_box=True)
-    after = next((it for it in resets if it.packet.number > cause.packet.number), None)
+    after = next(
+        (it for it in resets if it.packet.number > cause.packet.number and _is_heeded(leg, it)),
+        None,
+    )
     yield from soon(
         cause, after, "a RST", WITHIN_S, relay, context, good=f"the {leg.side} gets a RST",
         bad=f"the connection has failed on one side, and the {leg.side} gets no RST",
     )  # fmt: skip
+
+
+def _is_heeded(leg: Leg, reset: Segment) -> bool:
+    """Whether the end at a side takes a RST: it does not name what it had acknowledged before."""
+    return all(
+        it.ack is None or it.ack <= reset.start
+        for it in leg.segments
+        if not it.outgoing and it.counts and it.time < reset.time - CROSSES_S
+    )
 
 
 def _is_fin_of_box(step: Step) -> bool:
