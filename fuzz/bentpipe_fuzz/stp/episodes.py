@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import episode, repeated, step
@@ -36,24 +38,16 @@ _DISCARDED: tuple[st.SearchStrategy[dict[str, object]], ...] = tuple(
         {"verb": one("malformed"), "right": one(False)},
         {"verb": one("malformed"), "more": st.sampled_from(["00", "0000", 8 * "00", 12 * "00"])},
         {"verb": one("malformed"), "more": st.binary(min_size=4, max_size=12).map(bytes.hex)},
-        {
-            "verb": one("forbidden"),
-            "defect": st.sampled_from(["checksum", "length", "type"]),
-            "which": st.integers(0, 5),
-        },
-        {
-            "verb": one("forbidden"),
-            "defect": one("options"),
-            "which": st.integers(0, 4),
-            "kind": st.sampled_from(["BEGIN", "BGAK", "BGREJ"]),
-        },
-        {"verb": one("packet"), "tag": st.sampled_from([1, 0x8000, 0xFFFF])},
-        {
-            "verb": one("packet"),
-            "fields": st.fixed_dictionaries({"version": st.sampled_from([0, 1, 3, 15])}),
-        },
+        {"verb": one("forbidden"), "defect": st.sampled_from(["checksum", "length", "type"]),
+         "which": st.integers(0, 5)},
+        {"verb": one("forbidden"), "defect": one("options"), "which": st.integers(0, 4),
+         "kind": st.sampled_from(["BEGIN", "BGAK", "BGREJ"])},
+        {"verb": one("packet"), "tag": st.sampled_from([1, 0x8000, 0xFFFF]),
+         "kind": st.sampled_from(["SD", "SDP", "POLL", "STAT", "USTAT"])},
+        {"verb": one("malformed"), "kind": one("BEGIN"), "cut": st.sampled_from([-1, 8, 12]),
+         "version": st.sampled_from([0, 1, 3, 15])},
     )
-)
+)  # fmt: skip
 """What has packets discarded: lengths, checksum, options, tag, version."""
 
 _FINAL = ("BGAK", "BGREJ", "END", "ENDAK")
@@ -64,25 +58,27 @@ _FINAL = ("BGAK", "BGREJ", "END", "ENDAK")
 def _volley(draw: st.DrawFn) -> list[Step]:
     """Packets of many types, all of which have to be discarded."""
     ways = st.one_of(*_DISCARDED)
-    spoilt = [{"kind": draw(kinds), **draw(ways)} for _ in range(draw(st.integers(8, 20)))]
+    spoilt: list[dict[str, Any]] = [
+        {"kind": draw(kinds), **draw(ways)} for _ in range(draw(st.integers(10, 24)))
+    ]
     for given in spoilt:
         # The connection's own BEGIN changes nothing in some states, another one in others.
         if given["kind"] == "BEGIN" and given["verb"] != "packet" and draw(st.booleans()):
             given["anew"] = True
+        if given["kind"] == "STAT" and given["verb"] == "packet":
+            given["n_mr"] = "credit", 8
     return _apart(draw, [Step(str(given.pop("verb")), given) for given in spoilt])
 
 
 @st.composite
 def _ignored(draw: st.DrawFn) -> list[Step]:
     """Packets of many types with bits set that nobody looks at; what may end a state comes last."""
-    tag = draw(st.sampled_from([0, 0, 0, 1, 0x8000]))
-    given: dict[str, object] = {
-        "reserved": draw(st.sampled_from([True, True, True, False])),
-        "tag": tag,
-    }
-    others = draw(st.permutations(sorted({*KINDS} - {*_FINAL})))[: draw(st.integers(0, 6))]
-    final = draw(st.permutations(_FINAL))[: draw(st.integers(1, 3))]
-    more: dict[str, dict[str, object]] = {
+    given: dict[str, Any] = draw(st.sampled_from([
+        {"reserved": True}, {"reserved": True}, {"reserved": True}, {"tag": 0x8001}, {},
+    ]))  # fmt: skip
+    others = draw(st.permutations(sorted({*KINDS} - {*_FINAL})))[: draw(st.integers(3, 6))]
+    final = draw(st.permutations(_FINAL))[: draw(st.integers(2, 4))]
+    more: dict[str, dict[str, Any]] = {
         "STAT": {"n_mr": ("credit", 8)}, "BEGIN": {"csn": draw(st.sampled_from([0, 1]))},
     }  # fmt: skip
     first, last = ([Step("packet", {"kind": kind, **given, **more.get(kind, {})}) for kind in part]
@@ -173,6 +169,7 @@ ends = episode(
     perhaps | step("ask"), _receive, perhaps | _data, step("close"), step("settle"), _receive,
 )  # fmt: skip
 """Ends of streams above gaps and beside the credit."""
+gone = episode(step("release"), _odd_packets, _receive)
 strange = episode(repeated(_elsewhere, 12), perhaps | _data, _receive)
 
 cookies = episode(
@@ -240,7 +237,7 @@ unheard = episode(step("ring", role=role), _wait(soon | later | hours), perhaps 
 HONEST: tuple[Episode, ...] = (answering, calls, silent, closed, gaps, restarted, again, leaving)
 LAZY: tuple[Episode, ...] = (silent, closed, stalled, unheard, calls, cookies, rejected, leaving)
 ODD: tuple[Episode, ...] = (
-    ready, ready, ready, calling, calling, releasing, releasing, gaps, brink, reported, cookies,
-    rejected, again, leaving, ends,
+    ready, ready, calling, calling, releasing, releasing, gone, gone, gaps, brink, reported,
+    cookies, rejected, again, leaving, ends,
 )  # fmt: skip
 STRAY: tuple[Episode, ...] = (strange, cookies, begins)

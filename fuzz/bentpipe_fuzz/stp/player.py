@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from bentpipe_conformance.engine.lane import LaneError
@@ -59,9 +60,10 @@ class Player(BasePlayer[Peer, Connection]):
     def open(self, service: str = "chargen", octets: int = 0, **own: Any) -> None:
         """Call a service, with so many octets in the BEGIN.
 
-        ``own`` is what the tester offers; ``options`` among it are raw ones (hexadecimal).
+        ``own`` is what the tester offers; ``options`` among it are raw ones (hexadecimal), and
+        with ``fin`` these octets are all.
         """
-        self.ended = False
+        self.ended = bool(own.get("fin"))
         own = _raw(own)
         data = pattern(0, min(octets, MOST_OF_BEGIN))
         self.connection = None
@@ -72,11 +74,18 @@ class Player(BasePlayer[Peer, Connection]):
             self.connection = self.peer.connect(service, data=data, **own)
 
     @verb
-    def restart(self, service: str = "chargen", octets: int = 0) -> None:
-        """Forget the connection, and call again between the same ports."""
-        if self.connection is not None:
-            port = self.connection.source_port
-            self.open(service, octets, source_port=port)
+    def restart(self, service: str = "chargen", octets: int = 0, ahead: int = 0) -> None:
+        """Forget the connection, and call again between the same ports.
+
+        Args:
+            service: see :meth:`open`.
+            octets: see :meth:`open`.
+            ahead: distance of the CSN from the one before; 0: the tester's next.
+        """
+        last = self.connection
+        if last is not None:
+            own = {"csn": (last.csn + ahead) % (1 << 32)} if ahead else {}
+            self.open(service, octets, source_port=last.source_port, **own)
 
     @verb
     def call(self, role: str = "send", octets: int = 20_000) -> None:
@@ -101,10 +110,17 @@ class Player(BasePlayer[Peer, Connection]):
             self.connection = self.peer.summon(wanted, octets=octets, anew=anew)
 
     @verb
-    def answer(self, **fields: Any) -> None:
-        """Send a BGAK with these fields; ``options`` are raw ones (hexadecimal)."""
+    def answer(self, credit: int | None = None, **fields: Any) -> None:
+        """Send a BGAK with these fields.
+
+        Args:
+            credit: SDs that it permits, and those after it until more are.
+            fields: fields of the packet; ``options`` are raw ones (hexadecimal).
+        """
         connection, fields = self.connection, _raw(fields)
         if connection is not None and not connection.closed:
+            if credit is not None:
+                connection.reception.vr_mr = connection.reception.vr_r + credit
             connection.options = fields.pop("options", connection.options)
             with suppress(ValueError, KeyError, TypeError):
                 connection.bgak(**fields)
@@ -122,7 +138,8 @@ class Player(BasePlayer[Peer, Connection]):
 
     @verb
     def knock(
-        self, service: str = "discard", back: int = 0, flip: int = -1, voiding: bool = False
+        self, service: str = "discard", back: int = 0, flip: int = -1, voiding: bool = False,
+        fin: bool = False,
     ) -> None:  # fmt: skip
         """Call with a cookie and look at no answer.
 
@@ -132,6 +149,7 @@ class Player(BasePlayer[Peer, Connection]):
                 and so on; -1 for a new one, while those that the tester has stay as they are.
             flip: number of a bit of it that is changed; below 0: none.
             voiding: whether older cookies are to be void (the V flag).
+            fin: whether the stream ends at once.
         """
         if back < 0:
             before = [*self.peer.jar.kept]
@@ -144,8 +162,8 @@ class Player(BasePlayer[Peer, Connection]):
             changed = bytearray(cookie)
             changed[flip // 8 % len(changed)] ^= 1 << flip % 8
             cookie = bytes(changed)
-        self.connection = self.peer.begin(service, cookie=cookie, voiding=voiding)
-        self.ended = False
+        self.connection = self.peer.begin(service, cookie=cookie, voiding=voiding, fin=fin)
+        self.ended = fin
 
     @verb
     def hang_up(self) -> None:
@@ -251,7 +269,8 @@ class Player(BasePlayer[Peer, Connection]):
     @verb
     def packet(
         self, kind: str = "POLL", seq: Place | None = None, octets: int | None = None,
-        n_mr: Place | None = None, n_ps: int | None = None, elements: Sequence[Place] | None = None,
+        n_mr: Place | None = None, n_r: Place | None = None, n_ps: int | None = None,
+        elements: Sequence[Place] | None = None,
         tag: int = 0, csn: int = 0, peer_csn: int = 0, fields: Mapping[str, Any] | None = None,
         reserved: bool = False, odd: bool = False,
     ) -> None:  # fmt: skip
@@ -265,12 +284,14 @@ class Player(BasePlayer[Peer, Connection]):
             seq: N(S) or N(R); the next new SD, or the last again behind a FIN, when omitted.
             octets: length of data.
             n_mr: N(MR).
+            n_r: N(R) of a BGAK.
             n_ps: distance from the poll number that is right.
             elements: of a STAT or USTAT.
             tag: bits that are wrong in the tag.
             csn: distance from the right CSN.
             peer_csn: distance from the right CSN of the peer.
-            fields: raw fields of the packet: ``flags``, ``reason``, ``version``.
+            fields: raw fields of the packet: ``flags``, ``reason``, ``version``, ``options``
+                (hexadecimal, which may be malformed).
             reserved: set every reserved flag and field.
             odd: make it with Scapy in any case.
         """
@@ -279,7 +300,8 @@ class Player(BasePlayer[Peer, Connection]):
             return
         number = KINDS[kind]
         usual = connection.compose(number)
-        raw: dict[str, Any] = dict(fields or {})
+        raw = _raw(fields or {})
+        odd = odd or "options" in raw
         count = None if seq is None else self.number(seq)
         if count is not None:
             raw["seq"] = connection.ours(count) if number in _OWN else connection.theirs(count)
@@ -287,6 +309,8 @@ class Player(BasePlayer[Peer, Connection]):
             raw["data"] = pattern(0, min(octets, 1400))
         if n_mr is not None:
             raw["n_mr"] = connection.theirs(self.number(n_mr))
+        if n_r is not None and number == codec.BGAK:
+            raw["n_r"] = connection.theirs(self.number(n_r))
         if n_ps is not None and usual.n_ps is not None:
             raw["n_ps"] = (usual.n_ps + n_ps) % (1 << 24)
         if elements is not None:
@@ -358,7 +382,7 @@ class Player(BasePlayer[Peer, Connection]):
     @verb
     def malformed(
         self, kind: str = "POLL", cut: int = -1, more: str = "", right: bool = True,
-        here: bool = True, anew: bool = False,
+        here: bool = True, anew: bool = False, version: int | None = None,
     ) -> None:  # fmt: skip
         """A packet that is too short or too long, or whose checksum is wrong.
 
@@ -369,9 +393,12 @@ class Player(BasePlayer[Peer, Connection]):
             right: whether the checksum is.
             here: on the connection; otherwise between ports that have none.
             anew: a BEGIN is of another call between these ports, which has no cookie.
+            version: of a BEGIN; the right one when omitted.
         """
         packet = self._armed(kind, here, anew)
         if packet is not None:
+            if version is not None and packet.type == codec.BEGIN:
+                packet = replace(packet, version=version & 15)
             whole = codec.octets_of(packet)[COMMON_HEADER:]
             octets = whole if cut < 0 else whole[:cut]
             with suppress(ValueError, TypeError):

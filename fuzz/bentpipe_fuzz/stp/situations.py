@@ -61,6 +61,32 @@ odd_answers = episode(
     _ring, step("answer", options=OPTIONS), _receive(2.0), perhaps | _data,
     _settle,
 )  # fmt: skip
+odd_numbers = episode(
+    _ring, repeated(episode(
+        step("packet", kind=one("BGAK"),
+             fields=some_of([{}, {"max_sd": 512}, {"max_sd": None}]),
+             n_r=st.tuples(one("delivered"),
+                           some_of([0, 0, -1, 1, 2, 4, 5, 6, 64, 1 << 22])),
+             n_mr=st.tuples(one("credit"), some_of([0, 0, 8, -8, -300])),
+             peer_csn=some_of([0, 0, 0, 1])),
+        perhaps | step("wait", seconds=soon),
+    ), 3),
+    perhaps | step("answer"), _receive(2.0), _settle,
+)  # fmt: skip
+"""Answers that acknowledge too much or too little, or permit too little."""
+small_answers = episode(
+    step("ring", role=role, octets=some_of([100, 1400, 4000, 20_000, 20_000, 20_000])),
+    perhaps | step("refuse", reason=one(6)),
+    step("answer", max_sd=some_of([None, 512, 512, 513, 1000]),
+         credit=some_of([None, 0, 1, 4, 5, 16])),
+    perhaps | _data, _receive(2.0, credit=some_of([None, 1, 64])), _receive(3.0),
+)  # fmt: skip
+calls_beside = episode(
+    perhaps | episode(_call, perhaps | _receive(1.0), perhaps | step("abort")),
+    _ring_at_first, perhaps | _wait(0.1, 1.3), _ring_at_first, perhaps | step("answer"),
+    perhaps | _ring_at_first, perhaps | step("answer"), _receive(2.0),
+)  # fmt: skip
+"""The implementation's user calls while another call is pending."""
 repeated_begin = episode(
     step("open", service=_any, **_BEGINNING), perhaps | _data, perhaps | _receive(0.7),
     repeated(episode(step("packet", kind=one("BEGIN")), perhaps | step("wait", seconds=soon)), 3),
@@ -81,7 +107,7 @@ late_answer = episode(
 used_cookies = episode(
     perhaps | _open("discard"),
     repeated(step("knock", service=_quiet, back=some_of([0, -1, -1]),
-                  voiding=some_of([False, False, True])), 3),
+                  voiding=some_of([False, False, True]), fin=some_of([False, False, True])), 3),
     perhaps | _wait(10.0, 600.0, 850.0, 895.0, 899.5, 905.0),
     repeated(step("knock", service=_quiet, back=some_of([0, 1, 1, 2, 3])), 2), _receive(1.0),
     perhaps | episode(_open("discard"), _data, _settle),
@@ -103,24 +129,18 @@ crowd = episode(
 
 _leads = st.one_of(
     episode(step("open", service=_any, **_BEGINNING), perhaps | _data),
-    episode(_open("discard"), _data, step("close", poll=either), _receive(0.7)),
+    episode(_open("discard"), _data, step("close", poll=one(True)), _receive(0.7)),
     episode(_open("chargen"), _receive(1.0), step("close", poll=either)),
     episode(_open("echo"), _data, step("hang_up")),
+    episode(_open("discard"), step("hang_up")),
     episode(_ring),
     episode(_call, _receive(0.7)),
+    episode(_open("chargen", credit=some_of([8, 16])), _receive(1.3, credit=one(16)),
+            _receive(1.0, credit=one(None), losing=some_of([[0], [1, 3]]), report=one(False),
+                     answer=one([]))),
     episode(_open("discard"), _data, step("release")),
 )  # fmt: skip
-"""Into each state."""
-_to_be_spoilt = st.one_of(
-    episode(_open("discard"), _data, step("release")),
-    episode(_ring),
-    episode(_open("echo"), _data),
-    episode(_open("chargen", credit=some_of([8, 16])), _receive(1.3),
-            _receive(1.0, losing=some_of([[0], [1, 3]]), report=one(False), answer=one([]))),
-    episode(_open("echo"), _data, step("hang_up")),
-    episode(_open("discard"), step("hang_up")),
-)  # fmt: skip
-"""Into each state, with something outstanding that a report can repair."""
+"""Into each state: a stream or both ended, released or not, or something outstanding."""
 intruding = episode(
     _leads, step("packet", kind=kinds, seq=st.tuples(some_of(["next", "acked", "delivered"]),
                                                      some_of([-1, 0, 0, 1]))),
@@ -130,8 +150,8 @@ intruding = episode(
 _afterwards = episode(
     perhaps | step("answer"), perhaps | _data, perhaps | _settle, _receive(1.0)
 )  # fmt: skip
-spoilt = episode(_to_be_spoilt, volley, _afterwards)
-unminded = episode(_to_be_spoilt, ignored, _afterwards)
+spoilt = episode(_leads, volley, _afterwards)
+unminded = episode(_leads, ignored, _afterwards)
 """Packets of many types in each state: to be discarded, or with bits that nobody looks at."""
 ends = episode(
     _leads, step("packet", kind=some_of(["END", "END", "ENDAK", "BGREJ"]),
@@ -141,13 +161,17 @@ ends = episode(
 )  # fmt: skip
 replaced = episode(
     _leads, perhaps | step("wait", seconds=soon),
-    repeated(step("restart", service=_any, octets=some_of([0, 0, 100])), 2), perhaps | _data,
+    repeated(step("restart", service=_any, octets=some_of([0, 0, 100]),
+                  ahead=some_of([1, 1, 1000, 1 << 24, -1, -5, -1000, -(1 << 24)])), 2),
+    perhaps | _data,
     _settle, _receive(1.0),
 )  # fmt: skip
 """The peer calls again between the same ports."""
 half_closed = episode(
     _open("chargen", credit=some_of([16, 64])), _receive(1.0), step("close", poll=either),
-    _receive(2.0, losing=some_of([[], [0], [2, 4]])), _wait(0.1, 10.0), _receive(2.0),
+    perhaps | _settle,
+    _receive(2.0, losing=some_of([[], [0], [2, 4]]), answer=some_of([[0.0], [], [1.5]])),
+    perhaps | _receive(2.0, losing=some_of([[0], [5, 9]])), _wait(0.1, 10.0), _receive(2.0),
 )  # fmt: skip
 unheard_end = episode(
     _open("echo"), _data, _receive(1.0), step("hang_up"), _wait(3.0, 30.0, 100.0, 400.0),
@@ -162,7 +186,7 @@ silence = episode(
 lull = episode(
     _open("echo", credit=one(256)), step("write", sds=some_of([20, 40]), octets=one(1000)),
     _receive(3.0, 6.0, credit=one(256)),
-    repeated(episode(step("write", sds=some_of([1, 2, 6]), octets=some_of([100, 1000])),
+    repeated(episode(step("write", sds=some_of([1, 2, 6, 9, 12, 16, 20]), octets=one(1000)),
                      _receive(1.0, 1.5, credit=one(256))), 5),
     step("write", sds=one(40), octets=one(1000)), _receive(3.0, credit=one(256)),
 )  # fmt: skip
@@ -180,10 +204,21 @@ idle = episode(
 losses = episode(
     _open("chargen", credit=some_of([16, 64, 256]), max_sd=some_of([512, 1400])),
     perhaps | _receive(1.3), _receive(3.0, 6.0, losing=some_of(
-        [[0], [3], [1, 3, 5], [0, 1, 2, 3], [2, 2], [1, 1, 1], [0, 4, 4, 9], [10, 20, 30]]
+        [[0], [3], [1, 3, 5], [0, 1, 2, 3], [2, 2], [1, 1, 1], [0, 4, 4, 9], [10, 20, 30],
+         [*range(20)]]
     ), report=some_of([True, True, False])),
     perhaps | _receive(3.0, losing=some_of([[0], [1, 2]])), _receive(2.0),
 )  # fmt: skip
+amid_losses = episode(
+    _open("echo", credit=some_of([64, 256])), _data,
+    step("write", sds=some_of([3, 8]), octets=some_of([8, 1000]), poll=either),
+    _receive(0.7, 1.3, losing=some_of([[0], [1, 2], [3], [7], [5, 5]]), report=either,
+             answer=some_of([[0.0], []])),
+    st.one_of(step("close", poll=either), _data, step("ask"), step("restart", service=_any),
+              _wait(0.7, 3.0, 70.0), step("hang_up")),
+    perhaps | _wait(0.1, 0.7), _receive(2.0, losing=some_of([[], [0], [1]])), _receive(3.0),
+)  # fmt: skip
+"""Something else happens while SDs of an echo are lost."""
 slow_answers = episode(
     _open("chargen", credit=some_of([16, 64])),
     repeated(_receive(5.0, 10.0, answer=some_of([[2.0], [5.0], [0.5], [], [0.0, 3.0]]),
@@ -208,6 +243,19 @@ full = episode(
     _receive(3.0),
 )  # fmt: skip
 """An echo whose sending is stopped closes the implementation's own window, and opens it again."""
+ends_without_credit = episode(
+    _open("echo", credit=some_of([1, 4])), step("write", sds=some_of([1, 4, 5, 6]), octets=one(8)),
+    _receive(1.0, credit=one(None), losing=some_of([[], [0], [3], [0, 3]]), report=either,
+             answer=some_of([[0.0], []])),
+    step("close", poll=either), _receive(1.3, 10.0, credit=one(None), answer=some_of([[0.0], []])),
+    repeated(st.one_of(
+        step("packet", kind=some_of(["STAT", "USTAT"]),
+             n_mr=st.tuples(one("credit"), some_of([0, 1, 8]))),
+        _receive(2.0, credit=some_of([None, 0, 1])),
+    ), 3),
+    _receive(3.0, credit=one(64)),
+)  # fmt: skip
+"""The implementation has all data of its user, and no credit for the end of it."""
 holes = episode(
     step("open", service=_quiet, **_BEGINNING),
     repeated(episode(
@@ -269,14 +317,15 @@ paced = episode(
 
 OPENING: tuple[Situation, ...] = (
     odd_options, odd_answers, repeated_begin, called_while_calling, late_answer, used_cookies,
-    refused, crowd,
+    refused, crowd, odd_numbers, small_answers, calls_beside,
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (
     intruding, intruding, ends, half_closed, unheard_end, silence, replaced, idle,
 )  # fmt: skip
 SENDING: tuple[Situation, ...] = (
-    losses, slow_answers, closed, full, holes, contradicted, paced, brimful, behind_the_end, deaf,
-    lull,
+    losses, amid_losses, slow_answers, closed, full, holes, contradicted, paced, brimful,
+    ends_without_credit,
+    behind_the_end, deaf, lull,
 )  # fmt: skip
-SPOILT: tuple[Situation, ...] = 10 * (spoilt, unminded)
+SPOILT: tuple[Situation, ...] = 20 * (spoilt, unminded)
 """As often as its ways, types and states ask for."""

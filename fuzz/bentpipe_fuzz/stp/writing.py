@@ -39,9 +39,12 @@ def _open(service: str = "chargen", octets: int = 0, **own: Any) -> list[str]:
     return [f"connection = peer.connect({service!r}{data}{arguments(own)})"]
 
 
-def _restart(service: str = "chargen", octets: int = 0) -> list[str]:
-    data = f", data=pattern(0, {octets})" if octets else ""
-    return [f"connection = peer.connect({service!r}{data}, source_port=connection.source_port)"]
+def _restart(service: str = "chargen", octets: int = 0, ahead: int = 0) -> list[str]:
+    words = [f"{service!r}", *([f"data=pattern(0, {octets})"] if octets else [])]
+    words.append("source_port=connection.source_port")
+    if ahead:
+        words.append(f"csn=(connection.csn + {ahead}) % (1 << 32)")
+    return [f"connection = peer.connect({', '.join(words)})"]
 
 
 def _ring(role: str = "send", octets: int = 20_000, anew: bool = True) -> list[str]:
@@ -49,9 +52,10 @@ def _ring(role: str = "send", octets: int = 20_000, anew: bool = True) -> list[s
     return [f"connection = peer.summon({role!r}, octets={octets}{told})"]
 
 
-def _answer(**fields: Any) -> list[str]:
+def _answer(credit: int | None = None, **fields: Any) -> list[str]:
     words = ", ".join(f"{name}={value!r}" for name, value in fields.items())
-    return [f"connection.bgak({words})"]
+    granted = f"connection.reception.vr_mr = connection.reception.vr_r + {credit}"
+    return [*([] if credit is None else [granted]), f"connection.bgak({words})"]
 
 
 def _refuse(reason: int = 6, cookie: bool = True) -> list[str]:
@@ -63,7 +67,8 @@ def _refuse(reason: int = 6, cookie: bool = True) -> list[str]:
 
 
 def _knock(
-    service: str = "discard", back: int = 0, flip: int = -1, voiding: bool = False
+    service: str = "discard", back: int = 0, flip: int = -1, voiding: bool = False,
+    fin: bool = False,
 ) -> list[str]:  # fmt: skip
     # Which cookies have been used before is for the author of the case to say.
     lines = [f"cookie = peer.cookie({service!r})" + (f"  # used {back} calls ago" if back else "")]
@@ -73,9 +78,10 @@ def _knock(
             f"changed[{flip // 8} % len(changed)] ^= {1 << flip % 8}",
         ]
     if back < 0:
-        lines[0] = f"cookie = peer.fresh_cookie({service!r})"
+        fresh = f"cookie = peer.fresh_cookie({service!r})"
+        lines[:1] = ["before = [*peer.jar.kept]", fresh, "peer.jar.kept.extend(before)"]
     cookie = "bytes(changed)" if flip >= 0 else "cookie"
-    told = ", voiding=True" if voiding else ""
+    told = (", voiding=True" if voiding else "") + (", fin=True" if fin else "")
     return [*lines, f"connection = peer.begin({service!r}, cookie={cookie}{told})"]
 
 
@@ -117,12 +123,14 @@ def _receive(
 
 def _packet(
     kind: str = "POLL", seq: Sequence[Any] | None = None, octets: int | None = None,
-    n_mr: Sequence[Any] | None = None, n_ps: int | None = None,
+    n_mr: Sequence[Any] | None = None, n_r: Sequence[Any] | None = None, n_ps: int | None = None,
     elements: Sequence[Sequence[Any]] | None = None, tag: int = 0, csn: int = 0, peer_csn: int = 0,
     fields: Mapping[str, Any] | None = None, reserved: bool = False, odd: bool = False,
 ) -> list[str]:  # fmt: skip
     usual = f"connection.compose({_kind(kind)})"
     raw = dict(fields or {})
+    if "options" in raw:
+        raw["options"], odd = bytes.fromhex(raw["options"]), True
     if reserved:
         number = KINDS[kind]
         raw["reserved"] = RESERVED.get(number, ())
@@ -138,6 +146,8 @@ def _packet(
         words.append(f"data=pattern(0, {min(octets, 1400)})")
     if n_mr is not None:
         words.append(f"n_mr=connection.theirs({_place(n_mr)})")
+    if n_r is not None and kind == "BGAK":
+        words.append(f"n_r=connection.theirs({_place(n_r)})")
     if n_ps is not None and kind in _POSSESSED["n_ps"]:
         words.append(f"n_ps=({usual}.n_ps + {n_ps}) % (1 << 24)")
     if elements is not None:
@@ -174,16 +184,15 @@ def _octets(octets: str = "", right: bool = True) -> list[str]:
 
 
 def _malformed(
-    kind: str = "POLL",
-    cut: int = -1,
-    more: str = "",
-    right: bool = True,
-    here: bool = True,
-    anew: bool = False,
-) -> list[str]:
+    kind: str = "POLL", cut: int = -1, more: str = "", right: bool = True, here: bool = True,
+    anew: bool = False, version: int | None = None,
+) -> list[str]:  # fmt: skip
     kept = "COMMON_HEADER:" if cut < 0 else f"COMMON_HEADER : COMMON_HEADER + {cut}"
     octets = f"codec.octets_of(packet)[{kept}]" + (f" + bytes.fromhex({more!r})" if more else "")
-    return [*_armed(kind, here, anew), *_put("packet", octets, right)]
+    lines = _armed(kind, here, anew)
+    if version is not None and kind == "BEGIN":
+        lines.append(f"packet = replace(packet, version={version & 15})")
+    return [*lines, *_put("packet", octets, right)]
 
 
 def _forbidden(
@@ -241,6 +250,7 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
 
 IMPORTS = """\
 from contextlib import suppress
+from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
