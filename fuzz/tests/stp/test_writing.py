@@ -40,7 +40,7 @@ SCRIPTS = {
             Step("malformed", {"kind": "SD", "cut": 3, "more": "00", "right": False}),
             Step("malformed", {"here": False}), Step("abort")],
     "calls": [Step("ring", {"octets": 100, "anew": False}), Step("refuse"),
-              Step("answer", {"credit": 4}), Step("receive", {"seconds": 3.0})],
+              Step("answer", {"credit": 4}), Step("receive", {"seconds": 3.0}), Step("ask")],
     "cookies": [Step("open", {"service": "discard"}), Step("knock", {"back": -1, "voiding": True}),
                 Step("knock", {"fin": True}), Step("restart", {"ahead": -5})],
 }  # fmt: skip
