@@ -7,11 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
-<<<<<<< HEAD
-=======
     QUIET_S,
-    At,
->>>>>>> cfe446ef (PEP: a table of calls, resets and packets that change nothing in each state; what both ends keep is judged (PEP-RE-017))
     Context,
     allowed,
     of_relay,
