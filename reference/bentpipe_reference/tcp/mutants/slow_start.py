@@ -101,12 +101,3 @@ class NeverGrowsAgain(Sender):
 
     def congestion_avoidance_increase(self, acked: int) -> int:
         return 0 * acked
-
-
-@mutant("snr-growth-rounds-to-nothing", breaks="SNR-CA-004", hk99=True)
-class GrowthRoundsToNothing(Sender):
-    """SMSS * SMSS / cwnd is an integer, and nothing for a window of many segments."""
-
-    def congestion_avoidance_increase(self, acked: int) -> int:
-        grown = super().congestion_avoidance_increase(acked)
-        return grown if self.smss * self.smss >= self.cwnd else 0

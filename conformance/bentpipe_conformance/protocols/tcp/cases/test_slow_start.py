@@ -18,9 +18,6 @@ IDLE_S = (25.0, 100.0)
 ECHOED_S = 0.6
 """A round trip over which any window outgrows a restart window before the link fills."""
 
-TINY_MSS = 64
-"""A segment's octets, of which a window soon has more than its square."""
-
 REQUEST_SEGMENTS = 12
 """More than a restart window; with their acknowledgments they fit in any profile's queue."""
 
@@ -73,12 +70,6 @@ def test_idle_burst(connection: Connection) -> None:
 def test_recovered_further_growth(connection: Connection) -> None:
     """After one loss and its recovery the window grows linearly (with CUBIC, slowly)."""
     connection.receive(160, losing=[14])
-
-
-@connected("SNR-CA-004", "SNR-CA-001", mss=TINY_MSS)
-def test_recovered_growth_of_a_window_of_many_segments(connection: Connection) -> None:
-    """A window of more segments than a segment has octets grows as well: nothing rounds to zero."""
-    connection.receive(1000, losing=[150])
 
 
 @connected("SNR-CA-001", sack=False)
