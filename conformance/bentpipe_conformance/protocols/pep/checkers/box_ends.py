@@ -31,7 +31,7 @@ _PROFILE = "rfc"
 _TOLERANT: Ics = {
     "rack": True, "tlp": True, "prr": True, "frto": True, "early_retransmit": True, "ecn": True,
     "pacing": True, "byte_counting": "unlimited", "fast_retransmit": False, "newreno": False,
-    "congestion_control": "other", "initial_window_segments": 10,
+    "congestion_control": "other", "initial_window_segments": 10, "sack_sender": False,
 }  # fmt: skip
 _STANDARD: Ics = {
     "sack": True, "sack_sender": True, "sack_receiver": True, "timestamps": True,

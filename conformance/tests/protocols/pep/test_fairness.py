@@ -1,0 +1,56 @@
+"""Losses of one connection beside others, on traces written by hand."""
+
+from __future__ import annotations
+
+import pytest
+from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.protocols.pep.story import FAIL, NOTHING, PASS, Story
+
+WAY = 0.3
+Pieces = list[tuple[float, float]]
+"""When octets arrive at the box, and when they leave it on the other side."""
+
+
+def told(pieces: list[Pieces]) -> Story:
+    """Connections from the client that are open, each with pieces of 100 octets."""
+    stories = [Story(ports=(20_001 + 10 * nth, 20_002 + 10 * nth)) for nth in range(len(pieces))]
+    moments: list[tuple[float, int, str]] = []
+    for nth, story in enumerate(stories):
+        story.opened()
+        moments += [(came, nth, "in") for came, _ in pieces[nth]]
+        moments += [(left, nth, "out") for _, left in pieces[nth]]
+    whole = Story()
+    for story in stories:
+        whole.packets += story.packets
+    at = {"in": [0] * len(pieces), "out": [0] * len(pieces)}
+    for time, nth, what in sorted(moments):
+        story, start = stories[nth], at[what][nth]
+        story.packets, story.at = [], time
+        at[what][nth] += 100
+        if what == "in":
+            story.data(CLIENT, False, start, start + 100, after=0.0)
+            story.ack(CLIENT, True, start + 100, after=0.0)
+        else:
+            story.data(SERVER, True, start, start + 100, after=0.0)
+            story.ack(SERVER, False, start + 100, after=0.001)
+        whole.packets += story.packets
+    whole.at = 30.0
+    return whole.over()
+
+
+CONTROL = [[(5.0, 5.3), (5.1, 5.4), (5.1, 5.4)], [(5.1, 5.4)] * 2, [(5.1, 5.4)] * 2]
+
+
+@pytest.mark.parametrize(("others", "control", "expected"), [
+    ([(10.1, 10.4), (10.2, 10.5)], CONTROL, PASS),
+    ([(10.1, 11.0), (10.2, 11.0)], CONTROL, FAIL),
+    ([(10.1, 10.4), (10.2, 11.0)], CONTROL, PASS),
+    # Nothing was under way before: a queue may be the cause.
+    ([(10.1, 11.0), (10.2, 11.0)], [[], [], []], NOTHING),
+])  # fmt: skip
+def test_segment_lost_beside_others(
+    others: Pieces, control: list[Pieces], expected: set[object]
+) -> None:
+    lost = [(10.0, 11.0)]
+    story = told([control[0] + lost, control[1] + others, control[2] + others])
+    assert story.verdicts("PEP-FI-003") == expected
