@@ -143,6 +143,14 @@ def test_reset_that_the_box_has_asked_for_counts() -> None:
     assert story.over().verdicts("PEP-RE-006") == FAIL
 
 
+def test_resets_that_follow_one_which_may_be_valid_are_no_guesses() -> None:
+    """Acknowledgments of the box cross the RST, and the end resets each."""
+    story = Story().opened().data(CLIENT, False, 0, 1000).data(CLIENT, False, 1000, 2000)
+    story.reset(CLIENT, False, 2000).data(SERVER, True, 0, 1000).ack(CLIENT, True, 1000)
+    story.reset(SERVER, True, 1000).reset(CLIENT, False, 1000)
+    assert story.over(60.0).verdicts("PEP-SEC-001") == NOTHING
+
+
 def test_refusal_that_does_not_name_the_syn() -> None:
     story = Story().syn(CLIENT).syn(SERVER, after=0.3).reset(SERVER, False)
     story.say(CLIENT, True, RST | ACK, 0, 0, after=0.3)

@@ -34,12 +34,10 @@ def _drive(peer: Peer, part: Part) -> None:
 
 
 def _parts() -> Iterator[Part]:
-    # Two boxes that acknowledge ends by themselves have no connection with each other any more
-    # when both have come; one such box has both sides.
+    # Boxes that acknowledge ends by themselves have let go by then, see decision 139.
     tables = (
         ("", STATES, ()),
         ("-once-both-have-ended", BOTH, ("end=confirmed",)),
-        ("-once-both-ends-are-taken", BOTH, ("end=local", "satellite=none")),
     )
     for side in (CLIENT, SERVER):
         for name, states, needs in tables:

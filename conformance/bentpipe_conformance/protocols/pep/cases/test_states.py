@@ -16,9 +16,9 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST
 FAR = (1 << 20, 1 << 28, 1 << 31)
 """Distances that lie outside each window."""
 
-APART_S = 0.15
+APART_S = 0.6
 BETWEEN_S = 1.5
-"""Seconds between two packets, and between kinds of them, so that each answer has its cause."""
+"""Seconds between two packets, whose answers Linux limits to two a second, and between kinds."""
 
 
 def _at(made: Tcp, distance: int) -> Tcp:
@@ -26,10 +26,10 @@ def _at(made: Tcp, distance: int) -> Tcp:
 
 
 def _resets(peer: Peer, it: End) -> Iterator[Tcp]:
-    """Beside the next number: in the window, at its edges, at those of what is held, outside."""
+    """Beside the next number: in the window, at its edges, where what is held begins, outside."""
     made = it.next_segment(b"", RST)
     window = it.edge - len(it.written)
-    for distance in (1, HOLE, 4 * HOLE, window - 1, window, window + 1, *FAR):
+    for distance in (1, HOLE, window - 1, window, window + 1, *FAR):
         if distance > 0:
             yield _at(made, distance)
             yield replace(_at(made, distance), flags=RST | ACK, ack=it.next_segment(b"").ack)
@@ -121,6 +121,21 @@ def test_established_client_sends_what_changes_nothing(peer: Peer) -> None:
 def test_established_server_sends_what_changes_nothing(peer: Peer) -> None:
     """Guesses, copies and what comes too far arrive from the server's side, in each state."""
     _each_state(peer, SERVER)
+
+
+@case("PEP-SEC-001", needs=("ends=rfc",))
+def test_established_resets_behind_what_is_held(peer: Peer) -> None:
+    """Octets lie behind a hole, and RSTs behind these, which Linux takes for right on purpose."""
+    for side in (CLIENT, SERVER):
+        for state in STATES:
+            if not state.hole:
+                continue
+            it, other, missing = bring(peer, side, state)
+            peer.send(side, build(_at(it.next_segment(b"", RST), 4 * HOLE)))
+            peer.wait(BETWEEN_S)
+            it.write(missing)
+            _go_on(peer, it, other)
+    quiet(peer, 40.0)
 
 
 @case("PEP-SEC-001", "PEP-RE-017")

@@ -16,7 +16,6 @@ from bentpipe_conformance.protocols.pep.codec import reports
 from bentpipe_conformance.protocols.pep.replay.flow import Relay
 from bentpipe_conformance.protocols.pep.replay.leg import Leg, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
-from bentpipe_conformance.protocols.tcp.codec import RST
 
 STALLS_S = 30.0
 """Seconds without progress in which any path that works would have brought some."""
@@ -107,7 +106,7 @@ def _is_unheard(leg: Leg) -> bool:
 def _is_let_go(relay: Relay) -> bool:
     """Whether an end has reset its connection, or something has said that it cannot be reached."""
     legs = relay.client, *relay.calls
-    if any(it.tcp.flags & RST and not it.outgoing for leg in legs for it in leg.segments):
+    if relay.was_reset:
         return True
     ends = [leg.ends for leg in legs]
     return any(

@@ -165,6 +165,13 @@ def _ends_nothing(
     relay: Relay, guesses: Sequence[Timed], what: str, context: Context
 ) -> Iterator[Finding]:
     """Whether a connection goes on behind guesses, until an end resets it."""
+    # What follows the RST of an end, or may, finds no connection any more.
+    valid = min(
+        (it.packet.number for leg in relay.legs for it in leg.segments
+         if not it.outgoing and it.tcp.flags & RST and (it.counts or it.doubtful)),
+        default=1 << 62,
+    )  # fmt: skip
+    guesses = [it for it in guesses if it.packet.number < valid]
     if not guesses or relay.server is None:
         return
     first, last = guesses[0], guesses[-1]
@@ -185,7 +192,7 @@ def _ends_nothing(
         for stream in relay.streams
         if stream.last is not None and stream.last.relayed < stream.last.arrived
     ]
-    if silent and watched(relay, last.time, 20.0):
+    if silent and not relay.was_reset and watched(relay, last.time, 20.0):
         yield context.violated(
             f"the connection does not go on after {what}", first,
             expected="streams that go on", actual="octets that are not relayed",

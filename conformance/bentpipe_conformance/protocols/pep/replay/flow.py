@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -155,6 +155,7 @@ def read_flows(trace: Trace) -> list[Flow]:
     """The connections in the order of their SYNs, and at last the scene as a whole."""
     scene = Scene()
     open_legs: dict[tuple[str, _Ends], Leg] = {}
+    arrived: dict[tuple[str, _Ends], set[bytes]] = {}
     fragments = Fragments()
     for captured in trace.at("iut"):
         packet = captured
@@ -185,11 +186,28 @@ def read_flows(trace: Trace) -> list[Flow]:
         if up and tcp.flags & (SYN | ACK | RST) == SYN and (leg is None or _is_new(leg, tcp)):
             leg = open_legs[key] = Leg(packet.side, ends)
             _place(scene, leg)
-        if leg is None:
+        if leg is None or _is_forwarded(packet, leg, ends, open_legs, arrived):
             scene.others.append(packet)
-        else:
-            leg.add(packet)
+            continue
+        if not packet.outgoing:
+            arrived.setdefault(key, set()).add(packet.data[20:40])
+        leg.add(packet)
     return [*scene.relays, scene]
+
+
+def _is_forwarded(
+    packet: Packet, leg: Leg, ends: _Ends, legs: Mapping[tuple[str, _Ends], Leg],
+    arrived: Mapping[tuple[str, _Ends], Set[bytes]],
+) -> bool:  # fmt: skip
+    """Whether a packet of the box is one of the other side's, passed on as it was.
+
+    Where a side of a split connection has ended, a box may take what comes late for a stranger's.
+    """
+    other = SERVER if packet.side == CLIENT else CLIENT
+    there = legs.get((other, ends))
+    if not packet.outgoing or there is None or not leg.packets or there.syn.seq == leg.syn.seq:
+        return False
+    return packet.data[20:40] in arrived.get((other, ends), ())
 
 
 def _is_new(leg: Leg, syn: Tcp) -> bool:
