@@ -23,5 +23,13 @@ def last_line(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """The last line of a program's output as an insertion into a sentence; empty without one."""
-    return f" (it said: {last_line(text)})" if text.strip() else ""
+    """What a program's output tells, as an insertion into a sentence; empty without output.
+
+    That is the last line that names an error, as nft's come before the rule that they are about and
+    a line of carets, or else the last line with a word.
+    """
+    lines = text.splitlines()
+    told = [line for line in lines if "rror:" in line] or [
+        line for line in lines if any(map(str.isalpha, line))
+    ]
+    return f" (it said: {last_line(told[-1] if told else text)})" if text.strip() else ""
