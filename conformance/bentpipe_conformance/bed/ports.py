@@ -53,6 +53,12 @@ MOST_CASES = 60_000
 
 _NETWORKS = {SERVER: b"\x0a\x4d", CLIENT: b"\x0a\x4e"}
 """How the tester's addresses begin, at either end."""
+_BEYOND = {CLIENT: CLIENT, SATELLITE_NEAR: SERVER, SATELLITE_FAR: CLIENT, SERVER: SERVER}
+"""Which end is reached through our end of a cable. A box that bridges may ask for it there."""
+_PATH = {
+    SATELLITE_NEAR: "satellite", SERVER: "server", SATELLITE_FAR: "satellite", CLIENT: "client",
+}  # fmt: skip
+"""Who is behind our ends of the cables, in the order in which a call and its answer reach them."""
 _TOWARDS = {CLIENT: SERVER, SATELLITE_NEAR: CLIENT, SATELLITE_FAR: SERVER, SERVER: CLIENT}
 """Whither a packet travels that is sent to the box at a port."""
 _MEMBERSHIP, _PROMISCUOUS = 1, 1
@@ -70,7 +76,7 @@ class _Cable(Closing):
         self.place = place
         self.next_hop = b""
         self._misplaced = misplaced
-        self._network = _NETWORKS.get(place.side, b"-")
+        self._network = _NETWORKS[_BEYOND[place.side]]
         self._gateway = socket.inet_aton(place.gateway or "0.0.0.0")
         # One without a protocol receives nothing.
         self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -306,12 +312,13 @@ class PortsLane(Userless, Closing):
         """Where nothing has ever come from, and what may be wrong; empty if from everywhere."""
         if self._swapped:
             return self._swapped
-        for side, network in _NETWORKS.items():
-            if side not in self._heard:
-                place, begin = self._places[side], socket.inet_ntoa(network + bytes(2))
+        for side, who in _PATH.items():
+            if side in self._places and side not in self._heard:
+                place = self._places[side]
+                begin = socket.inet_ntoa(_NETWORKS[_BEYOND[side]] + bytes(2))
                 route = f" and routes {begin}/16 to {place.gateway}" if place.gateway else ""
                 return (
-                    f"nothing has come from the box to {place.interface}, where the {side} is; "
+                    f"nothing has come from the box to {place.interface}, where the {who} is; "
                     f"check that it forwards{route}"
                 )
         return ""

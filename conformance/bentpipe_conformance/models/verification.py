@@ -124,15 +124,15 @@ class Checker:
     ) -> list[Result]:
         """Every chosen run, side by side as far as the threads allow, results in the order chosen.
 
-        A run of the pr tier has one thread, so that its figures are reproducible; a nightly run
-        has them all.
+        A run of the pr tier has one thread, so that its figures are reproducible, and so has a
+        simulation; another nightly run has them all.
         """
 
         def one(at: int) -> Result:
             return self.check(*chosen[at], progress)
 
-        small = [at for at, (_, run) in enumerate(chosen) if run.tier == "pr"]
-        large = [at for at, (_, run) in enumerate(chosen) if run.tier != "pr"]
+        small = [at for at, (_, run) in enumerate(chosen) if run.tier == "pr" or run.simulate]
+        large = [at for at, (_, run) in enumerate(chosen) if run.tier != "pr" and not run.simulate]
         results = self.each(one, small, self._limits.workers, finished)
         results += self.each(one, large, 1, finished)
         known = dict(zip(small + large, results, strict=True))

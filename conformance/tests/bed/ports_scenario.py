@@ -43,17 +43,25 @@ ROUTED = (
     PortPlace(SERVER, "data1", "198.51.100.1", "198.51.100.254"),
 )
 BRIDGED = (PortPlace(CLIENT, "data0"), PortPlace(SERVER, "data1"))
+BRIDGED_PAIR = (*BRIDGED, PortPlace(SATELLITE_NEAR, "data2"), PortPlace(SATELLITE_FAR, "data3"))
 BRIDGE = """
-import contextlib, select, socket
+import contextlib, select, socket, sys
 ports = [socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)) for _ in "01"]
-for number, port in enumerate(ports):
-    port.bind((f"port{number}", 3))
+for name, port in zip(sys.argv[1:], ports):
+    port.bind((name, 3))
     port.setsockopt(263, 23, 1)
 print("ready", flush=True)
 while True:
     for port in select.select(ports, [], [])[0]:
         with contextlib.suppress(OSError):  # one is not up yet
             ports[port is ports[0]].send(port.recv(2048))
+"""
+ASKING = """
+import sys
+from bentpipe_conformance.bed.arp import Resolver
+port, own, wanted = sys.argv[1:]
+with Resolver(port, own) as resolver:
+    print(resolver.resolve(wanted).hex(":"))
 """
 SENDER = """
 import socket, time
@@ -104,7 +112,7 @@ PAIR = (
 def box(
     *program: str, ports: Sequence[str] = ("port0", "port1"), cables: str = "", up: bool = True,
     forwards: bool = True, routes: bool = True, offloads: bool = False,
-) -> Iterator[None]:  # fmt: skip
+) -> Iterator[NetworkNamespace]:  # fmt: skip
     """A box with a program in it, and a cable from each port to the interface of its number."""
     namespace = NetworkNamespace()
     namespace.set_sysctls(ROUTER if forwards else {"net.ipv4.ip_forward": "0"})
@@ -126,7 +134,7 @@ def box(
         with namespace.entered():
             if program:
                 held.enter_context(_started(program))
-        yield
+        yield namespace
 
 
 def _delete(name: str) -> None:
@@ -151,10 +159,10 @@ def _started(program: Sequence[str]) -> Iterator[None]:
         started.stdout.close()
 
 
-def refusal(folder: str) -> str:
+def refusal(folder: str, description: str = DESCRIPTION) -> str:
     """What ``bentpipe certify`` says of a box that cannot be judged."""
     file = Path(folder, "rack.toml")
-    file.write_text(DESCRIPTION)
+    file.write_text(description)
     command = [sys.executable, "-m", "bentpipe_conformance.cli.main", "certify", str(file)]
     ended = subprocess.run(
         [*command, "--only", "PEP-OP-001", "--out", str(Path(folder, "bundle"))],
@@ -191,8 +199,90 @@ def routed() -> Any:
 
 
 def bridged() -> Any:
-    with box(sys.executable, "-c", BRIDGE, routes=False), PortsLane(GEO, BRIDGED) as lane:
+    with bridge(), PortsLane(GEO, BRIDGED) as lane:
         return crossed(lane)
+
+
+def bridged_pair() -> Any:
+    with (
+        bridge("port0", "port2"), bridge("port3", "port1"), PortsLane(GEO, BRIDGED_PAIR) as lane,
+    ):  # fmt: skip
+        return crossed(lane)
+
+
+def bridged_and_asked() -> Any:
+    """Who answers a box that bridges and asks, at the satellite, for the server."""
+    with (
+        bridge("port0", "port2") as near, bridge("port3", "port1"),
+        PortsLane(GEO, BRIDGED_PAIR) as lane,
+    ):  # fmt: skip
+        lane.begin()
+        with near.entered():
+            asking = subprocess.Popen(
+                [sys.executable, "-c", ASKING, "port2", "10.78.0.1", "10.77.0.2"],
+                stdout=subprocess.PIPE, text=True,
+            )  # fmt: skip
+        while asking.poll() is None:
+            lane.receive(lane.port.now() + 0.1)
+        told, _ = asking.communicate()
+        return len(told.strip().split(":"))
+
+
+def bridge(*ports: str) -> contextlib.AbstractContextManager[NetworkNamespace]:
+    """A box that bridges its two ports, and splits nothing."""
+    ports = ports or ("port0", "port1")
+    return box(sys.executable, "-c", BRIDGE, *ports, ports=ports, routes=False)
+
+
+def splitting(
+    *ports: str, speak: str = "tcp"
+) -> contextlib.AbstractContextManager[NetworkNamespace]:
+    """The reference as a box that bridges."""
+    program = Path(__file__).with_name("bridging_box.py")
+    return box(sys.executable, str(program), speak, *ports, ports=ports, routes=False)
+
+
+def certified(description: str, only: Sequence[str]) -> Any:
+    """What `bentpipe certify` says of a box with ports."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, bundle = Path(folder, "rack.toml"), Path(folder, "bundle")
+        file.write_text(description)
+        chosen = [f"--only={name}" for name in only]
+        command = [sys.executable, "-m", "bentpipe_conformance.cli.main", "certify", str(file)]
+        ended = subprocess.run(
+            [*command, "--link", "geo", *chosen, "--out", str(bundle)],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        result = json.loads((bundle / "result.json").read_text())
+        return {
+            "told": ended.stdout + ended.stderr,
+            "requirements": {item["id"]: item["verdict"] for item in result["requirements"]},
+        }
+
+
+def without_places(description: str) -> str:
+    """A description of a box that has no addresses."""
+    lines = description.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(("address", "gateway")))
+
+
+BRIDGE_CASES = (
+    "pep/opening/opening-server-*",
+    "pep/transparency/not-tcp",
+    "pep/transparency/stranger-sends",
+    "pep/transparency/established-packets-of-a-class",
+    "pep/reliability/half-closed-server-resets",
+)
+
+
+def bridging_box() -> Any:
+    with splitting("port0", "port1"):
+        return certified(without_places(DESCRIPTION), BRIDGE_CASES)
+
+
+def bridging_pair() -> Any:
+    with splitting("port0", "port2", speak="stp"), splitting("port1", "port3", speak="stp"):
+        return certified(without_places(PAIR_DESCRIPTION), BRIDGE_CASES)
 
 
 def pair() -> Any:
@@ -217,6 +307,7 @@ buffer = 262144
 """
 
 
+PAIR_DESCRIPTION = DESCRIPTION.replace('[ics]\nsatellite = "none"\nbuffer = 131072\n', SATELLITE)
 STP_CASES = ("pep/opening/opening-server-*", "pep/reliability/half-closed-server-resets")
 
 
@@ -227,25 +318,11 @@ def pair_of_stp(only: Sequence[str] = STP_CASES) -> Any:
         f"{run} --lan {lan} --satellite {sat}"
         for lan, sat in (("port0", "port2"), ("port1", "port3"))
     )
-    description = DESCRIPTION.replace('[ics]\nsatellite = "none"\nbuffer = 131072\n', SATELLITE)
     with (
         box(*near.split(), ports=("port0", "port2")),
         box(*far.split(), ports=("port3", "port1")),
-        tempfile.TemporaryDirectory() as folder,
     ):
-        file, bundle = Path(folder, "rack.toml"), Path(folder, "bundle")
-        file.write_text(description)
-        chosen = [f"--only={name}" for name in only]
-        command = [sys.executable, "-m", "bentpipe_conformance.cli.main", "certify", str(file)]
-        ended = subprocess.run(
-            [*command, "--link", "geo", *chosen, "--out", str(bundle)],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        result = json.loads((bundle / "result.json").read_text())
-        return {
-            "told": ended.stdout + ended.stderr,
-            "requirements": {item["id"]: item["verdict"] for item in result["requirements"]},
-        }
+        return certified(PAIR_DESCRIPTION, only)
 
 
 def handbook() -> Any:
@@ -305,6 +382,22 @@ def drops_everything() -> Any:
         return refusal(folder)
 
 
+def near_drops_everything() -> Any:
+    with (
+        box(ports=("port0", "port2"), forwards=False), box(ports=("port3", "port1")),
+        tempfile.TemporaryDirectory() as folder,
+    ):  # fmt: skip
+        return refusal(folder, PAIR_DESCRIPTION)
+
+
+def far_drops_everything() -> Any:
+    with (
+        bridge("port0", "port2"), box(ports=("port3", "port1"), routes=False, forwards=False),
+        tempfile.TemporaryDirectory() as folder,
+    ):  # fmt: skip
+        return refusal(folder, without_places(PAIR_DESCRIPTION))
+
+
 def no_checksums() -> Any:
     """What a box sends itself has none where it leaves them to its hardware."""
     with box(sys.executable, "-c", SENDER, offloads=True), PortsLane(GEO, ROUTED) as lane:
@@ -340,8 +433,10 @@ def without_root() -> Any:
 
 
 SCENARIOS: tuple[Callable[[], Any], ...] = (
-    routed, bridged, pair, pair_of_stp, handbook, absent, switched_off, without_addresses,
-    cables_exchanged, drops_everything, no_checksums, busy, without_root,
+    routed, bridged, bridged_pair, bridged_and_asked, pair, pair_of_stp, bridging_box,
+    bridging_pair, handbook, absent, switched_off, without_addresses, cables_exchanged,
+    drops_everything, near_drops_everything, far_drops_everything, no_checksums, busy,
+    without_root,
 )  # fmt: skip
 
 

@@ -15,8 +15,9 @@ from bentpipe_conformance.bed.kernel import Kernel
 
 pytestmark = pytest.mark.bed
 QUICK = (
-    "routed", "bridged", "pair", "absent", "switched_off", "without_addresses", "cables_exchanged",
-    "drops_everything", "no_checksums", "busy", "without_root",
+    "routed", "bridged", "bridged_pair", "bridged_and_asked", "pair", "absent", "switched_off",
+    "without_addresses", "cables_exchanged", "drops_everything", "near_drops_everything",
+    "far_drops_everything", "no_checksums", "busy", "without_root",
 )  # fmt: skip
 UNSHARE = ("unshare", "--user", "--map-root-user", "--net")
 
@@ -29,6 +30,11 @@ def happened(virtual_kernel: Kernel, play: Callable[..., dict[str, Any]]) -> dic
 @pytest.fixture(scope="module")
 def certified(virtual_kernel: Kernel, play: Callable[..., dict[str, Any]]) -> dict[str, Any]:
     return play(virtual_kernel, "ports_scenario.py", "handbook", "pair_of_stp")
+
+
+@pytest.fixture(scope="module")
+def bridging(virtual_kernel: Kernel, play: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    return play(virtual_kernel, "ports_scenario.py", "bridging_box", "bridging_pair")
 
 
 THROUGH_ONE = [
@@ -47,8 +53,12 @@ def test_call_through_a_box_takes_the_time_of_the_link_behind_it(
     assert found["passed"] == THROUGH_ONE
 
 
-def test_call_through_a_pair_is_captured_at_all_four_ports(happened: dict[str, Any]) -> None:
-    assert happened["pair"]["passed"] == [
+@pytest.mark.parametrize("pair", ["pair", "bridged_pair"])
+def test_call_through_a_pair_is_captured_at_all_four_ports(
+    happened: dict[str, Any], pair: str
+) -> None:
+    assert happened[pair]["answered"]
+    assert happened[pair]["passed"] == [
         [0.0, "iut", "client", False], [0.0, "iut", "satellite-near", True],
         [0.301, "iut", "satellite-far", False], [0.301, "iut", "server", True],
         [0.301, "iut", "server", False], [0.301, "iut", "satellite-far", True],
@@ -62,6 +72,21 @@ def test_pair_of_programs_with_stp_over_the_satellite_passes(certified: dict[str
     verdicts = list(found["requirements"].values())
     assert verdicts.count("pass") > 15, found["told"]
     assert set(verdicts) == {"pass", "unsupported"}
+
+
+def test_pair_that_bridges_and_asks_for_the_server_at_the_satellite_is_answered(
+    happened: dict[str, Any],
+) -> None:
+    assert happened["bridged_and_asked"] == 6  # octets of an Ethernet address
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["bridging_box", "bridging_pair"])
+def test_boxes_that_split_and_bridge_pass(bridging: dict[str, Any], what: str) -> None:
+    found = bridging[what]
+    verdicts = list(found["requirements"].values())
+    assert verdicts.count("pass") > 15, found["told"]
+    assert set(verdicts) == {"pass", "unsupported"}, found["told"]
 
 
 def test_used_interfaces_are_given_back(happened: dict[str, Any]) -> None:
@@ -88,6 +113,10 @@ def test_howto_followed_to_the_letter_ends_in_a_report(certified: dict[str, Any]
          "data1: the ports are swapped, exchange the cables."),
         ("drops_everything", "nothing has come from the box to data1, where the server is; check "
          "that it forwards and routes 10.77.0.0/16 to 198.51.100.254."),
+        ("near_drops_everything", "nothing has come from the box to data2, where the satellite is; "
+         "check that it forwards and routes 10.77.0.0/16 to 192.168.2.254."),
+        ("far_drops_everything", "nothing has come from the box to data1, where the server is; "
+         "check that it forwards."),
         ("no_checksums", "run `ethtool -K INTERFACE tx off tso off gso off`"),
         ("busy", "This machine was too busy: a packet left the link 250 ms late"),
         ("without_root", "taking them needs root; run the command as root, or inside `unshare"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from itertools import repeat
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 
 _OUTSIDE = (type, ModuleType, FunctionType, BuiltinFunctionType, CodeType)
@@ -15,14 +16,13 @@ MOST_OBJECTS = 200_000
 
 def footprint(host: object) -> int:
     """Octets of all objects that can be reached from a host, its code left out."""
-    seen = {id(host)}
-    left = [host]
-    total = 0
-    while left and len(seen) < MOST_OBJECTS:
-        item = left.pop()
-        total += sys.getsizeof(item, 0)
-        for held in gc.get_referents(item):
-            if not isinstance(held, _OUTSIDE) and id(held) not in seen:
-                seen.add(id(held))
-                left.append(held)
-    return total
+    held = {id(host): host}
+    level: list[object] = [host]
+    while level and len(held) < MOST_OBJECTS:
+        found = {id(item): item for item in gc.get_referents(*level)}
+        level = [
+            item for key, item in found.items()
+            if key not in held and not isinstance(item, _OUTSIDE)
+        ]  # fmt: skip
+        held.update((id(item), item) for item in level)
+    return sum(map(sys.getsizeof, held.values(), repeat(0)))

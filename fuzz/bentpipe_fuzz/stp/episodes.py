@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import episode, repeated, step
@@ -27,30 +29,67 @@ def _wait(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Step]:
 _receive = step("receive", seconds=st.sampled_from([0.7, 2.0, 5.0]))
 _data = step("write", sds=st.sampled_from([1, 3, 10, 40]), octets=st.sampled_from([8, 100, 1000]),
              poll=st.booleans())  # fmt: skip
-_SPOILING: tuple[dict[str, st.SearchStrategy[object]], ...] = (
-    {"verb": one("malformed"), "cut": st.integers(0, 30)},
-    {"verb": one("malformed"), "right": one(False)},
-    {"verb": one("malformed"), "more": st.sampled_from([4, 8, 12]).map(lambda n: "00" * n)},
-    {"verb": one("malformed"), "more": st.binary(min_size=4, max_size=12).map(bytes.hex)},
-    {"verb": one("packet"), "tag": st.sampled_from([1, 0x8000, 0xFFFF])},
-    {"verb": one("packet"), "reserved": one(True)},
-    {"verb": one("packet"), "reserved": one(True), "tag": st.sampled_from([0, 0, 1])},
-    {"verb": one("packet"), "fields": st.fixed_dictionaries(
-        {"version": st.sampled_from([0, 1, 3, 15])})},
+_DISCARDED: tuple[st.SearchStrategy[dict[str, object]], ...] = tuple(
+    st.fixed_dictionaries(given)
+    for given in (
+        # Bodies have 4, 8, 12 or 16 octets, of which the last or all are missing.
+        {"verb": one("malformed"), "cut": st.sampled_from([0, 3, 7, 11, 11, 15])},
+        {"verb": one("malformed"), "cut": st.integers(0, 30)},
+        {"verb": one("malformed"), "right": one(False)},
+        {"verb": one("malformed"), "more": st.sampled_from(["00", "0000", 8 * "00", 12 * "00"])},
+        {"verb": one("malformed"), "more": st.binary(min_size=4, max_size=12).map(bytes.hex)},
+        {"verb": one("forbidden"), "defect": st.sampled_from(["checksum", "length", "type"]),
+         "which": st.integers(0, 5)},
+        {"verb": one("forbidden"), "defect": one("options"), "which": st.integers(0, 4),
+         "kind": st.sampled_from(["BEGIN", "BGAK", "BGREJ"])},
+        {"verb": one("packet"), "tag": st.sampled_from([1, 0x8000, 0xFFFF]),
+         "kind": st.sampled_from(["SD", "SDP", "POLL", "STAT", "USTAT"])},
+        {"verb": one("malformed"), "kind": one("BEGIN"), "cut": st.sampled_from([-1, 8, 12]),
+         "version": st.sampled_from([0, 1, 3, 15])},
+    )
 )  # fmt: skip
-"""How packets are spoilt: lengths, checksum, tag, reserved bits, version."""
+"""What has packets discarded: lengths, checksum, options, tag, version."""
+
+_FINAL = ("BGAK", "BGREJ", "END", "ENDAK")
+"""Types of which a right packet ends some state."""
 
 
 @st.composite
 def _volley(draw: st.DrawFn) -> list[Step]:
-    """Packets of several types in some order, all spoilt in the same way."""
-    given = {name: draw(value) for name, value in draw(st.sampled_from(_SPOILING)).items()}
-    verb = str(given.pop("verb"))
-    types = draw(st.permutations(sorted(KINDS)))[: draw(st.integers(4, 10))]
-    packets = [Step(verb, {"kind": kind, **given}) for kind in types]
-    # Answers to packets that come close together can be told apart by nobody.
-    apart = Step("wait", {"seconds": draw(st.sampled_from([0.2, 0.7]))})
-    return [step for packet in packets for step in (packet, apart)]
+    """Packets of many types, all of which have to be discarded."""
+    ways = st.one_of(*_DISCARDED)
+    spoilt: list[dict[str, Any]] = [
+        {"kind": draw(kinds), **draw(ways)} for _ in range(draw(st.integers(10, 24)))
+    ]
+    for given in spoilt:
+        # The connection's own BEGIN changes nothing in some states, another one in others.
+        if given["kind"] == "BEGIN" and given["verb"] != "packet" and draw(st.booleans()):
+            given["anew"] = True
+        if given["kind"] == "STAT" and given["verb"] == "packet":
+            given["n_mr"] = "credit", 8
+    return _apart(draw, [Step(str(given.pop("verb")), given) for given in spoilt])
+
+
+@st.composite
+def _ignored(draw: st.DrawFn) -> list[Step]:
+    """Packets of many types with bits set that nobody looks at; what may end a state comes last."""
+    given: dict[str, Any] = draw(st.sampled_from([
+        {"reserved": True}, {"reserved": True}, {"reserved": True}, {"tag": 0x8001}, {},
+    ]))  # fmt: skip
+    others = draw(st.permutations(sorted({*KINDS} - {*_FINAL})))[: draw(st.integers(3, 6))]
+    final = draw(st.permutations(_FINAL))[: draw(st.integers(2, 4))]
+    more: dict[str, dict[str, Any]] = {
+        "STAT": {"n_mr": ("credit", 8)}, "BEGIN": {"csn": draw(st.sampled_from([0, 1]))},
+    }  # fmt: skip
+    first, last = ([Step("packet", {"kind": kind, **given, **more.get(kind, {})}) for kind in part]
+                   for part in (others, final))  # fmt: skip
+    return _apart(draw, [*first, Step("ask"), *last])
+
+
+def _apart(draw: st.DrawFn, packets: list[Step]) -> list[Step]:
+    """Answers to packets that come close together can be told apart by nobody."""
+    pause = Step("wait", {"seconds": draw(st.sampled_from([0.2, 0.7]))})
+    return [step for packet in packets for step in (packet, pause)]
 
 
 _elsewhere = st.one_of(
@@ -60,11 +99,12 @@ _elsewhere = st.one_of(
          here=one(False)),
     step("malformed", kind=kinds, here=one(False)),
 )  # fmt: skip
-volley = _volley()
+volley, ignored = _volley(), _ignored()
 
-ready = episode(perhaps | _data, volley, _data, step("settle"), _receive)
-calling = episode(step("ring", role=role), volley, perhaps | step("answer"), _receive)
-releasing = episode(perhaps | _data, step("hang_up"), volley, _wait(soon), _receive)
+_odd_packets = st.one_of(volley, ignored)
+ready = episode(perhaps | _data, _odd_packets, _data, step("settle"), _receive)
+calling = episode(step("ring", role=role), _odd_packets, perhaps | step("answer"), _receive)
+releasing = episode(perhaps | _data, step("hang_up"), _odd_packets, _wait(soon), _receive)
 answering = episode(
     step("ring", role=role),
     step("answer", max_sd=st.sampled_from([512, 513, 1000, 1400]), credit=credit),
@@ -129,6 +169,7 @@ ends = episode(
     perhaps | step("ask"), _receive, perhaps | _data, step("close"), step("settle"), _receive,
 )  # fmt: skip
 """Ends of streams above gaps and beside the credit."""
+gone = episode(step("release"), _odd_packets, _receive)
 strange = episode(repeated(_elsewhere, 12), perhaps | _data, _receive)
 
 cookies = episode(
@@ -196,7 +237,7 @@ unheard = episode(step("ring", role=role), _wait(soon | later | hours), perhaps 
 HONEST: tuple[Episode, ...] = (answering, calls, silent, closed, gaps, restarted, again, leaving)
 LAZY: tuple[Episode, ...] = (silent, closed, stalled, unheard, calls, cookies, rejected, leaving)
 ODD: tuple[Episode, ...] = (
-    ready, ready, ready, calling, calling, releasing, releasing, gaps, brink, reported, cookies,
-    rejected, again, leaving, ends,
+    ready, ready, calling, calling, releasing, releasing, gone, gone, gaps, brink, reported,
+    cookies, rejected, again, leaving, ends,
 )  # fmt: skip
 STRAY: tuple[Episode, ...] = (strange, cookies, begins)

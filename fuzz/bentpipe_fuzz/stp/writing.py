@@ -6,7 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.cases.faults import ALL_FLAGS, RESERVED
+from bentpipe_conformance.protocols.stp.peer import CALL_ANEW
+
 from bentpipe_fuzz.campaign.writing import arguments, expression
+from bentpipe_fuzz.stp.player import ENDS_S, KINDS, LITTLE
 
 NAMES: Mapping[str, str] = {
     "next": "connection.vt_s", "acked": "connection.vt_a", "edge": "connection.vt_ms",
@@ -34,26 +39,37 @@ def _open(service: str = "chargen", octets: int = 0, **own: Any) -> list[str]:
     return [f"connection = peer.connect({service!r}{data}{arguments(own)})"]
 
 
-def _restart(service: str = "chargen", octets: int = 0) -> list[str]:
-    data = f", data=pattern(0, {octets})" if octets else ""
-    return [f"connection = peer.connect({service!r}{data}, source_port=connection.source_port)"]
+def _restart(service: str = "chargen", octets: int = 0, ahead: int = 0) -> list[str]:
+    words = [f"{service!r}", *([f"data=pattern(0, {octets})"] if octets else [])]
+    words.append("source_port=connection.source_port")
+    if ahead:
+        words.append(f"csn=(connection.csn + {ahead}) % (1 << 32)")
+    return [f"connection = peer.connect({', '.join(words)})"]
 
 
-def _ring(role: str = "send") -> list[str]:
-    return [f"connection = peer.summon({role!r}, octets=20_000)"]
+def _ring(role: str = "send", octets: int = 20_000, anew: bool = True) -> list[str]:
+    told = "" if anew else ", anew=False"
+    return [f"connection = peer.summon({role!r}, octets={octets}{told})"]
 
 
-def _answer(**fields: Any) -> list[str]:
+def _answer(credit: int | None = None, **fields: Any) -> list[str]:
     words = ", ".join(f"{name}={value!r}" for name, value in fields.items())
-    return [f"connection.bgak({words})"]
+    granted = f"connection.reception.vr_mr = connection.reception.vr_r + {credit}"
+    return [*([] if credit is None else [granted]), f"connection.bgak({words})"]
 
 
 def _refuse(reason: int = 6, cookie: bool = True) -> list[str]:
     baked = "peer.jar.make()" if cookie else "None"
-    return [f"connection.send(codec.BGREJ, reason={reason & 255}, cookie={baked})"]
+    lines = [f"connection.send(codec.BGREJ, reason={reason & 255}, cookie={baked})"]
+    if cookie and reason == CALL_ANEW:
+        lines.append("connection = peer.await_anew(connection)")
+    return lines
 
 
-def _knock(service: str = "discard", back: int = 0, flip: int = -1) -> list[str]:
+def _knock(
+    service: str = "discard", back: int = 0, flip: int = -1, voiding: bool = False,
+    fin: bool = False,
+) -> list[str]:  # fmt: skip
     # Which cookies have been used before is for the author of the case to say.
     lines = [f"cookie = peer.cookie({service!r})" + (f"  # used {back} calls ago" if back else "")]
     if flip >= 0:
@@ -61,8 +77,12 @@ def _knock(service: str = "discard", back: int = 0, flip: int = -1) -> list[str]
             "changed = bytearray(cookie)",
             f"changed[{flip // 8} % len(changed)] ^= {1 << flip % 8}",
         ]
+    if back < 0:
+        fresh = f"cookie = peer.fresh_cookie({service!r})"
+        lines[:1] = ["before = [*peer.jar.kept]", fresh, "peer.jar.kept.extend(before)"]
     cookie = "bytes(changed)" if flip >= 0 else "cookie"
-    return [*lines, f"connection = peer.begin({service!r}, cookie={cookie})"]
+    told = (", voiding=True" if voiding else "") + (", fin=True" if fin else "")
+    return [*lines, f"connection = peer.begin({service!r}, cookie={cookie}{told})"]
 
 
 def _hang_up() -> list[str]:
@@ -70,11 +90,19 @@ def _hang_up() -> list[str]:
         "connection.polite = False",
         'connection.sd(b"the end", fin=True, poll=True)',
         "with suppress(NotReached):",
-        "    connection.serve(lambda: bool(connection.closed), within=4 * connection.rtt)",
+        f"    within = 4 * connection.rtt + {ENDS_S}",
+        "    connection.serve(lambda: bool(connection.closed), within=within)",
     ]
 
 
-def _write(sds: int = 1, octets: int = 100, poll: bool = False, gap: float = 0.0) -> list[str]:
+def _write(
+    sds: int = 1, octets: int = 100, poll: bool = False, gap: float = 0.0,
+    losing: Sequence[int] = (),
+) -> list[str]:  # fmt: skip
+    if losing:
+        listed = f"connection.vt_s + number for number in {[*losing]}"
+        lines = [f"connection.sds({sds}, {octets}, skip=[{listed}])"]
+        return [*lines, "connection.poll()"] if poll else lines
     lines = []
     before = sds - 1 if poll else sds
     if before > 0:
@@ -95,21 +123,31 @@ def _receive(
 
 def _packet(
     kind: str = "POLL", seq: Sequence[Any] | None = None, octets: int | None = None,
-    n_mr: Sequence[Any] | None = None, n_ps: int | None = None,
+    n_mr: Sequence[Any] | None = None, n_r: Sequence[Any] | None = None, n_ps: int | None = None,
     elements: Sequence[Sequence[Any]] | None = None, tag: int = 0, csn: int = 0, peer_csn: int = 0,
-    fields: Mapping[str, Any] | None = None, odd: bool = False,
+    fields: Mapping[str, Any] | None = None, reserved: bool = False, odd: bool = False,
 ) -> list[str]:  # fmt: skip
     usual = f"connection.compose({_kind(kind)})"
-    words = [f"{name}={value!r}" for name, value in (fields or {}).items()]
+    raw = dict(fields or {})
+    if "options" in raw:
+        raw["options"], odd = bytes.fromhex(raw["options"]), True
+    if reserved:
+        number = KINDS[kind]
+        raw["reserved"] = RESERVED.get(number, ())
+        raw["flags"] = raw.get("flags", 0) | ALL_FLAGS & ~codec.FLAGS.get(number, 0)
+    words = [f"{name}={value!r}" for name, value in raw.items()]
     if kind == "USTAT" and elements is None:
         elements = [("delivered", 0), ("delivered", 1)]
-    if seq is not None:
-        side = "ours" if kind in ("SD", "SDP", "POLL") else "theirs"
+    has_data = kind in ("SD", "SDP")
+    if seq is not None and not has_data:
+        side = "ours" if kind == "POLL" else "theirs"
         words.append(f"seq=connection.{side}({_place(seq)})")
-    if octets is not None:
+    if octets is not None and not has_data:
         words.append(f"data=pattern(0, {min(octets, 1400)})")
     if n_mr is not None:
         words.append(f"n_mr=connection.theirs({_place(n_mr)})")
+    if n_r is not None and kind == "BGAK":
+        words.append(f"n_r=connection.theirs({_place(n_r)})")
     if n_ps is not None and kind in _POSSESSED["n_ps"]:
         words.append(f"n_ps=({usual}.n_ps + {n_ps}) % (1 << 24)")
     if elements is not None:
@@ -122,6 +160,12 @@ def _packet(
             words.append(f"{name}=({usual}.{name} + {distance}) % (1 << 32)")
     if odd:
         words.append("odd=True")
+    if has_data:
+        data = str(LITTLE) if octets is None else f"pattern(0, {min(octets, 1400)})"
+        first = [data, f"number={_place(seq or ('next', 0))}", f"poll={kind == 'SDP'}"]
+        return [f"connection.sd({', '.join([*first, *words])})"]
+    if kind == "POLL" and n_ps is None:
+        return [f"connection.poll({', '.join(words)})"]
     return [f"connection.send({', '.join([_kind(kind), *words])})"]
 
 
@@ -140,21 +184,50 @@ def _octets(octets: str = "", right: bool = True) -> list[str]:
 
 
 def _malformed(
-    kind: str = "POLL", cut: int = -1, more: str = "", right: bool = True, here: bool = True
-) -> list[str]:
-    if kind == "USTAT":
-        raise KeyError(kind)  # what it reports depends on the connection
-    who = "connection" if here else "peer.prepare('echo')"
-    draft = f"{who}.compose({_kind(kind)})"
+    kind: str = "POLL", cut: int = -1, more: str = "", right: bool = True, here: bool = True,
+    anew: bool = False, version: int | None = None,
+) -> list[str]:  # fmt: skip
     kept = "COMMON_HEADER:" if cut < 0 else f"COMMON_HEADER : COMMON_HEADER + {cut}"
     octets = f"codec.octets_of(packet)[{kept}]" + (f" + bytes.fromhex({more!r})" if more else "")
-    return [f"packet = {draft}", *_put("packet", octets, right)]
+    lines = _armed(kind, here, anew)
+    if version is not None and kind == "BEGIN":
+        lines.append(f"packet = replace(packet, version={version & 15})")
+    return [*lines, *_put("packet", octets, right)]
+
+
+def _forbidden(
+    kind: str = "POLL",
+    defect: str = "checksum",
+    which: int = 0,
+    here: bool = True,
+    anew: bool = False,
+) -> list[str]:
+    return [
+        *_armed(kind, here, anew), f"broken = list(FORBIDDEN[{defect!r}](packet))",
+        "if broken:", f"    peer.send(broken[{which} % len(broken)])",
+    ]  # fmt: skip
+
+
+def _armed(kind: str, here: bool, anew: bool) -> list[str]:
+    lines = ["whose = connection" if here else "whose = peer.prepare('echo')"]
+    if kind == "USTAT":
+        listed = "elements=whose.their_list((first, first + 1))"
+        return [
+            *lines, "first = whose.reception.vr_r",
+            f"packet = whose.compose({_kind(kind)}, {listed})",
+        ]  # fmt: skip
+    lines.append("csn = peer.next_csn()")
+    own = ", csn=csn, tag=tag_of(csn), cookie=None" if anew else ""
+    return [
+        *lines,
+        f"packet = next(item for item in armed(whose{own}) if item.type == {_kind(kind)})",
+    ]
 
 
 LINES: Mapping[str, Callable[..., list[str]]] = {
     "open": _open,
     "restart": _restart,
-    "call": lambda role="send": [*_ring(role), *_answer()],
+    "call": lambda **given: [*_ring(**given), *_answer()],
     "ring": _ring,
     "answer": _answer,
     "refuse": _refuse,
@@ -172,18 +245,22 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "begin": _begin,
     "octets": _octets,
     "malformed": _malformed,
+    "forbidden": _forbidden,
 }
 
 IMPORTS = """\
 from contextlib import suppress
+from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.cases.faults import FORBIDDEN, armed
 from bentpipe_conformance.protocols.stp.crafting import (
     COMMON_HEADER,
     craft_octets,
     wrong_checksum,
 )
+from bentpipe_conformance.protocols.stp.numbers import tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
 """

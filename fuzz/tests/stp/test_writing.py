@@ -30,11 +30,19 @@ SCRIPTS = {
             Step("packet", {"kind": "STAT", "elements": [["delivered", 0], ["highest", 3]],
                             "n_mr": ["credit", 5], "tag": 3}),
             Step("packet", {"kind": "SD", "seq": ["next", 1], "octets": 7, "csn": 1}),
+            Step("packet", {"kind": "SDP", "reserved": True}), Step("packet", {"kind": "POLL"}),
+            Step("malformed", {"kind": "USTAT", "cut": 7}),
+            Step("malformed", {"kind": "BEGIN", "version": 1, "anew": True}),
+            Step("packet", {"kind": "BEGIN", "fields": {"options": "01080500"}}),
+            Step("forbidden", {"kind": "BEGIN", "defect": "options", "which": 4}),
             Step("packet", {"n_ps": 4, "peer_csn": -1, "fields": {"flags": 1}}),
             Step("octets", {"octets": "00ff"}), Step("begin", {"cookie": 9}),
             Step("malformed", {"kind": "SD", "cut": 3, "more": "00", "right": False}),
             Step("malformed", {"here": False}), Step("abort")],
-    "calls": [Step("call"), Step("receive", {"seconds": 3.0})],
+    "calls": [Step("ring", {"octets": 100, "anew": False}), Step("refuse"),
+              Step("answer", {"credit": 4}), Step("receive", {"seconds": 3.0}), Step("ask")],
+    "cookies": [Step("open", {"service": "discard"}), Step("knock", {"back": -1, "voiding": True}),
+                Step("knock", {"fin": True}), Step("restart", {"ahead": -5})],
 }  # fmt: skip
 
 

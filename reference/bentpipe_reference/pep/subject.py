@@ -33,6 +33,7 @@ ICS: Mapping[str, Any] = {
     "opening": "late",
     "end": "confirmed",
     "satellite": "tcp",
+    "ends": "rfc",
     "reserved": False,
     "strangers": "forward",
     "buffer": PAIR.config.buffer,

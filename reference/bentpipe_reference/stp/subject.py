@@ -153,7 +153,7 @@ SUBJECT = Subject(
             ),
             {},
             ip_protocol=PROTOCOL,
-            bounds=frozenset(("stp.endpoint", "stp.memory", "stp.cookies")),
+            bounds=frozenset(("stp.endpoint", "stp.memory", "stp.cookies", "stp.packets")),
         ),
         # Too little to show a window, or to rise to.
         "credit-8": Setting(

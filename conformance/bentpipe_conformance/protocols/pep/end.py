@@ -23,7 +23,8 @@ FLIGHT = 65_535
 class Offer:
     """What an end offers in its SYN, or answers if it was offered.
 
-    ``buffer`` is what it holds for its user, in octets; it is also its largest window.
+    ``buffer`` is what it holds for its user, in octets; it is also its largest window. ``away_s``
+    is how long what arrives is on its way to the end, in seconds; see :class:`.distant.Distant`.
     """
 
     mss: int | None = 1460
@@ -31,6 +32,7 @@ class Offer:
     sack: bool = True
     timestamps: bool = True
     buffer: int = 65_535
+    away_s: float = 0.0
 
 
 Place = tuple[str, int]
@@ -60,6 +62,7 @@ class End:
         end_acked: whether the box has acknowledged this end's FIN.
         was_reset: whether a RST has arrived.
         closing: whether its user has closed.
+        riding: whether its FIN rides on its last octets; else it has a segment of its own.
         seen: segments that have arrived.
         reached_by: says of a segment whether it reaches this end, or is lost before.
     """
@@ -73,6 +76,7 @@ class End:
         self.offer = offer
         self.alive = self.reading = self.acknowledging = True
         self.established = self.ended = self.end_acked = self.was_reset = self.closing = False
+        self.riding = False
         self.written, self.got = bytearray(), bytearray()
         self.acked = self.edge = 0
         self.seen: list[Tcp] = []
@@ -331,8 +335,10 @@ class End:
         size = self._mss - 12 * self._stamps
         stop = min(end, start + size)
         last = stop == len(self.written)
-        self.segment(ACK | (PSH if last else 0), start, bytes(self.written[start:stop]))
-        return stop
+        fin = FIN if last and self.riding and self.closing and stop < self.edge else 0
+        octets = bytes(self.written[start:stop])
+        self.segment(ACK | (PSH if last else 0) | fin, start, octets)
+        return stop + bool(fin)
 
     @property
     def _sequence_end(self) -> int:

@@ -13,7 +13,9 @@ from bentpipe_conformance.engine.codec import UDP, MalformedPacket, build_ipv4, 
 from bentpipe_conformance.engine.lane import CLIENT, SERVER, Crossing
 from bentpipe_conformance.engine.peer import PATIENCE_S, Crafted, NotReached
 from bentpipe_conformance.protocols.pep.codec import LAST
+from bentpipe_conformance.protocols.pep.distant import Distant
 from bentpipe_conformance.protocols.pep.end import End, Offer, Place
+from bentpipe_conformance.protocols.pep.mishap import Mishap
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp, build, dissect
 
 Answer = Literal["accept", "refuse", "nothing"]
@@ -60,21 +62,25 @@ class Peer:
     Attributes:
         address, server: addresses of the client and of the server.
         rtt: round-trip time of the satellite link, seconds.
-        connections: how many the box serves at once, as it is declared.
+        connections, buffer: how many the box serves at once, and octets of a stream that it holds
+            at most, as it is declared; 0 where nothing is.
         random: seeded from the run's printed seed.
         strays: what arrived for no end: time, side and octets.
         crafted: see :class:`~bentpipe_conformance.engine.peer.ScriptedPeer`.
+        mishaps: what happens to packets between the box and the ends.
     """
 
     def __init__(
-        self, lane: Crossing, address: str, rtt: float, seed: int, connections: int = 0
-    ) -> None:
+        self, lane: Crossing, address: str, rtt: float, seed: int, connections: int = 0,
+        buffer: int = 0,
+    ) -> None:  # fmt: skip
         self.address, self.server = address, lane.iut_address
         self.rtt = rtt
-        self.connections = connections
+        self.connections, self.buffer = connections, buffer
         self.random = random.Random(seed)
         self.strays: list[tuple[float, str, bytes]] = []
         self.crafted: list[Crafted] = []
+        self.mishaps: list[Mishap] = []
         self.lane = lane
         self.questions = count()
         self._wires = {CLIENT: lane.port, SERVER: lane.far}
@@ -165,6 +171,17 @@ class Peer:
         except MalformedPacket:
             self.strays.append((time, side, octets))
             return
+        self._pass(side, True, tcp, lambda: self._deliver(time, side, octets, tcp))
+
+    def _pass(self, side: str, by_box: bool, tcp: Tcp, go: Callable[[], None]) -> None:
+        """Let a packet pass between the box and an end, unless something happens to it."""
+        mishap = next((it for it in self.mishaps if it.concerns(side, by_box, tcp)), None)
+        if mishap is None:
+            go()
+        else:
+            mishap.meet(tcp, go)
+
+    def _deliver(self, time: float, side: str, octets: bytes, tcp: Tcp) -> None:
         local, remote = (tcp.dst, tcp.dport), (tcp.src, tcp.sport)
         end = self._ends.get((side, local, remote))
         new = tcp.flags & (SYN | ACK | RST) == SYN
@@ -268,9 +285,10 @@ class Peer:
 
     def _new(self, side: str, local: Place, remote: Place, offer: Offer) -> End:
         def send(tcp: Tcp) -> None:
-            self.send(side, build(tcp))
+            self._pass(side, False, tcp, lambda: self.send(side, build(tcp)))
 
-        end = End(send, self.now, local, remote, self.random.getrandbits(32), offer)
+        kind = Distant if offer.away_s else End
+        end = kind(send, self.now, local, remote, self.random.getrandbits(32), offer)
         self._ends[side, local, remote] = end
         return end
 

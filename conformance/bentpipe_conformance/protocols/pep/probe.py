@@ -71,8 +71,9 @@ def _echo(end: End) -> None:
 
 def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     return Peer(
-        cast(Crossing, lane), address, settings.rtt, seed, settings.ics.get("connections", 0)
-    )
+        cast(Crossing, lane), address, settings.rtt, seed, settings.ics.get("connections", 0),
+        settings.ics.get("buffer", 0),
+    )  # fmt: skip
 
 
 def _improvise(peer: Peer) -> None:

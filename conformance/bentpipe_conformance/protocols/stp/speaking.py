@@ -218,7 +218,8 @@ class Speaker(BaseConnection[Stp, Arrival]):
 
         Args:
             data: user data, or how many octets of :func:`pattern`, at most the IUT's MaxSD.
-            number: count of the SD; one sent before is repeated as it was.
+            number: count of the SD; one sent before is repeated as it was, and what a higher one
+                leaves out counts as lost.
             fin: set the FIN flag.
             poll: send an SDP with the next poll number.
             after: seconds to wait before it leaves.
@@ -231,9 +232,8 @@ class Speaker(BaseConnection[Stp, Arrival]):
             octets, fin = self.sent[count]
         else:
             octets = self._pattern(data) if isinstance(data, int) else data
-            if count >= self.vt_s:
-                self._offset += len(octets)
-                self.sent[count] = octets, fin
+            self._offset += len(octets)
+            self.sent[count] = octets, fin
         self.vt_s = max(self.vt_s, count + 1)
         fields = {"seq": self.ours(count), "data": octets, "flags": FIN if fin else 0, **fields}
         if poll:

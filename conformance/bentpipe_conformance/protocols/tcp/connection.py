@@ -316,22 +316,16 @@ class Connection(BaseConnection[Tcp, Segment]):
         if sack is None:
             sack = self.sack_blocks() if self.sack else ()
         stamp = self.timestamp() if tsval is None else tsval
-        return replace(
-            self.syn,
-            seq=(self._iss + 1 + (self.next_offset if at is None else at)) % MODULUS,
-            ack=(self._irs + 1 + (self.delivered if ack is None else ack)) % MODULUS,
-            flags=flags,
-            window=min(self.window >> self._shift, 0xFFFF),
-            payload=payload,
-            mss=None,
-            window_scale=None,
-            sack_permitted=False,
-            sack=tuple(
-                ((self._irs + 1 + a) % MODULUS, (self._irs + 1 + b) % MODULUS) for a, b in sack
-            ),
+        syn, first = self.syn, self._irs + 1
+        return Tcp(
+            syn.src, syn.dst, syn.sport, syn.dport,
+            (self._iss + 1 + (self.next_offset if at is None else at)) % MODULUS,
+            (first + (self.delivered if ack is None else ack)) % MODULUS,
+            flags, min(self.window >> self._shift, 0xFFFF), payload,
+            sack=tuple(((first + a) % MODULUS, (first + b) % MODULUS) for a, b in sack),
             tsval=stamp if self.timestamps else None,
             tsecr=self._ts_recent if self.timestamps else None,
-        )
+        )  # fmt: skip
 
     def send_data(
         self, octets: int, *, at: int | None = None, flags: int = ACK | PSH, pause: float = 0.0

@@ -234,6 +234,38 @@ def silence_of_a_receiver(count: int) -> Tape:
     return tape
 
 
+def data_that_is_never_acknowledged(count: int) -> Tape:
+    """Data in sequence, each segment answered with what was acknowledged before the first."""
+    tape = Tape().opened()
+    for nth in range(count):
+        tape.arrives(nth * SIZE, SIZE)
+        tape.leaves(0)
+    tape.arrives(0, after=1.0)
+    return tape
+
+
+def resets_at_the_edge(count: int) -> Tape:
+    """Data that is answered, each time with a RST beyond the window; then data of the other end."""
+    tape = Tape(scale=0).opened()
+    for nth in range(count):
+        tape.arrives(nth * SIZE, SIZE)
+        tape.leaves(0, ack=(nth + 1) * SIZE)
+        tape.arrives((nth + 1) * SIZE + 70_000, flags=RST)
+    for nth in range(count):
+        tape.leaves(nth * SIZE, SIZE, ack=count * SIZE, after=0.00001)
+    return tape
+
+
+def idle_hours(count: int) -> Tape:
+    """Hours of silence, each ended by an update of the window."""
+    tape = Tape().opened()
+    tape.leaves(0, window=39_999)
+    for nth in range(count):
+        tape.leaves(0, window=40_000 + nth, after=7200.0)
+        tape.arrives(0, after=7200.0)
+    return tape
+
+
 def fast_retransmissions(count: int) -> Tape:
     """A flight of which every segment is repeated before anything is acknowledged."""
     tape = _flight(count)
@@ -249,6 +281,7 @@ CONVERSATIONS: tuple[Callable[[int], Tape], ...] = (
     acknowledgments_of_the_unsent, old_acknowledgments, timeouts_of_one_segment, recoveries,
     probes_of_a_closed_window, data_beyond_the_window, copies_then_answers,
     bare_arrivals_at_the_edge, silence_of_a_receiver, fast_retransmissions,
+    data_that_is_never_acknowledged, resets_at_the_edge, idle_hours,
 )  # fmt: skip
 FEW, MANY = 15, 60
 """How often the oddity comes."""
@@ -286,7 +319,7 @@ def _counting() -> Iterator[Counter[CodeType]]:
 def _cost(tape: Tape) -> Counter[CodeType]:
     """What appraising and judging a capture costs each function."""
     sightings = [Sighting(p.number, p.time, p.content, p.data) for p in tape.packets]
-    claims = {**CLAIMS, "timestamps": True, "window_scale": True}
+    claims = {**CLAIMS, "timestamps": True, "window_scale": True, "keep_alive": False}
     with _counting() as counts:
         for part in OBSERVER.separate(sightings):
             OBSERVER.appraise(part)

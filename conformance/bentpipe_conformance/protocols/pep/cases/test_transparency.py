@@ -32,7 +32,7 @@ MULTIPATH = bytes((30, 12, 1, 1)) + bytes(range(8))
 STRANGE, SCTP, ESP = 253, 132, 50
 
 
-@case("PEP-TR-001", "PEP-TR-010")
+@case("PEP-TR-001", "PEP-TR-010", "PEP-LR-001", "PEP-LR-008")
 def test_established_segments_in_disorder(peer: Peer) -> None:
     """Each end leaves out segments and sends them later."""
     through = peer.connect()

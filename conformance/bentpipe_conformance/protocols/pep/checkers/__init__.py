@@ -20,6 +20,8 @@ from bentpipe_conformance.protocols.pep.replay.leg import Packet
 
 Context = engine.Context[Any]
 
+QUIET_S = 2 * 3600 + 4 * 60.0
+"""Seconds for which a connection may be quiet (RFC 5382 section 5)."""
 RECOVERS_S = 130.0
 """Seconds after an outage: a timeout that has doubled during 100 s, and slow start."""
 QUEUES_S = 2.0

@@ -341,7 +341,8 @@ def _refusal(relay: Relay) -> Segment | None:
     server = relay.server
     if server is None or server.answered is not None:
         return None
-    return next((it for it in server.segments if not it.outgoing and it.tcp.flags & RST), None)
+    resets = (it for it in server.segments if not it.outgoing and it.tcp.flags & RST and it.counts)
+    return next(resets, None)
 
 
 def _report(relay: Relay) -> Report | None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
+    QUIET_S,
     RECOVERS_S,
     Context,
     all_octets,
@@ -22,8 +23,9 @@ from bentpipe_conformance.protocols.pep.replay.stream import Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 
 ACKNOWLEDGED_S = 0.5
-QUIET_S = 2 * 3600 + 4 * 60.0
 ADAPTS_S = 130.0
+SMALLEST_MTU = 68
+"""Octets that every link carries (RFC 791); a message that names less names no size."""
 
 
 @of_stream("PEP-LR-002")
@@ -172,7 +174,7 @@ def smaller_packets(relay: Relay, context: Context) -> Iterator[Finding]:
         late = [
             it for it in stream.sink.segments
             if it.outgoing and it.time - report.time > relay.crossing_s + 1.0
-            and len(it.packet.data) > report.mtu
+            and len(it.packet.data) > report.mtu >= SMALLEST_MTU
         ]  # fmt: skip
         if late:
             yield context.violated(
@@ -230,6 +232,8 @@ def quiet_connections_stay(relay: Relay, context: Context) -> Iterator[Finding]:
     idle = longest > 7200.0 - 1.0
     ended = _ended_by_box(relay)
     waiting = any(it.last is not None and it.last.taken > it.last.delivered for it in relay.streams)
+    if ended is not None and _has_half_ended(relay, ended):
+        return  # it is not established any more; see PEP-RE-009
     if ended is not None and not waiting and relay.scene.quiet_since < 0:
         last = max((time for time in times if time < ended.time), default=0.0)
         if 30.0 < ended.time - last < QUIET_S:
@@ -289,6 +293,14 @@ def _ended_by_box(relay: Relay) -> Segment | None:
             if (segment.tcp.flags & RST and not resets) or (segment.fin is not None and not fins):
                 return segment
     return None
+
+
+def _has_half_ended(relay: Relay, ended: Segment) -> bool:
+    """Whether an end had ended its stream before a segment."""
+    return any(
+        it.fin is not None and not it.outgoing and it.packet.number < ended.packet.number
+        for leg in relay.legs for it in leg.segments
+    )  # fmt: skip
 
 
 def _too_big(relay: Relay) -> Iterator[tuple[Report, Stream]]:

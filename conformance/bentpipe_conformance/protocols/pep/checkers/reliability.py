@@ -7,22 +7,23 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
-    At,
+    QUIET_S,
     Context,
     allowed,
     of_relay,
-    of_scene,
     of_stream,
     soon,
     watched,
 )
 from bentpipe_conformance.protocols.pep.checkers.service import is_refused
-from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
+from bentpipe_conformance.protocols.pep.replay.flow import Relay
 from bentpipe_conformance.protocols.pep.replay.leg import Leg, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 
 WITHIN_S = 1.0
+CROSSES_S = 0.2
+"""Seconds in which an acknowledgment may cross a segment of the box."""
 
 
 @of_stream("PEP-RE-002")
@@ -206,6 +207,13 @@ def half_stays_open(relay: Relay, context: Context) -> Iterator[Finding]:
         ended = stream.first(step for step in stream.steps if step.end_relayed)
         if other is None or ended is None:
             continue
+        cut = next((it for it in _resets(relay, by_box=True) if not relay.has_cause(it)), None)
+        if cut is not None and _cuts_half(relay, other, ended, cut):
+            yield context.violated(
+                f"the stream {stream.name} has ended, and the box resets the other one", cut,
+                ended, expected="the other stream goes on", actual="a RST",
+            )  # fmt: skip
+            continue
         later = [
             step for step in other.steps
             if step.packet.number > ended.packet.number and step.inlet and not step.by_box
@@ -213,7 +221,6 @@ def half_stays_open(relay: Relay, context: Context) -> Iterator[Finding]:
         ]  # fmt: skip
         if not later or other.last is None or stream.last is None:
             continue
-        cut = next((it for it in _resets(relay, by_box=True) if not relay.has_cause(it)), None)
         complete = other.last.relayed >= other.last.arrived
         if cut is not None:
             yield context.violated(
@@ -231,6 +238,18 @@ def half_stays_open(relay: Relay, context: Context) -> Iterator[Finding]:
                 expected="the other stream goes on until it has ended, too",
                 actual=f"{other.last.arrived - other.last.relayed} octets of it are not relayed",
             )  # fmt: skip
+
+
+def _cuts_half(relay: Relay, other: Stream, ended: Step, cut: Segment) -> bool:
+    """Whether a RST of the box ends a stream that goes on, and whose ends answer."""
+    before = [it for it in other.steps if it.packet.number < cut.packet.number]
+    return (
+        cut.packet.number > ended.packet.number
+        and bool(before) and before[-1].end is None
+        and relay.scene.quiet_since < 0
+        and cut.time - before[-1].time < QUIET_S
+        and not any(_is_silent(leg, cut) for leg in relay.legs)
+    )  # fmt: skip
 
 
 def _is_shut(stream: Stream) -> bool:
@@ -251,6 +270,8 @@ def both_end_at_once(relay: Relay, context: Context) -> Iterator[Finding]:
     sent = [it.packet.number for it in ends if it is not None]
     if len(sent) < 2 or any(it is not None and it.packet.number < max(sent) for it in told):
         return
+    if any(it.packet.number < max(sent) for it in _resets(relay, by_box=True)):
+        return  # the box has given the connection up before
     whole = all(
         it is not None and it.end is not None and it.end_relayed and it.delivered >= it.end
         for it in (each.last for each in relay.streams)
@@ -263,36 +284,6 @@ def both_end_at_once(relay: Relay, context: Context) -> Iterator[Finding]:
             "both ends have sent a FIN, and not both streams have ended", *where,
             expected="both streams whole, with their FINs", actual="a stream without its end",
         )  # fmt: skip
-
-
-@of_scene("PEP-RE-015")
-def errors_not_repaired(scene: Scene, context: Context) -> Iterator[Finding]:
-    """Segments with errors are not repaired."""
-    # Exercised by a segment with a wrong TCP checksum.
-    for packet in scene.others:
-        tcp = packet.content
-        if tcp is None or tcp.checksum_ok or not tcp.payload or packet.outgoing:
-            continue
-        up = packet.side == "client"
-        ends = (tcp.src, tcp.sport, tcp.dst, tcp.dport)
-        known = ends if up else (*ends[2:], *ends[:2])
-        relay = next((it for it in scene.relays if it.client.ends == known), None)
-        stream = None if relay is None else (relay.up if up else relay.down)
-        if stream is None or relay is None:
-            continue
-        wrong = next((it for it in stream.steps if it.taken > it.arrived), None)
-        if wrong is not None:
-            yield context.violated(
-                "the box acknowledges octets of a segment with a wrong checksum", wrong,
-                expected="no acknowledgment", actual=f"{wrong.taken - wrong.arrived} octets more",
-            )  # fmt: skip
-        elif stream.beyond is not None:
-            yield context.violated(
-                "the box relays octets of a segment with a wrong checksum", stream.beyond,
-                expected="nothing", actual="these octets",
-            )  # fmt: skip
-        elif scene.until - packet.time > 1.0:
-            yield context.holds("the wrong segment is neither acknowledged nor relayed", At(packet))
 
 
 @of_relay("PEP-RE-016")
@@ -396,11 +387,23 @@ def _failure(relay: Relay, leg: Leg | None) -> Segment | None:
 def _must_reset(relay: Relay, leg: Leg, cause: Segment, context: Context) -> Iterator[Finding]:
     """A reset at a side that something calls for."""
     resets = relay.resets(leg, by_box=True)
-    after = next((it for it in resets if it.packet.number > cause.packet.number), None)
+    after = next(
+        (it for it in resets if it.packet.number > cause.packet.number and _is_heeded(leg, it)),
+        None,
+    )
     yield from soon(
         cause, after, "a RST", WITHIN_S, relay, context, good=f"the {leg.side} gets a RST",
         bad=f"the connection has failed on one side, and the {leg.side} gets no RST",
     )  # fmt: skip
+
+
+def _is_heeded(leg: Leg, reset: Segment) -> bool:
+    """Whether the end at a side takes a RST: it does not name what it had acknowledged before."""
+    return all(
+        it.ack is None or it.ack <= reset.start
+        for it in leg.segments
+        if not it.outgoing and it.counts and it.time < reset.time - CROSSES_S
+    )
 
 
 def _is_fin_of_box(step: Step) -> bool:

@@ -16,10 +16,13 @@ from bentpipe_conformance.protocols.pep.checkers import (
     watched,
 )
 from bentpipe_conformance.protocols.pep.checkers.service import ends_try, is_served, is_up
-from bentpipe_conformance.protocols.pep.codec import reports
+from bentpipe_conformance.protocols.pep.codec import Report, reports
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Packet, Segment
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
+
+GIVES_UP_S = 5.0
+"""Seconds: a call that fails later has failed because nobody answered."""
 
 
 @of_relay("PEP-SEC-001")
@@ -70,6 +73,8 @@ def guessed_message(relay: Relay, context: Context) -> Iterator[Finding]:
     """A guessed ICMP message ends nothing."""
     # Exercised by an ICMP message that quotes a number which is not outstanding.
     found = []
+    shrunk: list[tuple[Report, str, Segment]] = []
+    valid: dict[str, int] = {}
     for report in reports(relay.scene.others):
         for stream in relay.streams:
             sink = stream.sink
@@ -85,17 +90,22 @@ def guessed_message(relay: Relay, context: Context) -> Iterator[Finding]:
             if offset >= heard and any(
                 it.outgoing and it.tcp.seq == report.seq for it in sink.segments
             ):
+                if report.too_big:
+                    valid[sink.side] = min(report.mtu, valid.get(sink.side, report.mtu))
                 continue
             if offset > 1 << 20 or offset < heard - 1:
                 found.append(report)
-            if report.too_big:
-                small = _shrunk(before, sink.segments, report.packet.number, report.mtu)
-                if small is not None:
-                    yield context.violated(
-                        "a guessed message makes packets smaller", small, report,
-                        expected="packets as before", actual="smaller ones",
-                    )  # fmt: skip
-                    return
+            small = _shrunk(before, sink.segments, report.packet.number, report.mtu)
+            if report.too_big and small is not None:
+                shrunk.append((report, sink.side, small))
+    for report, side, small in shrunk:
+        # A message that counts, before it or after, may have asked for the same.
+        if report.mtu < valid.get(side, report.mtu + 1):
+            yield context.violated(
+                "a guessed message makes packets smaller", small, report,
+                expected="packets as before", actual="smaller ones",
+            )  # fmt: skip
+            return
     yield from _ends_nothing(
         relay, found, "an ICMP message about a number that was not sent", context
     )
@@ -155,29 +165,21 @@ def _ends_nothing(
     relay: Relay, guesses: Sequence[Timed], what: str, context: Context
 ) -> Iterator[Finding]:
     """Whether a connection goes on behind guesses, until an end resets it."""
-    if not guesses or not is_up(relay):
+    if not guesses or relay.server is None:
         return
     first, last = guesses[0], guesses[-1]
-    for leg in relay.legs:
-        valid = min(
-            (it.packet.number for one in relay.legs for it in one.segments
-             if not it.outgoing and it.tcp.flags & RST and (it.counts or it.doubtful)),
-            default=1 << 62,
-        )  # fmt: skip
-        for segment in leg.segments:
-            after = first.packet.number < segment.packet.number < valid
-            if (
-                after
-                and segment.outgoing
-                and (segment.tcp.flags & RST or _undue(relay, leg.side, segment))
-            ):
-                if _challenges(segment, leg.segments):
-                    continue
-                yield context.violated(
-                    f"{what} ends the connection", segment, first,
-                    expected="a connection that goes on", actual=segment.tcp.flag_names,
-                )  # fmt: skip
-                return
+    end = _first_end(relay, first)
+    guess = max(
+        (it for it in guesses if end is None or it.packet.number < end.packet.number),
+        key=lambda it: it.packet.number,
+    )
+    if end is not None and (is_up(relay) or end.time - guess.time <= allowed(relay, GIVES_UP_S)):
+        if _latest_odd(relay, end) <= guess.packet.number:  # else another rule speaks of that
+            yield context.violated(
+                f"{what} ends the connection", end, first,
+                expected="a connection that goes on", actual=end.tcp.flag_names,
+            )  # fmt: skip
+        return
     silent = [
         stream
         for stream in relay.streams
@@ -192,23 +194,37 @@ def _ends_nothing(
         yield context.holds(f"{what} ends nothing", first)
 
 
+def _first_end(relay: Relay, guess: Timed) -> Segment | None:
+    """The first RST of the box behind a guess, or FIN that no end has sent, before a valid RST."""
+    segments = sorted(
+        ((it, leg.side) for leg in relay.legs for it in leg.segments),
+        key=lambda item: item[0].packet.number,
+    )
+    for it, side in segments:
+        reset = bool(it.tcp.flags & RST)
+        if not it.outgoing and reset and (it.counts or it.doubtful):
+            return None
+        due = it.packet.number <= guess.packet.number or not (it.outgoing and it.counts)
+        if not due and (reset or _undue(relay, side, it)):
+            return it
+    return None
+
+
+def _latest_odd(relay: Relay, before: Segment) -> int:
+    """Number of the last packet before a segment that its connection does not take, or -1."""
+    return max(
+        (it.packet.number for leg in relay.legs for it in leg.segments
+         if not it.outgoing and not it.counts and it.packet.number < before.packet.number),
+        default=-1,
+    )  # fmt: skip
+
+
 def _undue(relay: Relay, side: str, segment: Segment) -> bool:
     """Whether a segment of the box is a FIN that no end has sent."""
     if segment.fin is None:
         return False
     other = next((leg for leg in relay.legs if leg.side != side), None)
     return other is None or other.own.fin is None
-
-
-def _challenges(segment: Segment, segments: list[Segment]) -> bool:
-    """Whether a RST of the box answers a segment of a connection that it does not have."""
-    before = [it for it in segments if it.packet.number < segment.packet.number]
-    return (
-        bool(before)
-        and not before[-1].outgoing
-        and before[-1].ack is not None
-        and (segment.tcp.seq == before[-1].tcp.ack and not before[-1].counts)
-    )
 
 
 def _shrunk(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import At, Context, watched
 from bentpipe_conformance.protocols.pep.replay.flow import Relay
+from bentpipe_conformance.protocols.pep.replay.leg import Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step
 
 SERVED_S = 30.0
@@ -30,10 +31,12 @@ def is_served(relay: Relay, since: Step | None, when: str, context: Context) -> 
         stream for stream in relay.streams
         if stream.last is None or stream.last.relayed < stream.last.arrived
     ]  # fmt: skip
-    where: tuple[At | Step, ...] = (At(relay.client.packets[0]),)
+    where: tuple[At | Step | Segment, ...] = (At(relay.client.packets[0]),)
     if since is not None:
         where = (*where, since)
     ended = next(iter(relay.resets(relay.client, by_box=True)), None)
+    if ended is not None:
+        where = (ended, *where)
     if relay.client.answered is not None and not lacking and ended is None:
         yield context.holds(f"a connection is served {when}", *where)
     elif (ended is not None and not relay.has_cause(ended)) or watched(relay, start, SERVED_S):

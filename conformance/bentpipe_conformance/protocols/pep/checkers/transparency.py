@@ -16,10 +16,11 @@ from bentpipe_conformance.protocols.pep.checkers import (
     of_stream,
     watched,
 )
-from bentpipe_conformance.protocols.pep.codec import ICMP, PING, TCP, UDP, header
+from bentpipe_conformance.protocols.pep.codec import TCP, header
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Packet, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Stream
+from bentpipe_conformance.protocols.pep.routed import altered
 from bentpipe_conformance.protocols.tcp.codec import PSH, RST, SYN, URG
 
 MD5, AUTHENTICATION, MULTIPATH = 19, 29, 30
@@ -28,10 +29,6 @@ CAPABLE, JOIN = 0, 1
 EXPERIMENTAL = range(200, 256)
 """Kinds of options that nobody implements: 253 and 254 are for experiments (RFC 4727)."""
 PUSHED_S = 0.2
-ERRORS = (b"\x03", b"\x04", b"\x0b", b"\x0c")
-"""Types of ICMP messages about another packet."""
-NONE = -1
-"""In the place of a protocol."""
 
 
 @of_stream("PEP-TR-001")
@@ -139,36 +136,6 @@ def multipath(relay: Relay, context: Context) -> Iterator[Finding]:
         At(first), expected="a SYN-ACK without it, or a connection that is left whole",
         actual="MP_CAPABLE in the answer to a connection that is split",
     )  # fmt: skip
-
-
-@of_scene("PEP-TR-015")
-def not_tcp_passes(scene: Scene, context: Context) -> Iterator[Finding]:
-    """What is not TCP passes."""
-    # Exercised by three packets of a protocol other than TCP; fewer may have been lost on the way.
-    groups: dict[tuple[str, int, int], list[Packet]] = {}
-    for packet in scene.others:
-        found, about = header(packet), _quoted(packet)
-        if found is None or packet.outgoing or TCP in (found[0], about):
-            continue
-        if found[0] == UDP and found[1][8:].startswith(PING):
-            continue
-        groups.setdefault((packet.side, found[0], about), []).append(packet)
-    for (side, protocol, about), packets in groups.items():
-        if len(packets) < 3 or scene.until - packets[-1].time < 5.0:
-            continue
-        out = [
-            it
-            for it in scene.others
-            if it.outgoing and it.side != side and _protocol(it) == protocol
-        ]
-        same = [it for it in packets if any(_payload(it) == _payload(other) for other in out)]
-        what = f"packets of protocol {protocol}"
-        if about != NONE:
-            what += f" about such of {about}"
-        yield judged(
-            context, bool(same), f"{len(same)} of {len(packets)} {what} pass unaltered",
-            *map(At, packets[:3]), expected="packets that are not TCP pass", actual="none does",
-        )  # fmt: skip
 
 
 @of_scene("PEP-TR-016")
@@ -335,18 +302,6 @@ def _payload(packet: Packet) -> bytes | None:
     return None if found is None else found[1]
 
 
-def _quoted(packet: Packet) -> int:
-    """The protocol of the packet that an ICMP message is about; :data:`NONE` for other packets.
-
-    Of TCP, or of what cannot be read: a box keeps what is about its own segments.
-    """
-    found = header(packet)
-    if found is None or found[0] != ICMP or found[1][:1] not in ERRORS:
-        return NONE
-    quoted = found[1][8:]
-    return quoted[9] if len(quoted) >= 20 and quoted[0] >> 4 == 4 else TCP
-
-
 def _all_pass(relay: Relay, context: Context) -> Iterator[Finding]:
     """Each segment of a connection appears unaltered at the other side."""
     own = [it for it in relay.packets if not it.outgoing]
@@ -354,11 +309,15 @@ def _all_pass(relay: Relay, context: Context) -> Iterator[Finding]:
     for packet in own:
         if relay.scene.until - packet.time < 3.0:
             continue
-        passed = any(it.side != packet.side and _payload(it) == _payload(packet) for it in out)
-        if not passed:
+        found = [
+            altered(packet.data, it.data) for it in out
+            if it.side != packet.side and _payload(it) == _payload(packet)
+        ]  # fmt: skip
+        if "" not in found:
             yield context.violated(
                 "a segment of a connection that cannot be split does not pass as it is", At(packet),
-                expected="the same segment at the other side", actual="another one, or none",
+                expected="the same segment at the other side",
+                actual=f"{found[0]} differs" if found else "another one, or none",
             )  # fmt: skip
             return
     foreign = [it for it in out if not any(_payload(it) == _payload(other) for other in own)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from bentpipe_reference.common.ranges import RangeSet
+
 from bentpipe_conformance.engine.trace import Packet as EnginePacket
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, Tcp, nearest
 
@@ -73,6 +75,7 @@ class Half:
         ack: the highest acknowledgment number that it has sent, as an offset; a FIN counted.
         edge: how many octets it has permitted in all.
         fin: offset of its FIN.
+        sent: the octets that it has sent, a FIN counted.
     """
 
     syn: Packet | None = None
@@ -80,6 +83,13 @@ class Half:
     ack: int = 0
     edge: int = 0
     fin: int | None = None
+    sent: RangeSet = field(default_factory=RangeSet)
+
+    @property
+    def whole(self) -> int:
+        """How many octets it has sent without a gap, a FIN counted."""
+        gap = self.sent.first_gap(0, self.top)
+        return self.top if gap is None else gap[0]
 
     @property
     def first(self) -> Tcp | None:
@@ -135,6 +145,13 @@ class Leg:
         """The SYN-ACK, None when there was none."""
         return self.callee.syn
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether both have ended their streams, and both ends are acknowledged."""
+        ends = self.own.fin, self.box.fin
+        heard = self.box.ack, self.own.ack
+        return all(fin is not None and ack > fin for fin, ack in zip(ends, heard, strict=True))
+
     def shift(self, half: Half) -> int:
         """The scale of the windows that a half sends."""
         both = [each.first for each in (self.own, self.box)]
@@ -160,13 +177,18 @@ class Leg:
             self._add_syn(packet, tcp, speaker, listener)
             return
         if speaker.first is None:
-            # An end that never sent a SYN can only refuse.
-            self._keep(Segment(packet, 0, 0, None, None, None, bool(tcp.flags & RST)))
+            # An end that never sent a SYN can only refuse, and has to name the SYN.
+            refuses = bool(tcp.flags & RST) and (packet.outgoing or _names(listener, tcp))
+            self._keep(Segment(packet, 0, 0, None, None, None, refuses))
             return
         self._add(packet, tcp, speaker, listener)
 
     def _add_syn(self, packet: Packet, tcp: Tcp, speaker: Half, listener: Half) -> None:
         """A SYN; one with another number than the first is none of this connection."""
+        answers = not packet.outgoing and listener.first is not None and speaker.syn is None
+        if answers and not _names(listener, tcp):  # another call, or none
+            self._keep(Segment(packet, 0, 0, None, None, None, False))
+            return
         if speaker.syn is None:
             speaker.syn = packet
             speaker.edge = tcp.window if tcp.flags & ACK else 0
@@ -178,6 +200,7 @@ class Leg:
         self._keep(Segment(packet, 0, tcp.size, None, ack, edge, counts))
         if counts:
             speaker.top = max(speaker.top, tcp.size)
+            speaker.sent.add(0, tcp.size)
 
     def _add(self, packet: Packet, tcp: Tcp, speaker: Half, listener: Half) -> None:
         first = speaker.first
@@ -192,11 +215,16 @@ class Leg:
         counts, doubtful, at_edge = True, False, False
         if packet.outgoing:
             counts = -1 <= start <= speaker.top or not self._was_reset
+            # A late segment of a connection that has ended is refused (RFC 9293 section 3.10.7.1).
+            counts &= not (tcp.flags & RST and (self.has_ended or self._refuses(tcp)))
         if not packet.outgoing and tcp.flags & RST:
-            expected = {listener.ack, speaker.top}
+            expected = {listener.ack, speaker.whole}
             counts, doubtful = expected == {start}, start in expected
+            counts |= start == self._asked()
         elif not packet.outgoing:
             counts = self._is_acceptable(start, ack, listener)
+            if fin is not None and fin < listener.ack and fin != speaker.fin:
+                counts, fin = False, None  # an octet has that number
             # A scaled window is named up to a unit; whether it was rounded up nobody sees.
             unit = 1 << self.shift(listener)
             at_edge = start > listener.edge - unit and start != listener.ack
@@ -205,11 +233,31 @@ class Leg:
         if not counts or tcp.flags & RST:
             return
         speaker.top = max(speaker.top, end + (fin is not None))
+        speaker.sent.add(max(start, 0), end + (fin is not None))
         if fin is not None and speaker.fin is None:
             speaker.fin = fin
         if ack is not None and edge is not None:
             speaker.ack = max(speaker.ack, ack)
             speaker.edge = max(speaker.edge, edge)
+
+    def _refuses(self, reset: Tcp) -> bool:
+        """Whether a RST of the box answers a segment that is none of the connection."""
+        if not self.segments or reset.flags & ACK:
+            return False
+        last = self.segments[-1]
+        odd = not last.outgoing and not last.counts and bool(last.tcp.flags & ACK)
+        return odd and last.tcp.ack == reset.seq
+
+    def _asked(self) -> int | None:
+        """The number that the box has named in its answer to a RST, if that is the last packet.
+
+        So it says what it expects next (RFC 5961 section 3.2).
+        """
+        if len(self.segments) < 2:
+            return None
+        reset, answer = self.segments[-2:]
+        asks = answer.outgoing and answer.ack is not None and not answer.tcp.flags & (SYN | RST)
+        return answer.ack if asks and reset.tcp.flags & RST and not reset.outgoing else None
 
     def _keep(self, segment: Segment) -> None:
         self.segments.append(segment)
@@ -222,3 +270,14 @@ class Leg:
         The window is the widest that it can be; a probe lies one octet beyond it.
         """
         return ack is not None and 0 <= ack <= listener.top and -1 <= start <= listener.edge + 1
+
+
+def _names(caller: Half, tcp: Tcp) -> bool:
+    """Whether a segment acknowledges the caller's SYN, as one that accepts or refuses it does.
+
+    RFC 9293 section 3.10.7.3 drops any other. Octets on the SYN need not be acknowledged.
+    """
+    syn = caller.first
+    return syn is not None and bool(tcp.flags & ACK) and (
+        1 <= (tcp.ack - syn.seq) % MODULUS <= 1 + len(syn.payload)
+    )  # fmt: skip

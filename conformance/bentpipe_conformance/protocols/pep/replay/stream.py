@@ -119,8 +119,11 @@ class Stream:
     def _sent(self, step: Step, segment: Segment) -> Step:
         """A segment of the sender; octets beyond what the box has permitted may be refused."""
         payload = segment.payload
+        if step.end is not None:
+            # What lies behind the end is none of the stream (RFC 9293 section 3.10.7.4).
+            payload = payload[: max(0, step.end - segment.start)]
         if payload and segment.start >= 0:
-            self._arrived.add(segment.start, segment.end)
+            self._arrived.add(segment.start, segment.start + len(payload))
             self._pieces[segment.start] = max(
                 self._pieces.get(segment.start, b""), payload, key=len
             )
@@ -128,7 +131,7 @@ class Stream:
         end = step.end
         if segment.fin is not None and end is None:
             end = segment.fin
-        sent = max(step.sent, segment.end)
+        sent = max(step.sent, segment.end if end is None else min(segment.end, end))
         return replace(step, sent=sent, arrived=self._known(step.limit, step.taken), end=end)
 
     def _known(self, limit: int, taken: int) -> int:
@@ -170,7 +173,7 @@ class Stream:
                 self.differs = segment, segment.start + first
         return replace(
             step,
-            relayed=max(step.relayed, segment.end),
+            relayed=max(step.relayed, segment.end if payload else 0),
             end_relayed=step.end_relayed or segment.fin is not None,
         )
 

@@ -180,10 +180,19 @@ class _Replay:
         if flow.agreed and segment.packet.outgoing and len(opening.own) > 1:
             asked = len(opening.theirs) >= len(opening.own)
             flow.sender.estimate.repeated(certainly=not asked)
-        if opening.iut_calls and flow.agreed and opening.theirs[0] is segment:
+        if opening.iut_calls and flow.agreed and self._completes(segment):
             self._establish(segment)
-            flow.receiver.handshake(segment.packet)
+            flow.receiver.handshake(segment.packet, certainly=not opening.crossed)
         return False
+
+    def _completes(self, segment: Segment) -> bool:
+        """Whether a SYN of either side completes the handshake of a caller.
+
+        Where SYNs have crossed it is the peer's SYN-ACK (RFC 9293 section 3.5, figure 8).
+        """
+        first = self.flow.opening.theirs[0].tcp
+        is_answer = not segment.packet.outgoing and bool(segment.tcp.flags & ACK)
+        return is_answer and segment.tcp.seq == first.seq
 
     def _agree(self) -> None:
         flow = self.flow

@@ -37,6 +37,11 @@ class Opening:
         return bool(self.own) and not self.own[0].tcp.flags & ACK
 
     @property
+    def crossed(self) -> bool:
+        """Whether the tester called a caller, too, before it answered."""
+        return self.iut_calls and bool(self.theirs) and not self.theirs[0].tcp.flags & ACK
+
+    @property
     def agreed(self) -> bool:
         """Whether RWBP is agreed (section 4.2)."""
         offer, answer = self.offer, self.answer

@@ -195,10 +195,14 @@ class Receiver:
         else:
             self._owed.append(owed)
 
-    def handshake(self, packet: Packet) -> None:
-        """A SYN-ACK reached the IUT, which has to acknowledge it."""
+    def handshake(self, packet: Packet, *, certainly: bool) -> None:
+        """A SYN-ACK reached the IUT, which acknowledges it; ``certainly`` unless SYNs crossed."""
         arrival = Arrival(packet, -1, 0, 0, True, False, 0, self.edge, self.edge, ())
-        self._call(arrival, Call.HANDSHAKE)
+        if certainly:
+            self._call(arrival, Call.HANDSHAKE)
+        else:
+            limit = arrival.time + AT_ONCE_S
+            self._spare.append(_Owed(Call.HANDSHAKE, arrival, limit, reminder=False))
 
     # -- leaving
 

@@ -31,6 +31,9 @@ MTU = 1500
 BUSY_SDS = 4
 """SDs of the least MaxSD with which a connection carries what protects it (STP-SEC-007)."""
 
+HELD = 12
+"""Connections at once, more than an endpoint for eight holds."""
+
 GIVEN_UP_S = 70.0
 """Seconds in which a silent peer is given up (STP-PL-008), its call included."""
 
@@ -411,6 +414,20 @@ def _call_often(peer: Peer) -> None:
 def test_idle_many_calls(peer: Peer) -> None:
     """The IUT chooses numbers for many calls, and keeps nothing of those that are gone."""
     _call_often(peer)
+
+
+@case("STP-CC-012")
+def test_idle_more_calls_than_a_small_endpoint_holds(peer: Peer) -> None:
+    """Many connections stay open: who holds no more of them refuses the next, and says why."""
+    cookies = [peer.fresh_cookie() for _ in range(HELD)]
+    calls = []
+    for cookie in cookies:
+        calls.append(peer.begin("discard", cookie=cookie))
+        peer.wait(APART_S)
+    peer.wait(2 * peer.rtt + PAUSE_S)
+    for call in calls:
+        if not call.closed:
+            call.abort()
 
 
 @case("STP-PL-007", "STP-PL-008")

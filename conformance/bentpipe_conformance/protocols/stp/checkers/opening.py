@@ -140,12 +140,14 @@ def _begins_due(flow: Flow, rule: str) -> list[tuple[At, Due, list[At]]]:
     begins = [at for other in flow.same_ports for at in other.heard_of(codec.BEGIN)]
     for at in flow.heard_of(codec.BEGIN):
         due = due_answer(flow, at)
+        if due is None or due.rule != rule:
+            continue
         crowded = any(
             other is not at and other.stp.csn == at.stp.csn
             and abs(other.time - at.time) <= flow.due_s
             for other in begins
         )  # fmt: skip
-        if due is not None and due.rule == rule and not crowded:
+        if not crowded:
             found.append((at, due, replies_to(flow, at)))
     return found
 

@@ -30,26 +30,26 @@ _WITH_AN = ("END", "ENDAK", "SD", "SDP")
 
 @dataclass(slots=True, eq=False)
 class At:
-    """A packet of a connection, captured at the IUT ``time`` seconds after the trace began."""
+    """A packet of a connection, captured at the IUT ``time`` seconds after the trace began.
+
+    Attributes:
+        stp: the packet as dissected.
+    """
 
     packet: Packet
     time: float = field(init=False)
     frame: int = field(init=False)
+    stp: Stp = field(init=False)
 
     def __post_init__(self) -> None:
-        self.time, self.frame = self.packet.time, self.packet.number
+        packet = self.packet
+        assert packet.content is not None
+        self.time, self.frame, self.stp = packet.time, packet.number, packet.content
 
     @property
     def outgoing(self) -> bool:
         """Whether it left the IUT."""
         return self.packet.outgoing
-
-    @property
-    def stp(self) -> Stp:
-        """The packet as dissected."""
-        found = self.packet.content
-        assert found is not None
-        return found
 
     @property
     def is_stat(self) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
 
+from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, LEAST_MAX_SD
@@ -55,7 +56,7 @@ def shows_smss(flow: Flow) -> bool:
     return any(len(sd.stp.data) == size for sd in flow.sds_sent)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bounded:
     """An SD and what the rules permit at most when it leaves.
 
@@ -71,6 +72,7 @@ class Bounded:
         unasked: it leaves when the sender had stopped, and no report has come since.
         again: the window of a sender that two silences have made reduce, and a loss from before
             them once more, octets; 0 while there is none.
+        fits: whether the window can have permitted it.
     """
 
     sd: SdSent
@@ -81,13 +83,9 @@ class Bounded:
     exempt: bool
     reduction: ReportHeard | None
     certain: bool
-    unasked: bool = False
-    again: float = 0.0
-
-    @property
-    def fits(self) -> bool:
-        """Whether the window can have permitted it."""
-        return self.exempt or self.sd.flight_with <= self.window
+    unasked: bool
+    again: float
+    fits: bool
 
 
 @dataclass(slots=True)
@@ -230,6 +228,7 @@ class _Replay:
         bounded = Bounded(
             sd, window, grown, self.phase, self.slow, exempt, self.reduction, self.certain,
             self._is_unasked(sd.time), 0.0 if self.again is None else self.again.permitted,
+            exempt or sd.flight_with <= window,
         )  # fmt: skip
         self.moved = sd.time
         if bounded.fits and not exempt and sd.flight_with > self.ssthresh:

@@ -335,17 +335,18 @@ def _last_news(flow: Flow, ack: Ack) -> float:
 def window_update_is_no_duplicate(flow: Flow, context: Context) -> Findings:
     """A window update is not counted as a duplicate (RFC 5681 section 2, condition e)."""
     # Exercised by repeated acknowledgments, at least one of which offers another window.
-    windows: dict[Ack, bool] = {}
+    updates: set[Ack] = set()
     last = -1
     plain = follows_rfc_5681(context)
     for ack in flow.acks:
         other = last < ack.window or (plain and last > ack.window)
-        windows[ack] = not ack.tcp.length and last >= 0 and other
+        if not ack.tcp.length and last >= 0 and other:
+            updates.add(ack)
         if ack.acceptable:
             last = ack.window
-    yield from _not_counted(flow, context, lambda ack: windows[ack], "window update")
+    yield from _not_counted(flow, context, updates.__contains__, "window update")
     if plain and not flow.handshake.sack:
-        yield from _not_inflating(flow, context, lambda ack: windows[ack])
+        yield from _not_inflating(flow, context, updates.__contains__)
 
 
 def _not_inflating(flow: Flow, context: Context, updates: Callable[[Ack], bool]) -> Findings:

@@ -12,11 +12,12 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
 )
-from bentpipe_conformance.protocols.tcp.replay.events import Segment
+from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     is_reset,
 )
+from bentpipe_conformance.protocols.tcp.replay.order import count_before
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 
@@ -42,12 +43,9 @@ def _updates_window(flow: Flow, number: int) -> bool:
 
     An edge that had moved back, as some do where they drop what finds no room, comes forward again.
     """
-    before = None
-    for reply in flow.replies:
-        if reply.packet.number == number:
-            return before is not None and reply.window_edge > before.window_edge
-        before = reply
-    return False
+    at = count_before(flow.replies, number)
+    known = 0 < at < len(flow.replies) and flow.replies[at].packet.number == number
+    return known and flow.replies[at].window_edge > flow.replies[at - 1].window_edge
 
 
 @checker("SNR-CON-022")
@@ -56,16 +54,20 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
     # Exercised by hours in which the tester sends nothing and nothing is outstanding.
     least = float(context.permitted("idle_s", 10.0))
     exercised = float(context.permitted("exercised_s", 7200.0))
-    acks = [ack for ack in flow.acks if ack.acceptable]
-    outstanding = {sent.packet.number: sent for sent in flow.sent}
+    acks, sents = iter(flow.acks), iter(flow.sent)
+    ack, own = next(acks, None), next(sents, None)
+    una = sent = edge = 0
+    latest: Ack | None = None
     for item, silence in _idle(flow):
         if silence < least:
             continue
         number = item.packet.number
-        una = max((a.ack for a in acks if a.packet.number < number), default=0)
-        sent = max((s.end for s in flow.sent if s.packet.number < number), default=0)
-        edge = max((a.window_edge for a in acks if a.packet.number < number), default=0)
-        latest = next((a for a in reversed(acks) if a.packet.number < number), None)
+        while ack is not None and ack.packet.number < number:
+            if ack.acceptable:
+                una, edge, latest = max(una, ack.ack), max(edge, ack.window_edge), ack
+            ack = next(acks, None)
+        while own is not None and own.packet.number < number:
+            sent, own = max(sent, own.end), next(sents, None)
         closed = latest is None or latest.window_edge < edge or latest.window_edge <= sent
         if sent > una or closed:
             continue  # a retransmission or a window probe may be due
@@ -73,8 +75,7 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
             if silence >= exercised:
                 yield context.holds(f"nothing was sent in {silence:.0f} s of idleness", item)
             continue
-        own = outstanding.get(number)
-        if own is not None and own.start >= sent:
+        if own is not None and own.packet.number == number and own.start >= sent:
             continue  # its user wrote
         if item.tcp.flags & RST and not is_own_reset(flow, item.packet):
             continue  # its user may have aborted

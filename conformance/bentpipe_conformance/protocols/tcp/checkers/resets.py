@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, nearest
+from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     DAYTIME_PORT,
     LONGEST_DELAY_S,
@@ -25,6 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     lasts,
     leaving_after,
 )
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through, later
 from bentpipe_conformance.protocols.tcp.replay.resets import latest_before
 
 
@@ -54,8 +57,7 @@ def exact_reset_is_heeded(flow: Flow, context: Context) -> Findings:
             actual = f"a segment with flags {item.tcp.flag_names}"
             yield context.violated(sentence, item, reset, expected="nothing", actual=actual)
             return
-    later = [s for s in flow.arriving if s.packet.number > number and s.tcp.length]
-    if later:
+    if any(s.tcp.length for s in later(flow.arriving, reset.packet)):
         yield context.holds("a RST at the next expected octet reset the connection", reset)
 
 
@@ -93,30 +95,36 @@ def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Repl
     Only while the last thing that happened was that reply: then it says what is expected.
     """
     offer = flow.handshake.offer
-    replies = [r for r in flow.replies if r.ack == r.expected]
-    if offer is None or not replies:
+    if offer is None:
         return
     over = math.inf if lifetime.reset is None else lifetime.reset.packet.number
     for packet in flow.resets:
         if packet.outgoing or packet.number > over or _closed(flow, lifetime, packet.number):
             return
         reset = Segment(packet)
-        latest = latest_before(flow, packet.number)
-        known = next((r for r in replies if latest and r.packet is latest.packet), None)
-        if known is None or not reset.tcp.options_ok:
+        known = _reply_before(flow, packet)
+        if known is None or known.ack != known.expected or not reset.tcp.options_ok:
             continue
-        first, last = known.packet.number, packet.number
-        if not any(first < a.packet.number < last for a in flow.arrivals):
+        last = packet.number
+        if count_through(flow.arrivals, known.packet.number) == count_before(flow.arrivals, last):
             yield reset, nearest(reset.tcp.seq - offer.seq - 1, known.ack), known
+
+
+def _reply_before(flow: Flow, packet: Packet) -> Reply | None:
+    """What left last before a packet, RSTs excepted, where that is an acknowledgment."""
+    latest = latest_before(flow, packet.number)
+    if latest is None:
+        return None
+    at = count_through(flow.replies, latest.packet.number) - 1
+    return flow.replies[at] if at >= 0 and flow.replies[at].packet is latest.packet else None
 
 
 def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     """Whether the connection is used after an odd segment, or was reset by it."""
     number, over = odd.packet.number, context.prepared.lifetime.over
     lingers = context.prepared.lifetime.time_wait
-    for item in flow.leaving:
-        if item.packet.number <= number:
-            continue
+    news = next(later(flow.arrivals, odd.packet), None)
+    for item in later(flow.leaving, odd.packet):
         if over is not None and item.packet.number > over:
             return
         if is_reset(item):
@@ -131,7 +139,6 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
                 expected = "a connection that continues"
                 yield context.violated(sentence, item, odd, expected=expected, actual="a RST")
             return
-        news = next((a for a in flow.arrivals if number < a.packet.number), None)
         repeated = item.tcp.length and item.time > odd.time + flow.reaction
         if repeated or (news is not None and item.packet.number > news.packet.number):
             yield context.holds(f"the connection outlived {what}", item, odd)
@@ -148,8 +155,8 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
 
 def _may_end(flow: Flow, odd: Segment, until: float) -> bool:
     """Whether another RST may end the connection by then: one not below what was acknowledged."""
-    later = (Segment(p) for p in flow.resets if p.number > odd.packet.number and p.time <= until)
-    others = (item for item in later if not item.packet.outgoing and item.tcp.seq != odd.tcp.seq)
+    resets = (Segment(p) for p in flow.resets if p.number > odd.packet.number and p.time <= until)
+    others = (item for item in resets if not item.packet.outgoing and item.tcp.seq != odd.tcp.seq)
     known = ((item, latest_before(flow, item.packet.number)) for item in others)
     return any(s is None or nearest(item.tcp.seq - s.tcp.ack, 0) >= 0 for item, s in known)
 
@@ -160,8 +167,19 @@ def _is_probe(flow: Flow, segment: Segment) -> bool:
     Its timer may expire at any time (RFC 9293 sections 3.8.4 and 3.8.6.1); an answer
     carries SND.NXT.
     """
-    before = (s.tcp for s in flow.leaving if s.packet.number < segment.packet.number)
-    return any(nearest(t.seq + t.length - segment.tcp.seq, 0) > 0 for t in before)
+    at = count_before(flow.leaving, segment.packet.number)
+    return at > 0 and nearest(_tops(flow)[at - 1] - segment.tcp.seq, 0) > 0
+
+
+@remembered
+def _tops(flow: Flow) -> Sequence[int]:
+    """The highest number that had left with each segment, one past its end; they do not wrap."""
+
+    def higher(top: int, item: Segment) -> int:
+        return max(top, nearest(item.tcp.seq + item.tcp.length, top))
+
+    first = flow.leaving[0].tcp
+    return [*accumulate(flow.leaving, higher, initial=first.seq + first.length)][1:]
 
 
 @checker("SNR-CON-011")
@@ -170,14 +188,13 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
     # Exercised by such a RST, once data follows it.
     fin = context.prepared.lifetime.fin
     yield from _at_last_acknowledgment(flow, context)
+    widest = max((item.window for item in flow.replies), default=0)
     for reset, offset, reply in _resets(flow, context.prepared.lifetime):
         if fin is not None and offset == fin.end - 1 and fin.packet.number < reset.packet.number:
             continue
-        widest = max(item.window for item in flow.replies)
         if offset < reply.ack or offset > reply.ack + 2 * widest:
-            number = reset.packet.number
-            following = (s for s in flow.arriving if s.packet.number > number)
-            until = next((s.packet.number for s in following), float("inf"))
+            following = (s.packet.number for s in later(flow.arriving, reset.packet))
+            until = next(following, float("inf"))
             answer = leaving_after(
                 flow, reset, flow.reaction,
                 lambda s: not s.tcp.length and not _is_probe(flow, s),
@@ -220,8 +237,7 @@ def _at_last_acknowledgment(flow: Flow, context: Context) -> Findings:
     """
     offer = flow.handshake.offer
     for packet in flow.resets[:1]:
-        latest = latest_before(flow, packet.number)
-        known = next((r for r in flow.replies if latest and r.packet is latest.packet), None)
+        known = _reply_before(flow, packet)
         if packet.outgoing or known is None or offer is None:
             return
         reset = Segment(packet)

@@ -250,7 +250,8 @@ def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Findings:
     rack = context.ics.get("rack", True)
     patience = context.permitted("reordering_rtts") * board.rtt if rack else math.inf
     below = 4 * largest_segment(flow) if context.ics.get("early_retransmit", True) else 0
-    informative = {m.ack: m.informative for m in context.prepared.moments}
+    moments = context.prepared.moments
+    informative = {m.ack: m.informative for m in moments if m.informative}
     begun = (e for e in context.prepared.episodes if not (e.nested or e.doubtful))
     firsts = {episode.first for episode in begun if episode.fast}
     for repeat in _first_repeats(flow, context):

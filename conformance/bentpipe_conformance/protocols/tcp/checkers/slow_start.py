@@ -244,7 +244,7 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
     """Slow start opens the window (RFC 5681 section 3.1)."""
     # Exercised by a busy sender whose first flight has been acknowledged three times over.
     opening = read_opening(flow)
-    largest = 0
+    first, largest = opening.first_flight, 0
     before: Sent | None = None
     acked = 0
     for sent, acks in opening.steps:
@@ -260,13 +260,13 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
             return
         before, acked = sent, acks
         largest = max(largest, sent.outstanding)
-        if acks and sent.una >= 3 * opening.first_flight:
+        if acks and sent.una >= 3 * first:
             yield judged(
                 context,
-                largest > opening.first_flight,
+                largest > first,
                 f"at most {largest} octets were outstanding until {sent.una} were acknowledged",
                 sent,
-                expected=f"more than the first flight of {opening.first_flight} octets",
+                expected=f"more than the first flight of {first} octets",
                 actual=f"never more than {largest} octets outstanding",
             )
             return

@@ -23,8 +23,11 @@ from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 def _first_timeouts(context: Context) -> Iterator[tuple[Expiry, Estimate]]:
     """First timeouts of the only segment outstanding, with what they should be."""
     estimates = context.prepared.estimates
-    copies = {sent.start: sent for sent in estimates if not sent.retransmission}
-    for expiry in timer_expiries(context):
+    expiries = [*timer_expiries(context)]
+    starts = {expiry.sent.start for expiry in expiries}
+    first = (sent for sent in estimates if sent.start in starts and not sent.retransmission)
+    copies = {sent.start: sent for sent in first}
+    for expiry in expiries:
         original = copies.get(expiry.sent.start)
         if original is None or not expiry.certain or expiry.rank > 1:
             continue

@@ -32,9 +32,31 @@ _TIMED_S = 0.03
 Match = Callable[[Reply], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class _Covers:
+    """A match that :func:`first_reply` need not ask of every reply."""
+
+    end: int
+
+    def __call__(self, reply: Reply) -> bool:
+        return reply.ack >= self.end
+
+
 def acknowledging(end: int) -> Match:
     """Whether an acknowledgment covers everything below offset ``end``."""
-    return lambda reply: reply.ack >= end
+    return _Covers(end)
+
+
+@remembered
+def _records(flow: Flow) -> tuple[list[int], list[int]]:
+    """The acknowledgment numbers above all before, and the places of their replies."""
+    numbers: list[int] = []
+    places: list[int] = []
+    for place, reply in enumerate(flow.replies):
+        if not numbers or reply.ack > numbers[-1]:
+            numbers.append(reply.ack)
+            places.append(place)
+    return numbers, places
 
 
 def first_reply(
@@ -52,7 +74,12 @@ def first_reply(
         if match(reply):
             return reply
     known = arrival.replies[-1] if arrival.replies else arrival
-    for at in range(count_through(replies, known.packet.number), len(replies)):
+    first = count_through(replies, known.packet.number)
+    if isinstance(match, _Covers):  # what is never acknowledged is not looked for in all
+        numbers, places = _records(flow)
+        record = bisect_left(numbers, match.end)
+        first = max(first, places[record]) if record < len(numbers) else len(replies)
+    for at in range(first, len(replies)):
         reply = replies[at]
         if reply.packet.time - began > within:
             return None

@@ -179,6 +179,9 @@ def read_estimates(flow: Flow) -> Estimates:
     probes: dict[int, float] = {}  # of a window, which need not be measured
     # Even that of a SYN may be echoed later.
     stamped = {item.tcp.tsval: item.time for item in opened if item.tcp.tsval is not None}
+    # After the last that advances nothing is measured: a receiver of data would keep all it sends.
+    advances = (ack.packet.number for ack in reversed(flow.acks) if ack.acceptable and ack.advance)
+    until = next(advances, 0)
     samples = 0
     fresh: int | None = None
     lone: int | None = None  # the end of what left with nothing outstanding, timed for certain
@@ -210,7 +213,7 @@ def read_estimates(flow: Flow) -> Estimates:
                 ends.append(event.end)
         elif isinstance(event, Reply):
             # Of a pure acknowledgment the peer may echo the timestamp too.
-            if event.tcp.tsval is not None:
+            if event.packet.number < until and event.tcp.tsval is not None:
                 stamped.setdefault(event.tcp.tsval, event.time)
         elif isinstance(event, Ack) and event.acceptable and event.advance:
             echoed = event.tcp.tsecr

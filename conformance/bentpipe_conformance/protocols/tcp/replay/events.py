@@ -232,6 +232,27 @@ def standing(
     return Standing(ancient, beyond, rejected, may_heed, may_refuse, acceptable)
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What the SACK blocks of an acknowledgment say.
+
+    Attributes:
+        blocks: SACK blocks inside (una, max], as offsets; an invalid block is left out.
+        invalid_blocks: SACK blocks that are malformed or outside what was sent.
+        dsack: the D-SACK block of RFC 2883, if the first block is one.
+        newly_sacked: octets reported held for the first time.
+    """
+
+    blocks: tuple[Range, ...]
+    invalid_blocks: tuple[Range, ...]
+    dsack: Range | None
+    newly_sacked: int
+
+
+NO_REPORT = Report((), (), None, 0)
+"""That of an acknowledgment without blocks; nearly all share it."""
+
+
 @dataclass(slots=True, eq=False)
 class Ack(Segment):
     """A segment with an acknowledgment reaching the IUT.
@@ -245,10 +266,7 @@ class Ack(Segment):
         duplicates: duplicates in a row, this one included.
         window: offered window in octets, scaled.
         window_edge: ack + window.
-        blocks: SACK blocks inside (una, max], as offsets; an invalid block is left out.
-        invalid_blocks: SACK blocks that are malformed or outside what was sent.
-        dsack: the D-SACK block of RFC 2883, if the first block is one.
-        newly_sacked: octets reported held for the first time.
+        report: what its SACK blocks say; each part can be asked of the acknowledgment itself.
         sacked: ranges held above the acknowledgment after this segment.
         standing: whether it counts; what it says can be asked of the acknowledgment itself.
         responses: what the IUT sent because of it, in order.
@@ -262,13 +280,14 @@ class Ack(Segment):
     duplicates: int
     window: int
     window_edge: int
-    blocks: tuple[Range, ...]
-    invalid_blocks: tuple[Range, ...]
-    dsack: Range | None
-    newly_sacked: int
+    report: Report
     sacked: tuple[Range, ...]
     standing: Standing
     responses: Sequence[Sent] = ()
+    blocks: ClassVar[Part[tuple[Range, ...]]] = part("report.blocks")
+    invalid_blocks: ClassVar[Part[tuple[Range, ...]]] = part("report.invalid_blocks")
+    dsack: ClassVar[Part[Range | None]] = part("report.dsack")
+    newly_sacked: ClassVar[Part[int]] = part("report.newly_sacked")
     ancient: ClassVar[Part[bool]] = part("standing.ancient")
     beyond: ClassVar[Part[bool]] = part("standing.beyond")
     rejected: ClassVar[Part[bool]] = part("standing.rejected")

@@ -11,8 +11,10 @@ from bentpipe_conformance.protocols.tcp.codec import MODULUS, Tcp, one_of
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction
 from bentpipe_conformance.protocols.tcp.replay.events import (
+    NO_REPORT,
     Ack,
     Oddity,
+    Report,
     Sent,
     standing,
     with_one_more,
@@ -206,9 +208,10 @@ class Sender:
             self._most = ack
         if usable and not may_refuse:
             self._least = ack
+        report = Report(good, bad, dsack, newly) if tcp.sack else NO_REPORT
         item = Ack(
             packet, ack, una, self._max, one_of(max(0, ack - una)) if usable else 0, duplicate,
-            self._duplicates, window, edge, good, bad, dsack, newly, self._sacked.snapshot(),
+            self._duplicates, window, edge, report, self._sacked.snapshot(),
             standing(ancient, beyond, rejected, may_heed, may_refuse),
         )  # fmt: skip
         self._last_ack = item

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, SIZE, Story
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 
 
 def _discard(**settings: int) -> Story:
@@ -166,3 +168,34 @@ def test_reminder_that_is_not_left_out_is_called_for() -> None:
         story.ack(0, ack=99_000, after=0.2).reply(0, after=0.001)
     story.ack(0, after=1.0)
     assert story.verdicts("RWBP-EC-015") == story.verdicts("RWBP-AK-004") == PASS
+
+
+def _crossed() -> Story:
+    """SYNs cross, and both sides answer them; nothing has to answer the last SYN-ACK."""
+    story = Story(calls=True, open=False, port=9)
+    fields: dict[str, Any] = {"window": 8 * SIZE, "mss": SIZE, "sack_permitted": True}
+    option = option_octets(8, SIZE)
+    story.put(False, option, flags=SYN, seq=99, after=0.1, **{**fields, "ack": 0})
+    story.put(True, option, flags=SYN | ACK, seq=499, **{**fields, "ack": 100})
+    return story.put(False, option, flags=SYN | ACK, seq=99, after=0.3, **fields)
+
+
+def test_syns_cross_and_are_answered() -> None:
+    """The tester's SYN opens nothing yet, and its SYN-ACK may be acknowledged or not."""
+    silent = _crossed().arrive(1, after=0.2).reply(0, (1, 2)).ack(0, after=0.5)
+    spoken = _crossed().reply(0).arrive(1, after=0.2).reply(0, (1, 2)).ack(0, after=0.5)
+    for story in silent, spoken:
+        assert story.verdicts("RWBP-AK-003") == PASS
+        assert not story.verdicts("RWBP-AK-004") & FAIL
+
+
+def test_syns_cross_and_the_next_answer_comes_again() -> None:
+    story = _crossed()
+    again = {"window": 8 * SIZE, "mss": SIZE, "sack_permitted": True}
+    story.put(False, option_octets(8, SIZE), flags=SYN | ACK, seq=99, after=0.001, **again)
+    assert story.reply(0).ack(0, after=0.5).verdicts("RWBP-AK-003") == PASS
+
+
+def test_syns_cross_and_disorder_is_not_acknowledged() -> None:
+    story = _crossed().arrive(1, after=0.2).ack(0, after=0.5)
+    assert story.verdicts("RWBP-AK-003") == FAIL
