@@ -426,6 +426,11 @@ class KillMatrix(Printed):
         if tried < result["all"]:
             seed = f", drawn with seed {result['seed']}" if result["seed"] else ""
             drawn = f"A sample of {tried} of {result['all']} small changes{seed} was tried"
+        if result["partial"]:
+            drawn = (
+                f"Of a sample of {result['sample']} of {result['all']} small changes{seed} {tried} "
+                "were tried before the time was up"
+            )
         yield (
             f"{drawn} on {result['measured']}; {result['stillborn']} cannot be evaluated. Of the "
             f"other {result['mutants']}, {result['killed']} were killed, {result['explained']} are "

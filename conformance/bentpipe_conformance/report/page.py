@@ -22,7 +22,7 @@ from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.bundle import Bundle, case_directory
 from bentpipe_conformance.evidence.records import CaseRecord, RunRecord
-from bentpipe_conformance.report.ladder import Row, ladder, thousands
+from bentpipe_conformance.report.ladder import Row, ladder, lanes, thousands
 from bentpipe_conformance.report.plot import close_view, draw, whole_view
 from bentpipe_conformance.report.transit import Transit, match
 
@@ -92,6 +92,7 @@ class CaseView:
     met_findings: Sequence[Finding]
     plots: Sequence[tuple[str, Markup]]
     rows: Sequence[Row]
+    lanes: Sequence[tuple[str, str]]
     transit_known: bool
     layers: Sequence[tuple[int, str]]
 
@@ -282,6 +283,7 @@ def _case(
         met_findings=met,
         plots=_plots(suite, record, trace, transit, numbers, bool(open_findings)),
         rows=rows,
+        lanes=lanes(trace),
         transit_known=transit.known,
         layers=_layers(suite, trace, [n for item in open_findings for n in item.packets]),
     )

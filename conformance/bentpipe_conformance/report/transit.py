@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+from bentpipe_conformance.engine.lane import SERVER
 from bentpipe_conformance.engine.trace import Packet, Trace
 
 _ROUNDING_S = 1e-6
@@ -34,9 +35,11 @@ def match(trace: Trace[Any]) -> Transit:
 
     A router changes TTL and header checksum only. Equal packets (a retransmission can equal its
     original) are distinguished by the link's smallest delay: an arrival belongs to the latest equal
-    departure at least that long before it.
+    departure at least that long before it. Of a box only what passes its server's side crosses the
+    link.
     """
-    near, far = trace.at("iut"), trace.at("peer")
+    near = [packet for packet in trace.at("iut") if packet.side in ("", SERVER)]
+    far = trace.at("peer")
     if not far:
         return Transit(False, {}, frozenset(), ())
     end = max(packet.time for packet in trace.packets)

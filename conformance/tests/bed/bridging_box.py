@@ -16,6 +16,7 @@ from typing import Literal, cast
 from bentpipe_reference.pep.io.program import Settings, configured
 
 ETH_P_ALL, SOL_PACKET, PACKET_IGNORE_OUTGOING = 3, 263, 23
+SO_RCVBUFFORCE, QUEUE = 33, 1 << 26  # a flood of SYNs arrives at once
 IPV4 = b"\x08\x00"
 
 
@@ -31,6 +32,7 @@ def main(speak: str, *names: str) -> None:
         port = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         port.bind((name, ETH_P_ALL))
         port.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        port.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, QUEUE)
         ports.append(port)
     beyond = [b"", b""]  # who is where, by the last frame that told
     print("ready", flush=True)

@@ -6,11 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bentpipe_conformance.engine.lane import Captured
+from bentpipe_conformance.engine.lane import CLIENT, SERVER, Captured
 from bentpipe_conformance.engine.trace import Trace, read_trace
+from bentpipe_conformance.protocols.pep.suite import SUITE as PEP
 from bentpipe_conformance.protocols.tcp.codec import Tcp, build
 from bentpipe_conformance.protocols.tcp.suite import SUITE as SNR
-from bentpipe_conformance.report.ladder import LIMIT, ladder
+from bentpipe_conformance.report.ladder import LIMIT, ladder, lanes
 from bentpipe_conformance.report.plot import close_view, draw, nice_ticks, whole_view
 from bentpipe_conformance.report.transit import match
 
@@ -169,6 +170,25 @@ def test_ladder_shows_the_surroundings_and_counts_the_rest(sample: Any) -> None:
     assert marked.what.replace("\u202f", "") == "data 37648–39096"
     again = ladder(trace, match(trace), range(1, 400), SNR)
     assert sum(not row.skipped for row in again) <= LIMIT + 13
+
+
+def test_packets_of_a_box_to_its_client_are_not_lost_on_the_link() -> None:
+    """The link is behind the server's side; what is not sent over it cannot be lost there."""
+    sides = ((0.0, CLIENT, False), (0.1, SERVER, True), (0.2, SERVER, True), (0.3, CLIENT, True))
+    captured = [
+        Captured(at, "iut", outgoing, packet(number), side)
+        for number, (at, side, outgoing) in enumerate(sides)
+    ]
+    captured += [Captured(0.4, "peer", True, packet(1)), Captured(9.0, "peer", True, packet(7))]
+    trace = read_trace(captured, suite=PEP)
+    transit = match(trace)
+    assert transit.lost_forward == {3}
+    assert transit.at_peer == {2: 0.4}
+    assert lanes(trace) == (("client", "box"), ("", "server"))
+    rows = [row for row in ladder(trace, transit, (), PEP) if row.number]
+    assert [(row.lane, row.rightward) for row in rows] == [
+        (0, True), (1, True), (1, True), (0, False),
+    ]  # fmt: skip
 
 
 def test_ladder_tells_oddities_apart() -> None:

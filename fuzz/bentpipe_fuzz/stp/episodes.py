@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
@@ -29,26 +30,36 @@ def _wait(seconds: st.SearchStrategy[float]) -> st.SearchStrategy[Step]:
 _receive = step("receive", seconds=st.sampled_from([0.7, 2.0, 5.0]))
 _data = step("write", sds=st.sampled_from([1, 3, 10, 40]), octets=st.sampled_from([8, 100, 1000]),
              poll=st.booleans())  # fmt: skip
-_DISCARDED: tuple[st.SearchStrategy[dict[str, object]], ...] = tuple(
-    st.fixed_dictionaries(given)
-    for given in (
+_Way = st.SearchStrategy[dict[str, Any]]
+_SPOILT: tuple[_Way, ...] = tuple(
+    st.fixed_dictionaries(given) for given in (
         # Bodies have 4, 8, 12 or 16 octets, of which the last or all are missing.
-        {"verb": one("malformed"), "cut": st.sampled_from([0, 3, 7, 11, 11, 15])},
+        {"verb": one("malformed"), "cut": st.sampled_from([0, 3, 7, 11, 15])},
         {"verb": one("malformed"), "cut": st.integers(0, 30)},
-        {"verb": one("malformed"), "right": one(False)},
         {"verb": one("malformed"), "more": st.sampled_from(["00", "0000", 8 * "00", 12 * "00"])},
         {"verb": one("malformed"), "more": st.binary(min_size=4, max_size=12).map(bytes.hex)},
         {"verb": one("forbidden"), "defect": st.sampled_from(["checksum", "length", "type"]),
          "which": st.integers(0, 5)},
-        {"verb": one("forbidden"), "defect": one("options"), "which": st.integers(0, 4),
-         "kind": st.sampled_from(["BEGIN", "BGAK", "BGREJ"])},
-        {"verb": one("packet"), "tag": st.sampled_from([1, 0x8000, 0xFFFF]),
-         "kind": st.sampled_from(["SD", "SDP", "POLL", "STAT", "USTAT"])},
-        {"verb": one("malformed"), "kind": one("BEGIN"), "cut": st.sampled_from([-1, 8, 12]),
-         "version": st.sampled_from([0, 1, 3, 15])},
     )
 )  # fmt: skip
-"""What has packets discarded: lengths, checksum, options, tag, version."""
+"""What has packets of any type discarded: lengths and checksums."""
+_OPTIONS: _Way = st.fixed_dictionaries(
+    {"verb": one("forbidden"), "defect": one("options"), "which": st.integers(0, 4)}
+)
+_TAG: _Way = st.fixed_dictionaries(
+    {"verb": one("packet"), "tag": st.sampled_from([1, 0x8000, 0xFFFF])}
+)
+_VERSION: _Way = st.fixed_dictionaries(
+    {"verb": one("malformed"), "cut": st.sampled_from([-1, 8, 12]),
+     "version": st.sampled_from([0, 1, 3, 15])}
+)  # fmt: skip
+_DISCARDED: Mapping[str, _Way] = {
+    **{kind: st.one_of(*_SPOILT) for kind in sorted(KINDS)},
+    **{kind: st.one_of(*_SPOILT, _OPTIONS, _OPTIONS) for kind in ("BGAK", "BGREJ")},
+    **{kind: st.one_of(*_SPOILT, _TAG) for kind in ("SD", "SDP", "POLL", "STAT", "USTAT")},
+    "BEGIN": st.one_of(*_SPOILT, _OPTIONS, _OPTIONS, _VERSION, _VERSION),
+}
+"""What has packets of a type discarded."""
 
 _FINAL = ("BGAK", "BGREJ", "END", "ENDAK")
 """Types of which a right packet ends some state."""
@@ -56,18 +67,22 @@ _FINAL = ("BGAK", "BGREJ", "END", "ENDAK")
 
 @st.composite
 def _volley(draw: st.DrawFn) -> list[Step]:
-    """Packets of many types, all of which have to be discarded."""
-    ways = st.one_of(*_DISCARDED)
-    spoilt: list[dict[str, Any]] = [
-        {"kind": draw(kinds), **draw(ways)} for _ in range(draw(st.integers(10, 24)))
-    ]
-    for given in spoilt:
+    """Packets of several types, all of which have to be discarded.
+
+    Those of a type follow each other, the first of them whole: who fills what is missing with what
+    came before then has it right.
+    """
+    packets: list[Step] = []
+    for kind in draw(st.permutations(sorted(KINDS)))[: draw(st.integers(3, 6))]:
         # The connection's own BEGIN changes nothing in some states, another one in others.
-        if given["kind"] == "BEGIN" and given["verb"] != "packet" and draw(st.booleans()):
-            given["anew"] = True
-        if given["kind"] == "STAT" and given["verb"] == "packet":
-            given["n_mr"] = "credit", 8
-    return _apart(draw, [Step(str(given.pop("verb")), given) for given in spoilt])
+        own = {"anew": True} if kind == "BEGIN" and draw(st.booleans()) else {}
+        packets.append(Step("malformed", {"kind": kind, "right": False, **own}))
+        for _ in range(draw(st.integers(2, 5))):
+            given = {"kind": kind, **draw(_DISCARDED[kind])}
+            verb = str(given.pop("verb"))
+            credit = {"n_mr": ("credit", 8)} if (verb, kind) == ("packet", "STAT") else {}
+            packets.append(Step(verb, {**given, **credit, **(own if verb != "packet" else {})}))
+    return _apart(draw, packets)
 
 
 @st.composite

@@ -148,7 +148,8 @@ intruding = episode(
     perhaps | _data, perhaps | _settle,
 )  # fmt: skip
 _afterwards = episode(
-    perhaps | step("answer"), perhaps | _data, perhaps | _settle, _receive(1.0)
+    perhaps | step("answer"), perhaps | _wait(5.0, 9.0), perhaps | _data, perhaps | _settle,
+    _receive(1.0),
 )  # fmt: skip
 spoilt = episode(_leads, volley, _afterwards)
 unminded = episode(_leads, ignored, _afterwards)

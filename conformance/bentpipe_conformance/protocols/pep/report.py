@@ -1,10 +1,9 @@
-"""Reporting boxes: what a ladder says of a segment, and at which side it was."""
+"""Reporting boxes: what a ladder says of a segment; its lanes say at which side it was."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from bentpipe_conformance.engine.lane import CLIENT
 from bentpipe_conformance.engine.scene import Mark, Scene, choose_scene
 from bentpipe_conformance.engine.suite import Reporter
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Trace, read_flows
@@ -17,8 +16,7 @@ _Row = tuple[str, tuple[str, ...]]
 
 
 def _plain(packet: Packet) -> _Row:
-    text, notes = tcp_report.REPORTER.plain(packet)
-    return f"{packet.side} · {text}", notes
+    return tcp_report.REPORTER.plain(packet)
 
 
 def _describe(trace: Trace) -> dict[int, _Row]:
@@ -30,18 +28,18 @@ def _describe(trace: Trace) -> dict[int, _Row]:
             for packet in leg.packets:
                 rows[packet.number] = _plain(packet)
             for segment in leg.segments:
-                rows[segment.packet.number] = _segment(leg.side, segment)
+                rows[segment.packet.number] = _segment(segment)
     return rows
 
 
-def _segment(side: str, segment: Segment) -> _Row:
-    names = [name for name in ("SYN", "FIN", "RST") if name[0] in segment.tcp.flag_names]
-    texts = [side, *names]
+def _segment(segment: Segment) -> _Row:
+    texts = [name for name in ("SYN", "FIN", "RST") if name[0] in segment.tcp.flag_names]
     if segment.end > segment.start:
         texts.append(f"data {span(segment.start, segment.end)}")
     if segment.ack is not None and segment.edge is not None:
         texts.append(f"ack {thousands(segment.ack)} · permits {thousands(segment.edge)}")
-    return " · ".join(texts), () if segment.counts else ("outside the connection",)
+    told = " · ".join(texts) or _plain(segment.packet)[0]
+    return told, () if segment.counts else ("outside the connection",)
 
 
 def _draw(relay: Relay) -> Scene:
@@ -71,6 +69,6 @@ REPORTER = Reporter(
     scene=_scene,
     legend=tcp_report.LEGEND,
     unit="octet offset",
-    counting=f"offsets count octets of data in one direction from 0; sides are named, as {CLIENT}",
+    counting="offsets count octets of data in one direction from 0",
     layers=dissection,
 )

@@ -92,10 +92,12 @@ def idle_connection_lives(flow: Flow, context: Context) -> Findings:
     """Idleness does not end a connection (RFC 9293 section 3.8.4)."""
     # Exercised by in-order data after hours of idleness.
     exercised = float(context.permitted("exercised_s", 7200.0))
-    arrivals = {arrival.packet.number: arrival for arrival in flow.arrivals}
     for item, silence in _idle(flow):
-        arrival = arrivals.get(item.packet.number)
-        if arrival is None or silence < exercised or not arrival.in_order:
+        if silence < exercised:
+            continue
+        at = count_before(flow.arrivals, item.packet.number)
+        arrival = flow.arrivals[at] if at < len(flow.arrivals) else None
+        if arrival is None or arrival.packet is not item.packet or not arrival.in_order:
             continue
         what = f"data after {silence:.0f} s of idleness"
         reset = flow.own_reset

@@ -72,12 +72,10 @@ class Situation:
 
 
 @dataclass(slots=True, eq=False)
-class Moment:
-    """An acknowledgment and the sender's situation when it arrived.
+class Run:
+    """What has come since the last acknowledgment of new data; where nothing changes it is shared.
 
     Attributes:
-        ack: the acknowledgment.
-        situation: what changes seldom; each part can be asked of the moment itself.
         progress: when the retransmission timer was certainly last restarted: by the last
             acknowledgment of new data, or by data sent while nothing was outstanding. Of the
             partial acknowledgments of an episode only the first counts (RFC 6582 section 3.2).
@@ -91,14 +89,33 @@ class Moment:
         window_edge: highest right edge of the window offered so far, this one included.
     """
 
-    ack: Ack
-    situation: Situation
     progress: float
     last_advance: Ack | None
     repeats: int
     pure: bool
     informative: int
     window_edge: int
+
+
+@dataclass(slots=True, eq=False)
+class Moment:
+    """An acknowledgment and the sender's situation when it arrived.
+
+    Attributes:
+        ack: the acknowledgment.
+        situation: what changes seldom; each part can be asked of the moment itself.
+        run: what a receiver of data does not change; likewise.
+    """
+
+    ack: Ack
+    situation: Situation
+    run: Run
+    progress: ClassVar[Part[float]] = part("run.progress")
+    last_advance: ClassVar[Part[Ack | None]] = part("run.last_advance")
+    repeats: ClassVar[Part[int]] = part("run.repeats")
+    pure: ClassVar[Part[bool]] = part("run.pure")
+    informative: ClassVar[Part[int]] = part("run.informative")
+    window_edge: ClassVar[Part[int]] = part("run.window_edge")
     rtt: ClassVar[Part[float]] = part("situation.rtt")
     timed_rtt: ClassVar[Part[float]] = part("situation.timed_rtt")
     episode: ClassVar[Part[Episode | None]] = part("situation.episode")
@@ -270,6 +287,8 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     partially: set[Episode | None] = set()
     met: tuple[object, ...] = ()
     situation: Situation
+    counts: tuple[object, ...] = ()
+    run: Run
     for event in flow.until_reset:
         if isinstance(event, Sent):
             if not event.flight:
@@ -301,9 +320,10 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             )  # fmt: skip
             if now != met:
                 met, situation = now, Situation(*now)
-            yield Moment(
-                event, situation, progress, last_advance, repeats, pure, informative, window_edge
-            )
+            counted = progress, last_advance, repeats, pure, informative, window_edge
+            if counted != counts:
+                counts, run = counted, Run(*counted)
+            yield Moment(event, situation, run)
             if episode is not None and event is episode.end:
                 shadow = max(shadow, event.max)
             if event.dsack is not None or event.duplicates * largest_segment(flow) > event.flight:
