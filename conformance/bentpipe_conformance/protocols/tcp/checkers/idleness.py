@@ -20,6 +20,9 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
 from bentpipe_conformance.protocols.tcp.replay.order import count_before
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
+WIDEST = 0xFFFF
+"""What the field of the window holds at most, not scaled."""
+
 
 def _idle(flow: Flow) -> Iterator[tuple[Segment, float]]:
     """Each segment and how long the connection had been silent before it, nothing being owed."""
@@ -38,14 +41,22 @@ def _idle(flow: Flow) -> Iterator[tuple[Segment, float]]:
         before = packet.time
 
 
-def _updates_window(flow: Flow, number: int) -> bool:
-    """Whether a packet of the IUT offers more than the one before it.
+def _updates_window(flow: Flow, number: int, since: int) -> bool:
+    """Whether a packet of the IUT offers more than the one before it, or may.
 
     An edge that had moved back, as some do where they drop what finds no room, comes forward again.
+    Where the field says as much as it can there may be more room than it says, once for what has
+    arrived after the packet numbered ``since``.
     """
     at = count_before(flow.replies, number)
-    known = 0 < at < len(flow.replies) and flow.replies[at].packet.number == number
-    return known and flow.replies[at].window_edge > flow.replies[at - 1].window_edge
+    if not 0 < at < len(flow.replies) or flow.replies[at].packet.number != number:
+        return False
+    before, reply = flow.replies[at - 1 : at + 1]
+    arrived = count_before(flow.arrivals, number)
+    news = arrived > 0 and flow.arrivals[arrived - 1].packet.number > since
+    # A keep-alive repeats the number before the next one (section 3.8.4).
+    widest = reply.tcp.window == WIDEST and reply.tcp.seq == before.tcp.seq + before.payload
+    return reply.window_edge > before.window_edge or (news and widest)
 
 
 @checker("SNR-CON-022")
@@ -56,7 +67,7 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
     exercised = float(context.permitted("exercised_s", 7200.0))
     acks, sents = iter(flow.acks), iter(flow.sent)
     ack, own = next(acks, None), next(sents, None)
-    una = sent = edge = 0
+    una = sent = edge = read = 0
     latest: Ack | None = None
     for item, silence in _idle(flow):
         if silence < least:
@@ -79,7 +90,8 @@ def idle_connection_is_silent(flow: Flow, context: Context) -> Findings:
             continue  # its user wrote
         if item.tcp.flags & RST and not is_own_reset(flow, item.packet):
             continue  # its user may have aborted
-        if _updates_window(flow, number):
+        if _updates_window(flow, number, read):
+            read = number
             continue  # its user has read
         sentence = f"a segment was sent after {silence:.0f} s of idleness"
         actual = f"a segment with flags {item.tcp.flag_names}"

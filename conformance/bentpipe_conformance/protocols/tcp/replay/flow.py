@@ -64,6 +64,7 @@ class Freedom(Enum):
     HEEDS = "heeds the acknowledgment of what a closed window keeps out"
     HEEDS_COPIES = "heeds that of a copy as well"
     REFUSES = "refuses what lies at the right edge of the window"
+    REFUSES_BEYOND = "refuses what lies beyond a right edge that has moved back"
     KEEPS_WINDOW = "takes no window from an older segment"
     RUNS_SHORT = "has less than a segment waiting, which Nagle's rule holds (section 3.7.4)"
     TIMES_SEGMENTS = "counts a timeout from the transmission of a segment (RFC 6298 section 5)"
@@ -293,7 +294,9 @@ class _Replay:
         # One whose options cannot be read may be dropped.
         may_refuse = may_refuse or not tcp.options_ok
         heeds: set[Freedom] = self._may_heed(tcp) if rejected else set()
-        refuses = {Freedom.REFUSES} if may_refuse and not rejected else set()
+        beyond = self.receiver.lies_behind(start)
+        freedom = Freedom.REFUSES_BEYOND if beyond else Freedom.REFUSES
+        refuses = {freedom} if may_refuse and not rejected else set()
         if reading & heeds:
             rejected = False
         elif reading & refuses:

@@ -139,9 +139,12 @@ class Receiver:
         RFC 9293 section 3.10.7.4 does not accept one without text at the edge; most implementations
         do. It may also be refused for a timestamp older than one that may have been taken.
         """
-        shrunk = self._offered < self.edge and start >= self._offered
-        beside = shrunk or (start == self.edge and tcp.length == 0)
+        beside = self.lies_behind(start) or (start == self.edge and tcp.length == 0)
         return (beside and start > self.expected) or self._stale(tcp)[0]
+
+    def lies_behind(self, start: int) -> bool:
+        """Whether a segment begins at or beyond a right edge that has moved back."""
+        return self._offered < self.edge and start >= self._offered
 
     def repeats(self, tcp: Tcp) -> bool:
         """Whether a segment that leaves next would only repeat the last acknowledgment."""

@@ -183,7 +183,8 @@ class Sender:
         if edge == self._edge:
             edge = self._edge
         duplicate = usable and outstanding and ack == una and tcp.length == 0 and same
-        stale = ack == una and start < self._updated[0]
+        # What repeats a number that may have been refused may bring it.
+        stale = ack == una and ack <= self._least and start < self._updated[0]
         newly = 0
         if usable:
             newly = sum(self._sacked.add(*block) for block in good) if good else 0

@@ -18,6 +18,19 @@ def test_edge_that_had_moved_back_when_the_connection_has_long_been_idle(
     assert receipt.verdicts("SNR-CON-022") == expected
 
 
+@pytest.mark.parametrize(
+    ("window", "times", "expected"), [(65535, 1, NOTHING), (65535, 2, FAIL), (65534, 1, FAIL)]
+)
+def test_field_that_can_say_no_more_when_the_connection_has_long_been_idle(
+    window: int, times: int, expected: set[Verdict]
+) -> None:
+    """Its user may have read what has arrived, once (encounter 800135)."""
+    receipt = Receipt(window=window).data(0, 100).reply(100)
+    for _ in range(times):
+        receipt.reply(100, after=11)
+    assert receipt.verdicts("SNR-CON-022") == expected
+
+
 def test_keep_alive_that_the_user_asked_for_or_may_have() -> None:
     receipt = Receipt().data(0, 100).reply(100).reply(100, after=30)
     assert receipt.verdicts("SNR-CON-022") == FAIL
