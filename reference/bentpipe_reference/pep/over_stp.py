@@ -24,7 +24,7 @@ from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.pep.box import Box, BoxParts, of_class
 from bentpipe_reference.pep.config import INNER, OUTER, BoxConfig
 from bentpipe_reference.pep.endpoint import End
-from bentpipe_reference.pep.passing import ICMP
+from bentpipe_reference.pep.passing import ERRORS, ICMP
 from bentpipe_reference.pep.relay import Relay
 from bentpipe_reference.stp import codec, packets
 from bentpipe_reference.stp.config import EARLY_CREDIT, StpConfig
@@ -390,6 +390,7 @@ def _ends(packet: packets.Packet, begin: Begin) -> bool:
 
 
 def _quotes_stp(packet: bytes) -> bool:
-    """Whether an ICMP message is about a packet of STP."""
-    at = (packet[0] & 15) * 4 + _QUOTED_PROTOCOL
-    return len(packet) > at and packet[at] == OTHER_PROTOCOL
+    """Whether an ICMP message reports an error of a packet of STP."""
+    start = (packet[0] & 15) * 4
+    at = start + _QUOTED_PROTOCOL
+    return len(packet) > at and packet[start] in ERRORS and packet[at] == OTHER_PROTOCOL

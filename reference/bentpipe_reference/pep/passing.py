@@ -15,6 +15,8 @@ _MD5, _AUTHENTICATION = 19, 29
 """TCP options that sign addresses, ports and sequence numbers (RFC 2385, RFC 5925)."""
 
 _UNREACHABLE, _TOO_BIG = 3, 4
+ERRORS = frozenset((3, 4, 5, 11, 12))
+"""Types of ICMP messages that quote a packet (RFC 792, RFC 1122 section 3.2.2)."""
 _SHORTEST = 20
 """Octets of an IPv4 header (RFC 791 section 3.1)."""
 
