@@ -9,6 +9,14 @@ from bentpipe_conformance.engine.codec import UDP, build_ipv4, build_udp
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.cases.damage import ODD, WRONG
 from bentpipe_conformance.protocols.pep.cases.steps import of_class, summed, unreachable
+from bentpipe_conformance.protocols.pep.checkers.box_ends import (
+    ADVICE,
+    KNOWN,
+    OTHERS,
+    TIMER,
+    UNASKED,
+    WINDOW,
+)
 from bentpipe_conformance.protocols.pep.distant import Distant
 from bentpipe_conformance.protocols.pep.end import Offer
 from bentpipe_conformance.protocols.pep.routed import altered
@@ -20,7 +28,8 @@ from bentpipe_conformance.protocols.pep.story import (
     SERVER_ADDRESS,
     Story,
 )
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, Tcp, build, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, Tcp, build, dissect
+from bentpipe_conformance.selftest.deviations import known_deviations
 
 RFC = {**Story.claims, "ends": "rfc"}
 
@@ -55,6 +64,50 @@ def test_fin_that_waits_is_no_fault_of_the_end() -> None:
     story.ack(SERVER, False, 101).ack(CLIENT, True, 101, after=0.3).over()
     for name in ("PEP-LR-001", "PEP-LR-008"):
         assert story.verdicts(name, claims=RFC) in (PASS, NOTHING), name
+
+
+LINUX = {**Story.claims, "ends": "linux"}
+
+
+@pytest.mark.parametrize(("times", "expected"), [(1, PASS), (2, FAIL)])
+def test_fin_behind_a_hole_stays_reported(times: int, expected: set[object]) -> None:
+    # Linux confirms the FIN before it forgets the block that held it, and then has forgotten it.
+    story = Story().say(CLIENT, False, SYN, -1, mss=1460, sack_permitted=True)
+    story.say(SERVER, True, SYN, -1, mss=1460).syn(SERVER, answer=True, after=0.3)
+    story.say(SERVER, True, ACK).say(CLIENT, True, SYN | ACK, -1, mss=1460, sack_permitted=True)
+    story.say(CLIENT, False, ACK).fin(CLIENT, False, 1)
+    base = 1_001
+    story.ack(CLIENT, True, 0, sack=((base + 1, base + 2),)).data(CLIENT, False, 0, 1)
+    for _ in range(times):
+        story.ack(CLIENT, True, 2, sack=((base + 1, base + 2),))
+    story.data(SERVER, True, 0, 1).fin(SERVER, True, 1).ack(SERVER, False, 2)
+    verdicts = story.over().verdicts("PEP-LR-001", claims=LINUX)
+    assert expected <= verdicts <= expected | PASS
+
+
+@pytest.mark.parametrize(("claims", "expected"), [(RFC, FAIL), (LINUX, NOTHING)])
+def test_acknowledgment_of_what_was_never_sent(
+    claims: dict[str, object], expected: set[object]
+) -> None:
+    story = Story().opened().data(CLIENT, False, 0, 100).ack(CLIENT, True, 100)
+    story.data(SERVER, True, 0, 100, after=0.3).ack(SERVER, False, 100)
+    story.say(SERVER, False, ACK, 0, 5_000, after=1.0).say(SERVER, False, ACK, 0, 100, after=2.0)
+    verdicts = story.over().verdicts("PEP-LR-008", claims=claims)
+    assert verdicts - PASS == expected
+
+
+def test_what_linux_is_known_for_is_reviewed() -> None:
+    found: dict[str, dict[str, object]] = {}
+    never: set[str] = set()
+    asked = {*WINDOW, *TIMER, *OTHERS, *ADVICE}
+    for deviation in known_deviations("linux"):
+        for name in asked.intersection(deviation.requirements):
+            if deviation.settings in ({}, {"tcp_sack": "1"}) and deviation.instead:
+                found.setdefault(name, {}).update(deviation.instead)
+            elif not deviation.settings and not deviation.habits:
+                never.add(name)
+    assert found == KNOWN["linux"]
+    assert never == UNASKED["linux"]
 
 
 @pytest.mark.parametrize("error", WRONG)

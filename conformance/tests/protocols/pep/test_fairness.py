@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.story import FAIL, NOTHING, PASS, Story
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 
 WAY = 0.3
 Pieces = list[tuple[float, float]]
@@ -54,3 +55,33 @@ def test_segment_lost_beside_others(
     lost = [(10.0, 11.0)]
     story = told([control[0] + lost, control[1] + others, control[2] + others])
     assert story.verdicts("PEP-FI-003") == expected
+
+
+@pytest.mark.parametrize("slow", ["opens", "reads"])
+def test_octets_that_wait_for_their_servers(slow: str) -> None:
+    # Taken before a server has answered the box, or has room, they are not on their way.
+    whole = told(CONTROL)
+    stories = [Story(ports=(20_101 + 10 * nth, 20_102 + 10 * nth)) for nth in range(3)]
+    for story in stories:
+        story.at = 10.0
+        story.syn(CLIENT).syn(CLIENT, answer=True, after=0.0).say(CLIENT, False, ACK, after=0.0)
+        story.syn(SERVER, after=0.0)
+        if slow == "reads":
+            story.say(SERVER, False, SYN | ACK, -1, window=0, mss=1460, after=0.0)
+            story.say(SERVER, True, ACK, after=0.0)
+    moments = [(nth, 100 * piece) for nth in range(3) for piece in range(2)]
+    for nth, start in moments:
+        story = stories[nth]
+        story.data(CLIENT, False, start, start + 100, after=0.01 * nth)
+        story.ack(CLIENT, True, start + 100, after=0.0)
+    for story in stories:
+        story.at = 11.0
+        if slow == "opens":
+            story.syn(SERVER, answer=True, after=0.0).say(SERVER, True, ACK, after=0.0)
+        else:
+            story.say(SERVER, False, ACK, after=0.0)
+        story.data(SERVER, True, 0, 200, after=0.0).ack(SERVER, False, 200, after=0.3)
+    whole.packets = sorted(
+        (it for story in (whole, *stories) for it in story.packets), key=lambda it: it.time
+    )
+    assert whole.verdicts("PEP-FI-003") == NOTHING

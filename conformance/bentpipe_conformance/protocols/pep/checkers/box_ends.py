@@ -8,7 +8,11 @@ octets before it, a SYN may stay unanswered, and what a box does with a RST is c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import chain
+
+from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine import context as engine
 from bentpipe_conformance.engine.checking import Checker, load_checkers
@@ -85,6 +89,32 @@ ADVICE = _rules(
 )
 """What is a SHOULD."""
 
+_LINUX: tuple[tuple[str, object, str], ...] = (
+    ("counts_segments", True, "SS-002 CA-001 RTO-007 RTO-009"),
+    ("delays_with_fin", True, "RCV-002"),
+    ("from_transmission", True, "RTO-010"),
+    ("halves_window", True, "CA-002 REC-006 REC-011"),
+    ("keeps_blocks_with_fin", True, "RCV-010 RCV-024"),
+    ("pushed_is_last", True, "CA-002 FR-009 REC-005 SAK-017"),
+    ("rest_of_block", True, "SAK-001 SAK-002"),
+    ("spares_recent", True, "RTO-007 RTO-009"),
+    ("whole_packets", 2, "SAK-001 SAK-002 SAK-004 SAK-007"),
+)
+
+KNOWN: Mapping[str, Mapping[str, Mapping[str, object]]] = {
+    "linux": {
+        rule: {name: value for name, value, text in _LINUX if rule in _rules(text)}
+        for rule in chain.from_iterable(_rules(text) for _, _, text in _LINUX)
+    },
+}
+"""What a TCP that is named is known to do otherwise, by rule of the TCP suite: as alternatives.
+
+That suite's certification of it tells of them; about a box they say nothing.
+"""
+
+UNASKED: Mapping[str, Set[str]] = {"linux": frozenset(_rules("ACK-003"))}
+"""Rules that a TCP that is named is known not to follow at all."""
+
 
 @of_scene("PEP-LR-001")
 def ends_are_tcp(scene: Scene, context: Context) -> Iterator[Finding]:
@@ -126,7 +156,7 @@ def _ends(scene: Scene, context: Context) -> Sequence[BoxEnd]:
 
 def _judged(rules: Sequence[str], ends: Iterable[BoxEnd], context: Context) -> Iterator[Finding]:
     """What the TCP suite's checkers find; what they are not sure of is left out."""
-    stated = CLAIMS[context.ics.get("ends", "other")]
+    stated = CLAIMS[_named(context)]
     for end in ends:
         ics = OBSERVER.claims(end.flow, stated)
         for found in end.readings.all_judged(_asked(rules, ics, end, context)):
@@ -140,12 +170,24 @@ def _asked(
 ) -> list[tuple[Checker, engine.Context[object]]]:
     suite = suite_named(TCP_SUITE)
     checkers, registry = load_checkers(suite), suite.requirements()
+    known, unasked = KNOWN.get(_named(context), {}), UNASKED.get(_named(context), frozenset())
     return [
         (checkers[name], engine.Context(
-            registry[name], _PROFILE, ics, context.timing_error, end.readings.prepared
+            _permitting(registry[name], known.get(name, {})),
+            _PROFILE, ics, context.timing_error, end.readings.prepared,
         ))
-        for name in rules if declared(ics, registry[name].condition_in(_PROFILE))
+        for name in rules
+        if name not in unasked and declared(ics, registry[name].condition_in(_PROFILE))
     ]  # fmt: skip
+
+
+def _named(context: Context) -> str:
+    return str(context.ics.get("ends", "other"))
+
+
+def _permitting(requirement: Requirement, known: Mapping[str, object]) -> Requirement:
+    permitted = {**requirement.alternatives.get(_PROFILE, {}), **known}
+    return replace(requirement, alternatives={_PROFILE: permitted})
 
 
 def _as_the_box(finding: Finding, end: BoxEnd, context: Context) -> Finding:

@@ -34,6 +34,7 @@ class _Piece:
         packet: that brought them.
         came: when that was.
         under_way: octets of all connections that were not delivered then, these included.
+        room: whether their receiver had answered and permitted them by then; they wait for it else.
         took: seconds until their receiver had acknowledged them; None if it never has.
     """
 
@@ -41,6 +42,7 @@ class _Piece:
     packet: Packet
     came: float
     under_way: int
+    room: bool
     took: float | None = None
 
     @property
@@ -53,7 +55,8 @@ class _Piece:
 def losses_are_their_own(scene: Scene, context: Context) -> Iterator[Finding]:
     """Losses of one connection are its own."""
     # Exercised by octets that arrive late, as they were lost on the satellite link, while octets of
-    # two other connections are under way; as much has passed without a loss before.
+    # two other connections are under way; as much has passed without a loss before. What is taken
+    # before its receiver has answered, or has room, is not under way yet.
     relays = [it for it in scene.relays if len(it.streams) == 2]
     if not LEAST_RELAYS <= len(relays) <= MOST_RELAYS:
         return
@@ -65,8 +68,8 @@ def losses_are_their_own(scene: Scene, context: Context) -> Iterator[Finding]:
         judged_until = scene.quiet_since
         for late in _lost(pieces, way):
             others = [
-                it for it in pieces if it.relay is not late.relay and late.came < it.came
-                and it.came + way < late.ended - CLEAR_S
+                it for it in pieces if it.relay is not late.relay and it.room
+                and late.came < it.came and it.came + way < late.ended - CLEAR_S
             ]  # fmt: skip
             if late.came <= judged_until or len({id(it.relay) for it in others}) < 2:
                 continue
@@ -91,7 +94,7 @@ def _lost(pieces: Sequence[_Piece], way: float) -> Iterator[_Piece]:
             (it.under_way, it.took) for it in pieces
             if it.took is not None and it.ended < piece.came and it.under_way >= piece.under_way
         )[:CLOSEST]  # fmt: skip
-        if piece.took is None or not before:
+        if piece.took is None or not piece.room or not before:
             continue
         if piece.took > max(took for _, took in before) + half and piece.took > way + half:
             yield piece
@@ -112,7 +115,7 @@ def _pieces(relays: Sequence[Relay], up: bool) -> list[_Piece]:
         if step.arrived > arrived.get(key, 0):
             arrived[key] = step.arrived
             under_way = sum(arrived.values()) - sum(delivered.values())
-            piece = _Piece(relay, step.packet, step.time, under_way)
+            piece = _Piece(relay, step.packet, step.time, under_way, step.outlet >= step.arrived)
             found.append(piece)
             waiting.setdefault(key, []).append((step.arrived, piece))
         if step.delivered > delivered.get(key, 0):
