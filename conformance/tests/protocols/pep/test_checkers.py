@@ -391,6 +391,11 @@ def test_end_that_resets_needs_no_probe() -> None:
     assert story.over(60.0).verdicts("PEP-FB-006") == NOTHING
 
 
+def test_end_that_is_reset_for_the_other_needs_no_probe() -> None:
+    story = stopped().reset(CLIENT, False, 1500, after=0.2).reset(SERVER, True, 1000, after=0.3)
+    assert story.over(60.0).verdicts("PEP-FB-006") == NOTHING
+
+
 @pytest.mark.parametrize(("refused", "expected"), [(True, PASS), (False, FAIL)])
 def test_client_that_was_refused_calls_again(refused: bool, expected: set[object]) -> None:
     """Its SYN and the refusal have crossed."""

@@ -161,13 +161,14 @@ def closed_window_is_probed(relay: Relay, stream: Stream, context: Context) -> I
     probes = [it for it in later if it.outgoing and _probes(it, closed)]
     probe = next(iter(probes), None)
     reset = next((it for it in later if it.outgoing and it.tcp.flags & RST), None)
-    # It opens, or its end has no use for what waits any more.
+    # It opens, its end has no use for what waits any more, or the other end has reset.
     end = next(
         (it.time for it in later if not it.outgoing
          and ((it.edge or 0) > closed.outlet or (it.tcp.flags & RST and it.counts))),
         None,
     )  # fmt: skip
     until = relay.scene.until if end is None else end
+    until = until if reset is None else min(until, reset.time)
     if reset is not None and not relay.has_cause(reset):
         yield context.violated(
             "the box gives up an end whose window is closed, and that answers", reset, closed,
