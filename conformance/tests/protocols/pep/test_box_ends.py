@@ -129,6 +129,18 @@ def test_wrong_segment_is_heeded(error: str, flags: int) -> None:
     assert heeded.over().verdicts("PEP-RE-015") == FAIL
 
 
+@pytest.mark.parametrize(("asked", "expected"), [(True, PASS), (False, FAIL)])
+def test_wrong_syn_is_sent_on_as_it_is(asked: bool, expected: set[object]) -> None:
+    # As by a NAT that takes it for nothing it knows; its server does not look at checksums.
+    ends = CLIENT_ADDRESS, SERVER_ADDRESS, 20_001, 20_002
+    wrong = WRONG["checksum zero"](build(Tcp(*ends, 1000, 0, SYN, 10_000, b"", mss=1460)))
+    answer = build(Tcp(*ends[1::-1], *ends[:1:-1], 7, 1001, SYN | ACK, 10_000, b"", mss=1460))
+    story = Story().tell(False, wrong, 0.1, CLIENT).tell(True, wrong, 0.0, SERVER)
+    if asked:
+        story.tell(False, answer, 0.6, SERVER)
+    assert story.tell(True, answer, 0.6, CLIENT).over().verdicts("PEP-RE-015") == expected
+
+
 @pytest.mark.parametrize("oddity", ODD)
 def test_odd_segments_are_right(oddity: str) -> None:
     tcp = Tcp("10.0.0.1", "10.0.0.2", 1, 2, 3, 4, ACK, 5, b"octets", tsval=6, tsecr=7)

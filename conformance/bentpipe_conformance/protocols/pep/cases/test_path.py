@@ -57,7 +57,7 @@ def test_outage_of_5_seconds(peer: Peer) -> None:
     _outage(peer, 5.0)
 
 
-@case("PEP-PC-001", "PEP-PC-002", "PEP-LR-001", "PEP-LR-003", "PEP-LR-004")
+@case("PEP-PC-001", "PEP-PC-002", "PEP-LR-001", "PEP-LR-003")
 def test_outage_of_30_seconds(peer: Peer) -> None:
     """The path fails for 30 s."""
     _outage(peer, 30.0)

@@ -88,10 +88,20 @@ def _reset(relay: Relay, packet: Packet) -> tuple[Packet, str] | None:
 
 
 def _opened(scene: Scene, packet: Packet, ends: _Ends) -> tuple[Packet, str] | None:
-    """Whether a wrong SYN was answered, or called for."""
+    """Whether a wrong SYN was answered, or called for.
+
+    What an end has sent itself, and the box has sent on, is no answer of the box: a server may have
+    taken the wrong SYN that was sent on as it was.
+    """
+    passing: set[tuple[object, ...]] = set()
     for it in scene.packets:
         tcp = it.content
-        if tcp is None or not it.outgoing or it.number < packet.number or not tcp.checksum_ok:
+        if tcp is None or it.number < packet.number or not tcp.checksum_ok:
+            continue
+        if not it.outgoing:
+            passing.add(_identity(it))
+            continue
+        if _identity(it) in passing:
             continue
         if tcp.flags & SYN and not tcp.flags & RST and _ends(it, tcp) == ends:
             return it, "opens a connection"
