@@ -11,7 +11,18 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp, nearest
+from bentpipe_conformance.protocols.tcp.codec import (
+    ACK,
+    CWR,
+    ECE,
+    FIN,
+    MODULUS,
+    PSH,
+    RST,
+    SYN,
+    Tcp,
+    nearest,
+)
 
 FIRST_TIMEOUT_S, LONGEST_TIMEOUT_S = 1.0, 20.0
 """Of retransmissions, which the box has to cope with in any case."""
@@ -25,6 +36,7 @@ class Offer:
 
     ``buffer`` is what it holds for its user, in octets; it is also its largest window. ``away_s``
     is how long what arrives is on its way to the end, in seconds; see :class:`.distant.Distant`.
+    With ``ecn`` it says that it knows ECN (RFC 3168), and does no more about it.
     """
 
     mss: int | None = 1460
@@ -33,6 +45,7 @@ class Offer:
     timestamps: bool = True
     buffer: int = 65_535
     away_s: float = 0.0
+    ecn: bool = False
 
 
 Place = tuple[str, int]
@@ -90,7 +103,7 @@ class End:
         self._answered = self._has_reset = False
         self._mss = 536
         self._shift = self._own_shift = 0
-        self._sack = self._stamps = False
+        self._sack = self._stamps = self._ecn = False
         self._echo = 0
         # The same for another connection with these ports (RFC 7323 section 5.4).
         self._offset = zlib.crc32(repr((local, remote)).encode())
@@ -244,6 +257,7 @@ class End:
         self._own_shift = (offer.scale or 0) if scaled else 0
         self._stamps = offer.timestamps and tcp.tsval is not None
         self._sack = offer.sack and tcp.sack_permitted
+        self._ecn = offer.ecn and tcp.flags & (ECE | CWR) == ECE | CWR
         if tcp.flags & ACK:
             self.edge = tcp.window
             self.established = True
@@ -358,8 +372,9 @@ class End:
         offer = self.offer
         scale = offer.scale if not answering or self._own_shift or self._shift else None
         stamps = self._stamps if answering else offer.timestamps
+        ecn = ECE * self._ecn if answering else (ECE | CWR) * offer.ecn
         return replace(
-            tcp, mss=offer.mss, window_scale=scale,
+            tcp, flags=tcp.flags | ecn, mss=offer.mss, window_scale=scale,
             sack_permitted=self._sack if answering else offer.sack,
             tsval=self._stamp() if stamps else None, tsecr=self._echo if stamps else None,
         )  # fmt: skip

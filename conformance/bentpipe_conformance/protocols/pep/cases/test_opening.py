@@ -16,6 +16,9 @@ from bentpipe_conformance.protocols.pep.end import Offer
 from bentpipe_conformance.protocols.pep.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import SYN, build
 
+REASONS = (*range(4), *range(5, 16))
+"""Codes of "destination unreachable" (RFC 792, RFC 1122, RFC 1812) but of what is too big."""
+
 
 @case(
     "PEP-OP-001", "PEP-OP-004", "PEP-TR-001", "PEP-TR-002", "PEP-TR-003", "PEP-TR-009",
@@ -93,6 +96,18 @@ def test_opening_server_unreachable(peer: Peer) -> None:
     peer.until(lambda: bool(listener.syns), "a SYN at the server")
     message = unreachable(build(listener.syns[0]), "10.77.255.1", peer.address, 1)
     peer.send(SERVER, message)
+    quiet(peer, 12.0)
+
+
+@case("PEP-OP-007")
+def test_opening_server_unreachable_for_each_reason(peer: Peer) -> None:
+    """ICMP messages with each code but that of a packet that is too big answer a call each."""
+    for code in REASONS:
+        port, listener = peer.listen("nothing")
+        peer.call(port)
+        peer.until(lambda it=listener: bool(it.syns), "a SYN at the server")  # type: ignore[misc]
+        message = unreachable(build(listener.syns[0]), "10.77.255.1", peer.address, code)
+        peer.send(SERVER, message)
     quiet(peer, 12.0)
 
 

@@ -17,12 +17,14 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
 )
 from bentpipe_conformance.protocols.pep.end import End
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
-from bentpipe_conformance.protocols.tcp.codec import Tcp, build
+from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build
 
 HOP = "10.77.255.1"
 """A router between the box and the server."""
 
 QUIET_S = 2 * 3600 + 180.0
+ALIVE_S, ASKS_S = 2 * 3600 + 1380.0, 595.0
+"""Seconds: longer than a connection may be quiet, and between two keep-alives."""
 
 
 def _outage(peer: Peer, seconds: float) -> None:
@@ -67,6 +69,39 @@ def test_outage_of_30_seconds(peer: Peer) -> None:
 def test_outage_of_95_seconds(peer: Peer) -> None:
     """The path fails for 95 s."""
     _outage(peer, 95.0)
+
+
+@case("PEP-PC-001", "PEP-PC-002")
+def test_outage_of_30_seconds_with_streams_that_end(peer: Peer) -> None:
+    """The path fails for 30 s when one end or both have ended their streams."""
+    _outage_at_the_end(peer, 30.0)
+
+
+@case("PEP-PC-001", "PEP-PC-002")
+def test_outage_of_95_seconds_with_streams_that_end(peer: Peer) -> None:
+    """The path fails for 95 s when one end or both have ended their streams."""
+    _outage_at_the_end(peer, 95.0)
+
+
+def _outage_at_the_end(peer: Peer, seconds: float) -> None:
+    """A connection of which the client, the server, or both have ended their streams."""
+    asking(peer, 3.0)
+    found = [established(peer) for _ in range(3)]
+    for ends, through in zip(((0,), (1,), (0, 1)), found, strict=True):
+        for number in ends:
+            (through.client, through.server)[number].close()
+    # So that the FINs have reached the box, and not the other end.
+    peer.wait(0.2 * peer.rtt)
+    peer.lane.alter_link(loss_probability=1.0)
+    asking(peer, seconds)
+    peer.lane.alter_link(loss_probability=0.0)
+    asking(peer, 2.0)
+    both = [end for through in found for end in (through.client, through.server)]
+    for end in both:
+        if not end.closing:
+            end.close()
+    peer.run(lambda: all(end.is_over for end in both), 140.0)
+    quiet(peer)
 
 
 @case("PEP-PC-003")
@@ -125,6 +160,19 @@ def test_quiet_for_two_hours(peer: Peer) -> None:
     """Nothing is sent for 2 hours and 3 minutes."""
     through = established(peer)
     peer.wait(QUIET_S)
+    both_ways(peer, through, 2000)
+    quiet(peer)
+
+
+@case("PEP-PC-008", lasts=ALIVE_S)
+def test_quiet_but_for_keep_alives(peer: Peer) -> None:
+    """For 2 hours and 23 minutes each end asks every ten minutes whether the other is there."""
+    through = established(peer)
+    until = peer.now() + ALIVE_S
+    while peer.now() < until:
+        peer.wait(ASKS_S)
+        for end in (through.client, through.server):
+            end.segment(ACK, len(end.written) - 1)
     both_ways(peer, through, 2000)
     quiet(peer)
 

@@ -20,6 +20,14 @@ HOP = "10.77.255.1"
 FAR = (1 << 20, 1 << 28, 1 << 31)
 """Distances of guesses that lie outside each window."""
 
+GUESSES = {
+    SYN: (-100, 0, 1000, FAR[0], FAR[2]), SYN | ACK: (1000,), RST: (1, 1000, FAR[0]),
+    ACK | PSH: (FAR[0], FAR[1]),
+}  # fmt: skip
+"""What may be guessed, by its flags: distances from the number that is the next one."""
+
+LONG_QUIET_S = 660.0
+
 
 def _open(peer: Peer) -> Through:
     through = established(peer, 3000)
@@ -64,6 +72,52 @@ def test_established_guessed_syn(peer: Peer) -> None:
         for distance in (0, 1000, *FAR):
             _guess(peer, side, replace(end.next_segment(b"", SYN), mss=1460), distance)
     _go_on(peer, through)
+
+
+def _after(peer: Peer, seconds: float) -> None:
+    """Connections that have been quiet get one guess each, from either side."""
+    guesses = [(way, flags, distance) for way in (0, 1)
+               for flags, distances in GUESSES.items() for distance in distances]  # fmt: skip
+    found = [(peer.connect(), *guess) for guess in guesses]
+    for through, *_ in found:
+        for end, _ in _sides(through):
+            end.write(peer.octets(3000))
+    peer.run(lambda: all(it.server.acked == it.client.acked == 3000 for it, *_ in found), 25.0)
+    peer.wait(seconds)
+    for through, way, flags, distance in found:
+        end, side = _sides(through)[way]
+        made = end.next_segment(peer.octets(300) if flags == ACK | PSH else b"", flags)
+        if flags & SYN:
+            made = replace(made, mss=1460, tsval=None, tsecr=None)
+        peer.send(side, build(replace(made, seq=(made.seq + distance) % MODULUS)))
+        peer.wait(0.1)
+    peer.wait(2.0)
+    for through, *_ in found:
+        for end, _ in _sides(through):
+            end.write(peer.octets(500))
+    peer.run(
+        lambda: all(len(end.got) >= 3500 for it, *_ in found for end in (it.client, it.server)),
+        25.0,
+    )
+    quiet(peer)
+
+
+@case("PEP-SEC-001", "PEP-SEC-002", "PEP-SEC-003")
+def test_quiet_guesses_after_5_seconds(peer: Peer) -> None:
+    """Guesses of each kind arrive on connections that have been quiet for 5 s."""
+    _after(peer, 5.0)
+
+
+@case("PEP-SEC-001", "PEP-SEC-002", "PEP-SEC-003")
+def test_quiet_guesses_after_40_seconds(peer: Peer) -> None:
+    """Guesses of each kind arrive on connections that have been quiet for 40 s."""
+    _after(peer, 40.0)
+
+
+@case("PEP-SEC-001", "PEP-SEC-002", "PEP-SEC-003", lasts=LONG_QUIET_S)
+def test_quiet_guesses_after_11_minutes(peer: Peer) -> None:
+    """Guesses of each kind arrive on connections that have been quiet for 11 minutes."""
+    _after(peer, LONG_QUIET_S)
 
 
 @case("PEP-SEC-003")

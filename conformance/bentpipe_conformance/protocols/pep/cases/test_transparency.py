@@ -19,11 +19,11 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     transfer,
     with_ip_options,
 )
-from bentpipe_conformance.protocols.pep.end import End
+from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, SYN, URG, Tcp, build
 
-EF, ECT = 0xB8, 2
+EF, ECT, CE = 0xB8, 2, 3
 UNKNOWN = bytes((253, 6, 0xBE, 0xEF, 1, 2))
 """An option for experiments (RFC 6994)."""
 MD5 = bytes((19, 18)) + bytes(range(16))
@@ -87,6 +87,16 @@ def test_established_packets_with_ect(peer: Peer) -> None:
     _sent_as(peer, through.client, ECT)
     _sent_as(peer, through.server, ECT)
     both_ways(peer, through)
+
+
+@case("PEP-TR-006")
+def test_established_packets_with_ce(peer: Peer) -> None:
+    """Both ends offer ECN, or accept it, and then send packets with CE."""
+    through = peer.connect(Offer(ecn=True), Offer(ecn=True))
+    for end in (through.client, through.server):
+        _sent_as(peer, end, CE)
+    both_ways(peer, through)
+    quiet(peer)
 
 
 @case("PEP-TR-012")

@@ -12,10 +12,10 @@ from bentpipe_conformance.protocols.pep.checkers import At, Context, of_relay, o
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import DEFAULT_MSS, Leg, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Stream
-from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
+from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, MODULUS, RST, SYN, nearest
 
-ECN, CLASS = 3, 0xFC
-_ECE_CWR = 0xC0
+ECN, CE, CLASS = 3, 3, 0xFC
+_ECE_CWR = ECE | CWR
 
 
 @of_stream("PEP-TR-005")
@@ -45,7 +45,7 @@ def class_is_kept(_: Relay, stream: Stream, context: Context) -> Iterator[Findin
 @of_relay("PEP-TR-006")
 def congestion_signals(relay: Relay, context: Context) -> Iterator[Finding]:
     """Congestion signals belong to one connection."""
-    # Exercised by packets with ECT that arrive on the other side.
+    # Exercised by packets with ECT that arrive on the other side, and with CE where it has ECN.
     for leg, other in _pairs(relay):
         marked = next((it for it in other.packets if not it.outgoing and it.data[1] & ECN), None)
         if marked is None or _ecn(leg):
@@ -57,6 +57,10 @@ def congestion_signals(relay: Relay, context: Context) -> Iterator[Finding]:
                     f"a packet of the side of the {leg.side}, without ECN, is sent", At(packet),
                     At(marked), expected="no ECT", actual=f"ECN field {packet.data[1] & ECN}",
                 )  # fmt: skip
+
+    for leg in relay.legs if not relay.is_whole else ():
+        if _ecn(leg):
+            yield from _marks_echoed(leg, context)
 
 
 @of_relay("PEP-TR-007")
@@ -185,12 +189,33 @@ def _data_and_options(segment: Segment) -> int:
     return len(segment.packet.data) - 20 - (segment.packet.data[0] & 15) * 4
 
 
+def _marks_echoed(leg: Leg, context: Context) -> Iterator[Finding]:
+    """Whether the acknowledgments of new octets that came with CE have ECE."""
+    # RFC 3168 section 6.1.3: ECE is set from then on until CWR arrives.
+    top, marked = 0, None
+    for segment in leg.segments:
+        flags = segment.tcp.flags
+        if not segment.outgoing and segment.counts and segment.payload:
+            if segment.packet.data[1] & ECN == CE and segment.start == top:
+                marked = segment
+            elif flags & CWR:
+                marked = None
+            top = max(top, segment.end)
+        elif segment.outgoing and marked is not None and not flags & (SYN | RST):
+            if segment.ack is None or segment.ack < marked.end:
+                continue
+            yield judged(
+                context, bool(flags & ECE), f"CE of the {leg.side}'s octets is answered", segment,
+                marked, expected="ECE until CWR arrives", actual=segment.tcp.flag_names,
+            )  # fmt: skip
+
+
 def _ecn(leg: Leg) -> bool:
     """Whether ECN was negotiated (RFC 3168 section 6.1.1)."""
     first, answer = leg.caller.first, leg.callee.first
     if first is None or answer is None:
         return False
-    return first.flags & _ECE_CWR == _ECE_CWR and answer.flags & _ECE_CWR == 0x40
+    return first.flags & _ECE_CWR == _ECE_CWR and answer.flags & _ECE_CWR == ECE
 
 
 def _echoes(leg: Leg, context: Context) -> Iterator[Finding]:

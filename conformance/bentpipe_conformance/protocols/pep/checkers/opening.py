@@ -29,6 +29,8 @@ FIRST_S = (1.0, 3.0)
 """Seconds between the first two SYNs of a call."""
 ALIKE = 5
 """Times of that length at most, before the time doubles."""
+FINAL = (2, 3, 9, 10, 13)
+"""Codes of "unreachable" that end a call: protocol, port, and three ways of being prohibited."""
 CROWD = 50
 """Connections beside which a box may give one up for want of room."""
 TOLERANCE = 0.25
@@ -158,7 +160,7 @@ def unreachable_is_reported(relay: Relay, context: Context) -> Iterator[Finding]
     ]  # fmt: skip
     if told or same:
         yield context.holds("the client is told", told or same[0], report)
-    elif watched(relay, report.time, 5.0) and not _calls_on(relay, report):
+    elif watched(relay, report.time, 5.0) and not _may_go_on(relay, report):
         yield context.violated(
             "the server cannot be reached, and the client is not told", report,
             expected="a RST, or the ICMP message", actual="nothing",
@@ -172,6 +174,8 @@ def failed_call_resets(relay: Relay, context: Context) -> Iterator[Finding]:
     cause = _refusal(relay) or _report(relay)
     answer = relay.client.answered
     if cause is None or answer is None or answer.number > cause.packet.number:
+        return
+    if isinstance(cause, Report) and _may_go_on(relay, cause):
         return
     ended = next((it for it in relay.client.segments if it.outgoing and it.fin is not None), None)
     if ended is not None:
@@ -362,6 +366,11 @@ def _report(relay: Relay) -> Report | None:
 def _reset_of_client(relay: Relay, cause: Segment | Report) -> Segment | None:
     resets = relay.resets(relay.client, by_box=True)
     return next((it for it in resets if it.packet.number > cause.packet.number), None)
+
+
+def _may_go_on(relay: Relay, report: Report) -> bool:
+    """Whether the box goes on with a call that a message leaves hope for (RFC 9293, 3.9.2.2)."""
+    return report.kind[1] not in FINAL and _calls_on(relay, report)
 
 
 def _calls_on(relay: Relay, report: Report) -> bool:

@@ -222,12 +222,16 @@ def packet_sizes_of_one_side(relay: Relay, context: Context) -> Iterator[Finding
 @of_relay("PEP-PC-008")
 def quiet_connections_stay(relay: Relay, context: Context) -> Iterator[Finding]:
     """Quiet connections stay open."""
-    # Exercised by a connection in which nothing has happened for 2 hours.
-    times = [
-        it.time for it in relay.packets
+    # Exercised by a connection in which no octets have passed for 2 hours, whether its ends have
+    # asked for each other meanwhile or not.
+    said = [
+        (it.time, it.content) for it in relay.packets
         if not it.outgoing and it.content is not None and not it.content.flags & RST
     ]  # fmt: skip
-    gaps = [(later - earlier, earlier) for earlier, later in pairwise(times)]
+    times = [time for time, _ in said]
+    gaps = [(later - earlier, earlier) for earlier, later in pairwise(
+        time for time, tcp in said if tcp.payload
+    )]  # fmt: skip
     longest, since = max(gaps, default=(0.0, 0.0))
     idle = longest > 7200.0 - 1.0
     ended = _ended_by_box(relay)
