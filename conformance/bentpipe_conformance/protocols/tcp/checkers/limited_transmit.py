@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, within_window
@@ -53,7 +53,17 @@ def _window_limited_before(m: Moment, flow: Flow, context: Context) -> bool:
         and all(sent)
         and all(s.payload >= largest_segment(flow) for segments in sent for s in segments)
         and all(more_waited(flow, segments[-1]) for segments in sent)
+        and not any(_ran_out(flow, *item) for item in zip(before, sent, strict=True))
     )
+
+
+def _ran_out(flow: Flow, ack: Ack, sent: Sequence[Sent]) -> bool:
+    """Whether less left than an acknowledgment covers, and PSH says that nothing waited.
+
+    The send buffer may have been full, whose user is woken when a part of it is free again.
+    """
+    less = sum(item.length for item in sent) < ack.advance
+    return less and may_be_last(flow, sent[-1])
 
 
 @checker("SNR-LT-001")

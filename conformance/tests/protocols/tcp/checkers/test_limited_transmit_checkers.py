@@ -46,6 +46,16 @@ def test_first_two_duplicates_of_a_sender_whose_buffer_may_be_full() -> None:
     assert story.verdicts("SNR-LT-001") == FAIL
 
 
+@pytest.mark.parametrize(("push", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_first_two_duplicates_of_a_sender_that_had_run_out(
+    push: bool, expected: set[Verdict]
+) -> None:
+    """Of nine acknowledged three are replaced, and no more waited (encounter 811806)."""
+    story = Story(sack=False).send(*range(20)).ack(1, after=RTT).send(20).ack(10, after=0.01)
+    story = duplicates(story.send(21, 22, 23, push=push), 10).send(10).ack(24, after=RTT)
+    assert story.send(24).verdicts("SNR-LT-001") == expected
+
+
 def test_first_two_duplicates_send_too_much() -> None:
     within = window_limited_flight().ack(2, after=0.01).send(16).ack(2, after=0.01).send(17)
     beyond = window_limited_flight().ack(2, after=0.01).send(16, 17).ack(2, after=0.01).send(18, 19)
