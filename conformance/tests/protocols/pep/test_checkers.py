@@ -299,6 +299,16 @@ def test_call_given_up_is_answered(side: str, expected: set[object]) -> None:
     assert story.over().verdicts("PEP-OP-011") == expected
 
 
+@pytest.mark.parametrize(("start", "expected"), [(0, PASS), (500, FAIL)])
+def test_acknowledgment_of_a_segment_that_came_before(start: int, expected: set[object]) -> None:
+    # All of it has been taken: the box drops it, and does not look at what it acknowledges.
+    story = sent(Story().opened()).data(SERVER, True, 0, 1000, after=2.0)
+    story.data(SERVER, False, 0, 500).say(SERVER, True, 16, 1000, 500)
+    story.say(SERVER, False, 16, start, 1000, payload=octets(start, start + 500))
+    story.data(SERVER, True, 0, 1000, after=2.0)
+    assert story.over().verdicts("PEP-LR-002") == expected
+
+
 @pytest.mark.parametrize(("filled", "expected"), [(10_000, PASS), (9_000, FAIL)])
 def test_acknowledgment_behind_a_window_that_is_full(filled: int, expected: set[object]) -> None:
     # The server has filled the box's window but for its first octets: the number of what it sends
