@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources.abc import Traversable
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 from bentpipe_spec.protocols import SpecificationError, files
 from bentpipe_spec.protocols import profiles as known_profiles
@@ -68,6 +68,11 @@ class Requirement:
     def permitted(self, profile: str, name: str, default: Any = None) -> Any:
         """The permitted alternative ``name`` in ``profile``, or ``default``."""
         return self.alternatives.get(profile, {}).get(name, default)
+
+    def permitting(self, profile: str, further: Mapping[str, Any]) -> Self:
+        """The same with further alternatives in ``profile``, which has no others then."""
+        permitted = {**self.alternatives.get(profile, {}), **further}
+        return replace(self, alternatives={profile: permitted})
 
 
 _FIELDS = {

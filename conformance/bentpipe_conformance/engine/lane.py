@@ -36,6 +36,7 @@ Point = Literal["iut", "peer"]
 
 CLIENT, SERVER = "client", "server"
 """The sides of an implementation that stands between two ends, both of which the tester is."""
+OTHER_SIDE = {CLIENT: SERVER, SERVER: CLIENT}
 
 SATELLITE_NEAR, SATELLITE_FAR = "satellite-near", "satellite-far"
 """Where two such implementations have the satellite link between them: its end towards the client,

@@ -12,7 +12,7 @@ import struct
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -171,8 +171,7 @@ def judging(trace: Trace[Any], ics: Ics) -> JudgeWith:
     ) -> list[Finding]:
         suite = suite_named(SUITE)
         requirement = suite.requirements()[name]
-        permitted = {**requirement.alternatives.get(PROFILE, {}), **dict(instead)}
-        altered = replace(requirement, alternatives={PROFILE: permitted})
+        altered = requirement.permitting(PROFILE, dict(instead))
         found: list[Finding] = []
         for flow in suite.interpreter.read_flows(trace):
             other = suite.interpreter.with_habits(flow, habits) if habits else flow

@@ -9,10 +9,8 @@ from typing import Literal
 from bentpipe_conformance.engine.lane import SERVER
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, Tcp
 
-Fate = Literal["lost", "lost twice", "late", "twice"]
+Fate = Literal["lost", "late", "twice"]
 """What happens: *late* lets the next packet of the same way pass first."""
-
-TIMES: Mapping[Fate, int] = {"lost": 1, "lost twice": 2, "late": 1, "twice": 1}
 
 UP, DOWN = "up", "down"
 """The way to the server, and back."""
@@ -108,7 +106,7 @@ class Mishap:
         side: of the box.
         way: up or down.
         kind: of the packet, see :data:`KINDS`.
-        fate: what happens to the first one, or the first two, of that kind.
+        fate: what happens to the first one of that kind.
         octets: of the two streams in all, by way.
     """
 
@@ -118,12 +116,9 @@ class Mishap:
     kind: str
     fate: Fate
     octets: Mapping[str, int]
-    left: int = 0
+    met: bool = False
     _heard: Heard = field(default_factory=Heard)
     _held: Callable[[], None] | None = None
-
-    def __post_init__(self) -> None:
-        self.left = TIMES[self.fate]
 
     def concerns(self, side: str, by_box: bool, tcp: Tcp) -> bool:
         """Whether a packet is of its way."""
@@ -134,8 +129,8 @@ class Mishap:
     def meet(self, tcp: Tcp, go: Callable[[], None]) -> None:
         """A packet of its way passes; ``go`` lets it do so."""
         own, other = self.octets[self.way], self.octets[DOWN if self.way == UP else UP]
-        meant = self.left > 0 and KINDS[self.kind](self._heard, tcp, own, other)
-        if not meant or not self.fate.startswith("lost"):
+        meant = not self.met and KINDS[self.kind](self._heard, tcp, own, other)
+        if not meant or self.fate != "lost":
             self._heard.note(tcp)
         if not meant:
             held, self._held = self._held, None
@@ -143,7 +138,7 @@ class Mishap:
             if held is not None:
                 held()
             return
-        self.left -= 1
+        self.met = True
         if self.fate == "late":
             self._held = go
         elif self.fate == "twice":

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.codec import build_ipv4
-from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.engine.lane import CLIENT, OTHER_SIDE, SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import (
     LONG,
     both_ways,
@@ -131,8 +131,7 @@ def _signed(peer: Peer, option: bytes) -> None:
 
     def say(side: str, flags: int, payload: bytes = b"") -> None:
         own, other = (client, server) if side == CLIENT else (server, client)
-        far = SERVER if side == CLIENT else CLIENT
-        ack = seqs[far] if flags & ACK else 0
+        ack = seqs[OTHER_SIDE[side]] if flags & ACK else 0
         tcp = Tcp(own[0], other[0], own[1], other[1], seqs[side], ack, flags, 9000, payload)
         seqs[side] = (seqs[side] + len(payload) + bool(flags & SYN)) % (1 << 32)
         peer.send(side, build(tcp, option))

@@ -22,6 +22,8 @@ Context = engine.Context[Any]
 
 QUIET_S = 2 * 3600 + 4 * 60.0
 """Seconds for which a connection may be quiet (RFC 5382 section 5)."""
+CROWD = 50
+"""Connections beside which a box may give one up for want of room, or that flood it."""
 RECOVERS_S = 130.0
 """Seconds after an outage: a timeout that has doubled during 100 s, and slow start."""
 QUEUES_S = 2.0

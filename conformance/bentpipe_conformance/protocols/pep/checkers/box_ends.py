@@ -9,10 +9,7 @@ octets before it, a SYN may stay unanswered, and what a box does with a RST is c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from itertools import chain
-
-from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine import context as engine
 from bentpipe_conformance.engine.checking import Checker, load_checkers
@@ -173,7 +170,7 @@ def _asked(
     known, unasked = KNOWN.get(_named(context), {}), UNASKED.get(_named(context), frozenset())
     return [
         (checkers[name], engine.Context(
-            _permitting(registry[name], known.get(name, {})),
+            registry[name].permitting(_PROFILE, known.get(name, {})),
             _PROFILE, ics, context.timing_error, end.readings.prepared,
         ))
         for name in rules
@@ -183,11 +180,6 @@ def _asked(
 
 def _named(context: Context) -> str:
     return str(context.ics.get("ends", "other"))
-
-
-def _permitting(requirement: Requirement, known: Mapping[str, object]) -> Requirement:
-    permitted = {**requirement.alternatives.get(_PROFILE, {}), **known}
-    return replace(requirement, alternatives={_PROFILE: permitted})
 
 
 def _as_the_box(finding: Finding, end: BoxEnd, context: Context) -> Finding:

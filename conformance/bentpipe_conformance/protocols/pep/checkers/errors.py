@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.lane import OTHER_SIDE
 from bentpipe_conformance.protocols.pep.checkers import At, Context, allowed, of_scene
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
-from bentpipe_conformance.protocols.pep.replay.leg import Packet
+from bentpipe_conformance.protocols.pep.replay.leg import Packet, segment_ends
 from bentpipe_conformance.protocols.pep.replay.stream import Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp
 
@@ -31,7 +32,7 @@ def errors_not_repaired(scene: Scene, context: Context) -> Iterator[Finding]:
         if tcp is None or tcp.checksum_ok or packet.outgoing:
             continue
         acted = _acted(scene, packet, tcp)
-        other = "server" if packet.side == "client" else "client"
+        other = OTHER_SIDE[packet.side]
         mended = left.get((other, _identity(packet)))
         if mended is not None and mended.number > packet.number and _identity(packet) not in right:
             acted = mended, "is sent on with a right one"
@@ -46,7 +47,7 @@ def errors_not_repaired(scene: Scene, context: Context) -> Iterator[Finding]:
 
 def _acted(scene: Scene, packet: Packet, tcp: Tcp) -> tuple[Packet, str] | None:
     """What the box has sent that only the wrong segment explains, and what that means."""
-    ends = _ends(packet, tcp)
+    ends = segment_ends(packet, tcp)
     relay = next((it for it in scene.relays if ends in (it.client.ends, *_calls(it))), None)
     if relay is None:
         return _opened(scene, packet, ends)
@@ -103,7 +104,7 @@ def _opened(scene: Scene, packet: Packet, ends: _Ends) -> tuple[Packet, str] | N
             continue
         if _identity(it) in passing:
             continue
-        if tcp.flags & SYN and not tcp.flags & RST and _ends(it, tcp) == ends:
+        if tcp.flags & SYN and not tcp.flags & RST and segment_ends(it, tcp) == ends:
             return it, "opens a connection"
     return None
 
@@ -123,13 +124,6 @@ def _answered(relay: Relay, packet: Packet) -> tuple[Packet, str] | None:
 
 def _calls(relay: Relay) -> list[_Ends]:
     return [leg.ends for leg in relay.calls]
-
-
-def _ends(packet: Packet, tcp: Tcp) -> _Ends:
-    """Client and server of a segment."""
-    if packet.outgoing == (packet.side == "server"):
-        return tcp.src, tcp.sport, tcp.dst, tcp.dport
-    return tcp.dst, tcp.dport, tcp.src, tcp.sport
 
 
 def _is_right(packet: Packet) -> bool:

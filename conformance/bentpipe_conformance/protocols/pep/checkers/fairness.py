@@ -90,13 +90,13 @@ def _lost(pieces: Sequence[_Piece], way: float) -> Iterator[_Piece]:
     """Pieces that took longer than any queue that was seen explains, in order."""
     half = max(way / 2, 2 * CLEAR_S)
     for piece in pieces:
+        if piece.took is None or not piece.room or piece.took <= way + half:
+            continue
         before = sorted(
             (it.under_way, it.took) for it in pieces
             if it.took is not None and it.ended < piece.came and it.under_way >= piece.under_way
         )[:CLOSEST]  # fmt: skip
-        if piece.took is None or not piece.room or not before:
-            continue
-        if piece.took > max(took for _, took in before) + half and piece.took > way + half:
+        if before and piece.took > max(took for _, took in before) + half:
             yield piece
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
+    CROWD,
     At,
     Context,
     allowed,
@@ -25,8 +26,6 @@ from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.stream import Step
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
 
-FLOOD = 50
-"""Connections that nobody completes."""
 HANDSHAKE_S = 1.0
 REUSED_S = 240.0
 AFTER_FLOOD_S = 60.0
@@ -52,7 +51,7 @@ def handshake_beside_bulk(relay: Relay, context: Context) -> Iterator[Finding]:
     # Exercised by a connection that opens while another one fills the link.
     busy = [other for other in relay.scene.relays if other is not relay and _is_bulk(other, relay)]
     answer = relay.client.answered
-    crowded = len(relay.scene.relays) > FLOOD
+    crowded = len(relay.scene.relays) > CROWD
     if not busy or crowded or relay.is_whole or is_refused(relay):
         return
     most = HANDSHAKE_S + 2 * max(busy[0].crossing_s, 0.0)
@@ -114,7 +113,7 @@ def flood_stops_nothing(scene: Scene, context: Context) -> Iterator[Finding]:
     """A flood of SYNs stops nothing that is open."""
     # Exercised by fifty SYNs that nobody completes, beside a connection that is open.
     flood = _flood(scene)
-    if len(flood) < FLOOD:
+    if len(flood) < CROWD:
         return
     for relay in scene.relays:
         if relay in flood or relay.client.began > flood[0].client.began:
@@ -131,7 +130,7 @@ def opens_after_flood(scene: Scene, context: Context) -> Iterator[Finding]:
     """After a flood connections open again."""
     # Exercised by connections that are opened after fifty SYNs that nobody has completed.
     flood = _flood(scene)
-    if len(flood) < FLOOD:
+    if len(flood) < CROWD:
         return
     # A box may repeat its SYN-ACKs long after the last SYN.
     end = flood[-1].client.began
@@ -157,7 +156,7 @@ def limit_is_reached(scene: Scene, context: Context) -> Iterator[Finding]:
     # Exercised by as many connections at once as the box declares.
     most = int(context.ics.get("connections", 0))
     asked = [relay for relay in scene.relays if not is_refused(relay) and not relay.is_whole][:most]
-    if len(asked) < most or not most or len(_flood(scene)) >= FLOOD:
+    if len(asked) < most or not most or len(_flood(scene)) >= CROWD:
         return
     served = [it for it in asked if is_up(it) and not it.resets(it.client, by_box=True)]
     last = asked[-1]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
+    CROWD,
     QUIET_S,
     Context,
     of_relay,
@@ -21,8 +22,6 @@ STALLS_S = 30.0
 """Seconds without progress in which any path that works would have brought some."""
 HEARS_S = 10.0
 """Seconds within which a live end has answered whatever wants an answer."""
-CROWD = 50
-"""Connections beside which a box may give one up for want of room."""
 
 
 @of_relay("PEP-RE-017")

@@ -9,6 +9,7 @@ from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import CLIENT
 from bentpipe_conformance.protocols.pep.checkers import (
+    CROWD,
     At,
     Context,
     all_octets,
@@ -31,8 +32,6 @@ ALIKE = 5
 """Times of that length at most, before the time doubles."""
 FINAL = (2, 3, 9, 10, 13)
 """Codes of "unreachable" that end a call: protocol, port, and three ways of being prohibited."""
-CROWD = 50
-"""Connections beside which a box may give one up for want of room."""
 TOLERANCE = 0.25
 """Of a time that doubles: clocks of kernels tick."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.lane import OTHER_SIDE
 from bentpipe_conformance.protocols.pep.checkers import At, Context, of_scene
 from bentpipe_conformance.protocols.pep.codec import ICMP, PING, TCP, UDP, header
 from bentpipe_conformance.protocols.pep.replay.flow import Scene
@@ -39,7 +40,7 @@ def not_tcp_passes(scene: Scene, context: Context) -> Iterator[Finding]:
         if it.outgoing and (found := header(it)) is not None:
             out.setdefault((it.side, found[0]), []).append(it)
     for (side, protocol, about), packets in groups.items():
-        other = "client" if side == "server" else "server"
+        other = OTHER_SIDE[side]
         passed = {_payload(it) for it in out.get((other, protocol), ())}
         if len(packets) < COPIES or scene.until - packets[-1].time < SETTLED_S:
             continue
@@ -55,8 +56,7 @@ def not_tcp_passes(scene: Scene, context: Context) -> Iterator[Finding]:
         )  # fmt: skip
     for (side, data), packets in alike.items():
         if len(packets) >= COPIES and scene.until - packets[-1].time >= SETTLED_S:
-            other = "client" if side == "server" else "server"
-            yield _as_it_was(packets, out.get((other, data[9]), []), context)
+            yield _as_it_was(packets, out.get((OTHER_SIDE[side], data[9]), []), context)
 
 
 def _as_it_was(packets: list[Packet], out: list[Packet], context: Context) -> Finding:

@@ -7,11 +7,23 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_FAR, SATELLITE_NEAR, SERVER
+from bentpipe_conformance.engine.lane import (
+    CLIENT,
+    OTHER_SIDE,
+    SATELLITE_FAR,
+    SATELLITE_NEAR,
+    SERVER,
+)
 from bentpipe_conformance.engine.trace import Trace as EngineTrace
 from bentpipe_conformance.protocols.pep.codec import disturbed_until, is_last
 from bentpipe_conformance.protocols.pep.replay.fragments import Fragments, is_fragment
-from bentpipe_conformance.protocols.pep.replay.leg import Leg, Packet, Segment
+from bentpipe_conformance.protocols.pep.replay.leg import (
+    Leg,
+    Packet,
+    Segment,
+    goes_up,
+    segment_ends,
+)
 from bentpipe_conformance.protocols.pep.replay.stream import Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
 
@@ -175,12 +187,7 @@ def read_flows(trace: Trace) -> list[Flow]:
         if tcp is None or not tcp.checksum_ok or not tcp.offset_ok:
             scene.others.append(packet)
             continue
-        up = packet.outgoing == (packet.side == SERVER)
-        ends = (
-            (tcp.src, tcp.sport, tcp.dst, tcp.dport)
-            if up
-            else (tcp.dst, tcp.dport, tcp.src, tcp.sport)
-        )
+        up, ends = goes_up(packet), segment_ends(packet, tcp)
         key = packet.side, ends
         leg = open_legs.get(key)
         if up and tcp.flags & (SYN | ACK | RST) == SYN and (leg is None or _is_new(leg, tcp)):
@@ -203,7 +210,7 @@ def _is_forwarded(
 
     Where a side of a split connection has ended, a box may take what comes late for a stranger's.
     """
-    other = SERVER if packet.side == CLIENT else CLIENT
+    other = OTHER_SIDE[packet.side]
     there = legs.get((other, ends))
     if not packet.outgoing or there is None or not leg.packets or there.syn.seq == leg.syn.seq:
         return False

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from bentpipe_reference.common.ranges import RangeSet
 
+from bentpipe_conformance.engine.lane import SERVER
 from bentpipe_conformance.engine.trace import Packet as EnginePacket
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, Tcp, nearest
 
@@ -63,6 +64,18 @@ class Segment:
     def payload(self) -> bytes:
         """Its octets."""
         return self.tcp.payload
+
+
+def goes_up(packet: Packet) -> bool:
+    """Whether a packet is on its way to the server."""
+    return packet.outgoing == (packet.side == SERVER)
+
+
+def segment_ends(packet: Packet, tcp: Tcp) -> tuple[str, int, str, int]:
+    """Address and port of a segment's client, and of its server."""
+    if goes_up(packet):
+        return tcp.src, tcp.sport, tcp.dst, tcp.dport
+    return tcp.dst, tcp.dport, tcp.src, tcp.sport
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     is_reset,
 )
-from bentpipe_conformance.protocols.tcp.replay.order import count_before
+from bentpipe_conformance.protocols.tcp.replay.order import by_packet, count_before
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 WIDEST = 0xFFFF
@@ -104,12 +104,12 @@ def idle_connection_lives(flow: Flow, context: Context) -> Findings:
     """Idleness does not end a connection (RFC 9293 section 3.8.4)."""
     # Exercised by in-order data after hours of idleness.
     exercised = float(context.permitted("exercised_s", 7200.0))
+    arrival_of = by_packet(flow.arrivals)
     for item, silence in _idle(flow):
         if silence < exercised:
             continue
-        at = count_before(flow.arrivals, item.packet.number)
-        arrival = flow.arrivals[at] if at < len(flow.arrivals) else None
-        if arrival is None or arrival.packet is not item.packet or not arrival.in_order:
+        arrival = arrival_of(item.packet)
+        if arrival is None or not arrival.in_order:
             continue
         what = f"data after {silence:.0f} s of idleness"
         reset = flow.own_reset
