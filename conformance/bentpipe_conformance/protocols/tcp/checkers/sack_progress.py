@@ -219,6 +219,8 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
         while episode is not None and episode.first.packet.number < ack.packet.number:
             recover = max(recover, episode.recover)
             episode = next(waiting, None)
+        if ack.una < recover <= ack.ack and ack.sacked:
+            recover = ack.max  # the next may begin where one ends, its holes repaired already
         if not ack.newly_sacked or ack.advance or ack.una < recover or not ack.acceptable:
             continue
         if report.reordered or report.forgiven or report.una_repeats:

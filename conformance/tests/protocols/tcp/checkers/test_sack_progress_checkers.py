@@ -12,6 +12,7 @@ from bentpipe_conformance.protocols.tcp.story import (
     SIZE,
     Story,
     flight,
+    three_reports,
 )
 
 
@@ -55,6 +56,17 @@ def test_single_report_of_six_unanswered_fails() -> None:
 def test_single_report_of_six_answered_passes() -> None:
     story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05).send(2)
     assert story.verdicts("SNR-SAK-015") == PASS
+
+
+@pytest.mark.parametrize(("held", "expected"), [(((11, 13),), NOTHING), ((), FAIL)])
+def test_single_report_after_a_recovery_that_left_a_hole(
+    held: tuple[tuple[int, int], ...], expected: set[Verdict]
+) -> None:
+    """The next one may have begun at its end: what is missing had been repaired (820307)."""
+    story = three_reports().send(2, 10, 11, 12).ack(2, (3, 10), (11, 13), after=RTT).send(10)
+    story.send(*range(13, 20)).ack(10 if held else 13, *held, after=RTT).ack(13, after=RTT)
+    story.ack(13, (14, 19), after=0.1).ack(13, (14, 19), after=2.0)
+    assert story.verdicts("SNR-SAK-015") - PASS == expected
 
 
 def test_single_report_on_a_reordering_path_is_not_judged() -> None:
