@@ -37,6 +37,21 @@ def fill_window(peer: Peer, segments: int) -> tuple[Connection, list[Segment]]:
     return connection, connection.collect(0)
 
 
+def lose_second(connection: Connection, pause: float) -> None:
+    """Lose the second of the segments under way and report the six after it, ``pause`` s apart.
+
+    What spreads a sender's segments has let all of them out by then. On the clock of a link it is a
+    matter of chance whether it does so before an acknowledgment comes or just after that.
+    """
+    under_way = [item for item in connection.arrivals(1.2 * connection.rtt) if item.has_data]
+    for segment in under_way[:1]:
+        connection.take(segment)
+    connection.wait(connection.rtt / 4)
+    for segment in under_way[2:8]:
+        connection.hold(segment)
+        connection.ack(pause=pause)
+
+
 def await_again(
     connection: Connection, start: int, what: str, within: float | None = None
 ) -> Segment:

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import Row, connected, each
-from bentpipe_conformance.protocols.tcp.cases.steps import DISTANT_S, PLAIN, take_round
+from bentpipe_conformance.protocols.tcp.cases.steps import (
+    DISTANT_S,
+    PLAIN,
+    lose_second,
+    take_round,
+)
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
@@ -286,9 +291,11 @@ def test_established_segments_with_data(connection: Connection) -> None:
 def test_recovery_many_duplicates(connection: Connection) -> None:
     """A window full of duplicates brings one retransmission of the missing segment.
 
-    Without SACK, one segment is lost and some thirty arrive after it.
+    Without SACK, one segment is lost and some thirty arrive after it. Then another one is, and each
+    duplicate comes when nothing puts off any more what the one before it let out.
     """
     connection.receive(64, losing=[24])
+    lose_second(connection, connection.rtt / 8)
 
 
 @connected("SNR-FR-006")

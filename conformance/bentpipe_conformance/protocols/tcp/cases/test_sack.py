@@ -12,6 +12,7 @@ from bentpipe_conformance.protocols.tcp.cases.steps import (
     SACK,
     TIMEOUT_S,
     await_again,
+    lose_second,
     show_silence,
     take_round,
 )
@@ -46,9 +47,10 @@ def test_constant_window_one_lost(connection: Connection) -> None:
     """Recovery begins at the threshold, not at the first report.
 
     The offered window keeps eight segments in flight, so that no queue hides how long the sender
-    waited.
+    waited. Then three reports come together, for a burst may end too soon after what was lost.
     """
     connection.receive(40, losing=[25])
+    lose_second(connection, connection.rtt / 60)
 
 
 @connected(
