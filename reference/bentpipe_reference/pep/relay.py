@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bentpipe_reference.pep.config import BoxConfig
+from bentpipe_reference.pep.config import INNER, BoxConfig
 from bentpipe_reference.pep.endpoint import End
 from bentpipe_reference.tcp.wire.segment import Segment
 
@@ -133,8 +133,19 @@ class Relay:
         The sink's acknowledgment of our own FIN says so, also where the sink is another box: of
         octets it may say so before they have reached the end.
         """
-        if source.stream_has_ended and (self.config.end == "local" or sink.end_is_acknowledged):
+        if source.stream_has_ended and (
+            sink.end_is_acknowledged or self.ends_by_itself(source)
+        ):  # fmt: skip
             source.confirm_end(now)
+
+    def ends_by_itself(self, source: End) -> bool:
+        """Whether a FIN is acknowledged at once, in the weaker mode.
+
+        That of another box is not: what is left open between two boxes carries a reset over as
+        long as either holds octets (PEP-RE-005, -006).
+        """
+        between = self.config.paired and source is self.endpoint(INNER)
+        return self.config.end == "local" and not between
 
     def _answer(self, now: float) -> None:
         self.near = self._make(self.caller)

@@ -22,6 +22,9 @@ OCTETS = bytes(range(256)) * 4000
 MANY = 20
 """Times so many octets are more than the kernel keeps for both ends."""
 
+LEAST, HELD = 2048, 20_000
+"""Octets of an end's buffer, and of a stream of which the box's kernel then holds the most."""
+
 LOOP = "127.0.0.1"
 
 
@@ -57,15 +60,17 @@ class Bench:
         self.loop = asyncio.get_running_loop()
         self._held: list[socket.socket] = [self.listener]
 
-    async def call(self) -> socket.socket:
+    async def call(self, buffer: int = 0) -> socket.socket:
         client = socket.socket()
+        if buffer:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
         client.setblocking(False)
         self._held.append(client)
         await self.loop.sock_connect(client, (LOOP, self.box.listening[0]))
         return client
 
-    async def opened(self) -> tuple[socket.socket, socket.socket]:
-        client = await self.call()
+    async def opened(self, buffer: int = 0) -> tuple[socket.socket, socket.socket]:
+        client = await self.call(buffer)
         server, _ = await self.loop.sock_accept(self.listener)
         server.setblocking(False)
         self._held.append(server)
@@ -159,6 +164,25 @@ def test_reset_of_one_side_is_one_of_the_other(who: int) -> None:
         with pytest.raises(ConnectionResetError):
             await made.loop.sock_recv(ends[1 - who], 10)
         assert metrics.numbers(made.box)["failed_total"] == 1
+
+    play(script)
+
+
+@pytest.mark.parametrize("who", [0, 1])
+def test_reset_once_both_have_ended_is_one_of_who_has_not_read(who: int) -> None:
+    async def script(made: Bench) -> None:
+        made.listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, LEAST)
+        ends = await made.opened(buffer=LEAST)
+        for one in ends:
+            assert one.send(OCTETS[:HELD]) == HELD
+            one.shutdown(socket.SHUT_WR)
+        while not all(side.has_ended for side in made.box._sides.values()):
+            await asyncio.sleep(0)
+        reset(ends[who])
+        while made.box.connections:
+            await asyncio.sleep(0)
+        with pytest.raises(ConnectionResetError):
+            await made.rest(ends[1 - who])
 
     play(script)
 

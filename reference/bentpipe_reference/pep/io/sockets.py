@@ -3,7 +3,7 @@
 The kernel answers a caller and acknowledges its FIN by itself, so that this box opens early and its
 end is *local* (PEP/1 sections 5 and 6). What arrives at one socket is written to the other one as
 far as that takes it; then nothing more is read, and the window closes. An end goes on behind the
-last octet, a reset at once.
+last octet, a reset at once, also when both ends have passed and the kernel still holds octets.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ _RESET_WHEN_CLOSED = struct.pack("ii", 1, 0)
 _IN, _OUT = select.EPOLLIN | select.EPOLLPRI, select.EPOLLOUT
 _SIOCATMARK = 0x8905
 _BROKEN = select.EPOLLERR | select.EPOLLHUP
-_NOTHING = -1
+_LAST = select.EPOLLET
+"""Told once of each failure and end, not as long as a socket is shut both ways."""
+_TCP_CLOSED = 7
 
 
 class _Side:
@@ -80,6 +82,11 @@ class _Side:
         """What has to be waited for."""
         blocked = self.opens or self.has_ended or self.other.opens or self.other.waiting
         return (0 if blocked else _IN) | (_OUT if self.opens or self.waiting else 0)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the kernel has delivered all, and the peer has acknowledged our end."""
+        return self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSED
 
 
 class SocketBox:
@@ -238,24 +245,17 @@ class SocketBox:
                 one.socket.shutdown(socket.SHUT_WR)
         for one in (side, side.other):
             self._wait(one)
-        if all(one.has_ended and one.is_ended for one in (side, side.other)):
+        if all(one.has_ended and one.is_ended and one.is_over for one in (side, side.other)):
             self._forget(side)
 
     def _wait(self, side: _Side) -> None:
         number = side.socket.fileno()
         if number not in self._sides:
             return
-        # The kernel goes on telling that a socket is shut both ways, although octets are unread.
-        wanted = side.wanted or (_NOTHING if side.is_ended else 0)
-        if wanted == side.mask:
-            return
-        if wanted == _NOTHING:
-            self._epoll.unregister(number)
-        elif side.mask == _NOTHING:
-            self._epoll.register(number, wanted)
-        else:
+        wanted = side.wanted or (_LAST if side.is_ended else 0)
+        if wanted != side.mask:
             self._epoll.modify(number, wanted)
-        side.mask = wanted
+            side.mask = wanted
 
     # -- connections ----------------------------------------------------------------------------
 
@@ -344,7 +344,7 @@ class SocketBox:
         _reset(side.socket)
 
     def _forget(self, side: _Side) -> None:
-        """Both streams have ended; the kernel delivers what it still holds."""
+        """Both streams have been delivered with their ends."""
         for one in (side, side.other):
             del self._sides[one.socket.fileno()]
             one.socket.close()

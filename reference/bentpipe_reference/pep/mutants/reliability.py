@@ -56,6 +56,13 @@ def leaves_a_false_end(self: Relay, source: Endpoint, sink: Endpoint, now: float
         Relay.carry_failure(self, source, sink, now)
 
 
+@mutant("pep-lets-go-between-boxes", "ends_by_itself", breaks="PEP-RE-005", setting="local")
+def lets_go_between_boxes(self: Relay, source: Endpoint) -> bool:
+    """The FIN of the other box is acknowledged at once as well, so that no reset passes later."""
+    del source
+    return self.config.end == "local"
+
+
 @mutant("pep-swallows-resets", "carry_failure", breaks="PEP-RE-006")
 def swallows_resets(self: Relay, source: Endpoint, sink: Endpoint, now: float) -> None:
     """A RST is not carried over."""

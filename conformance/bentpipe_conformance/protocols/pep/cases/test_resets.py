@@ -34,19 +34,20 @@ def _drive(peer: Peer, part: Part) -> None:
 
 
 def _parts() -> Iterator[Part]:
-    # Boxes that acknowledge ends by themselves have let go by then, see decision 139.
+    confirmed, local = ("end=confirmed",), ("end=local", "satellite=none|tcp")
     tables = (
-        ("", STATES, ()),
-        ("-once-both-have-ended", BOTH, ("end=confirmed",)),
+        ("", STATES, (), ("PEP-RE-006", "PEP-RE-007")),
+        ("-once-both-have-ended", BOTH, confirmed, ("PEP-RE-006",)),
+        # What else is acknowledged by itself leaves no way for a reset, see decision 139.
+        ("-once-both-have-ended-locally", BOTH, local, ("PEP-RE-005", "PEP-RE-006")),
     )
     for side in (CLIENT, SERVER):
-        for name, states, needs in tables:
+        for name, states, needs, requirements in tables:
             said = "\n".join(f"* {state.what}" for state in states)
             yield Part(
                 f"established-{side}-resets{name}",
                 f"The {side} resets one connection after another, each when\n\n{said}",
-                ("PEP-RE-006",) if states is BOTH else ("PEP-RE-006", "PEP-RE-007"), needs,
-                side=side, states=states,
+                requirements, needs, side=side, states=states,
             )  # fmt: skip
 
 
