@@ -173,8 +173,9 @@ class Endpoint(Connection):
     def is_outstanding(self, seq: int) -> bool:
         """Whether a number of 32 bits is one that the peer has not acknowledged."""
         sender = self.sender
-        first = sender.iss if self.is_opening else sender.snd_una
-        return (seq - first) & 0xFFFFFFFF < max(1, sender.snd_max - first)
+        if self.is_opening:
+            return seq == sender.iss & 0xFFFFFFFF
+        return (seq - sender.snd_una) & 0xFFFFFFFF < sender.snd_max - sender.snd_una
 
     def fail(self, reason: str, now: float) -> None:
         """End without a word: the peer cannot be reached."""

@@ -180,3 +180,14 @@ def test_any_octets_end_nothing(network: Any, user: Any) -> None:
             box.transmit(0.0)
     network.run(30)
     assert bytes(it.got) == OCTETS[:50_000]
+
+
+def test_message_about_the_next_number_of_a_quiet_connection_changes_nothing(
+    network: Any, user: Any
+) -> None:
+    network.call(user(OCTETS[:3000], closes=False), DISCARD)
+    network.run(5)
+    (relay,) = network.boxes[0].relays
+    end = relay.near
+    assert not end.is_outstanding(end.sender.snd_nxt & 0xFFFFFFFF)
+    assert not end.is_outstanding(end.sender.snd_nxt - 1 & 0xFFFFFFFF)

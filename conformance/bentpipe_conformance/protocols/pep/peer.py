@@ -171,6 +171,9 @@ class Peer:
         except MalformedPacket:
             self.strays.append((time, side, octets))
             return
+        if not (tcp.checksum_ok and tcp.offset_ok):
+            self.strays.append((time, side, octets))  # a host drops it (RFC 9293 section 3.1)
+            return
         self._pass(side, True, tcp, lambda: self._deliver(time, side, octets, tcp))
 
     def _pass(self, side: str, by_box: bool, tcp: Tcp, go: Callable[[], None]) -> None:

@@ -96,6 +96,28 @@ def test_acknowledgment_of_what_was_never_sent(
     assert verdicts - PASS == expected
 
 
+@pytest.mark.parametrize("forwarded", [True, False])
+def test_odd_syn_beside_a_call_from_another_port(forwarded: bool) -> None:
+    # A NAT before a box forwards what is none of a connection that it knows, and the answers.
+    called = 20_001, 40_001
+    story = Story()
+    for side, answer in ((CLIENT, False), (SERVER, False), (SERVER, True), (CLIENT, True)):
+        story.ports = (called[side == SERVER], 20_002)
+        story.syn(side, answer=answer, after=0.3)
+    ends = CLIENT_ADDRESS, SERVER_ADDRESS, 20_001, 20_002
+    odd = build(Tcp(*ends, 1 << 29, 0, SYN | FIN, 100, b"", tsval=5, tsecr=77))
+    back = *ends[1::-1], *ends[:1:-1]
+    answer = build(Tcp(*back, 7, (1 << 29) + 1, SYN | ACK, 100, b"", tsval=9, tsecr=5))
+    story.tell(False, odd, 0.1, CLIENT).tell(True, odd, 0.3, SERVER)
+    for wait in (0.0, 1.0, 2.0, 4.0):
+        story.tell(False, answer, wait, SERVER)
+        if forwarded:
+            story.tell(True, answer, 0.3, CLIENT)
+    story.over()
+    for rule in ("PEP-LR-001", "PEP-LR-008", "PEP-OP-003"):
+        assert story.verdicts(rule, claims=RFC) <= PASS, rule
+
+
 def test_what_linux_is_known_for_is_reviewed() -> None:
     found: dict[str, dict[str, object]] = {}
     never: set[str] = set()

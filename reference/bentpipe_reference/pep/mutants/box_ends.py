@@ -73,6 +73,38 @@ class _ComesBack(SackNewRenoRfcSender):
         self.cwnd, self.before = max(self.cwnd, self.before), 0
 
 
+@mutant("pep-window-restored-behind-one-loss", breaks="PEP-LR-003")
+class _OneLossIsNone(SackNewRenoRfcSender):
+    """The repair of a single segment restores the window of before."""
+
+    before = 0
+    losses = 0
+
+    def enter_recovery(self, now: float) -> None:
+        """See :class:`SackNewRenoRfcSender`."""
+        missing = self.scoreboard.gaps(self.snd_una, self.scoreboard.highest)
+        self.losses = len(missing)
+        self.before = self.cwnd
+        super().enter_recovery(now)
+
+    def leave_recovery(self, now: float) -> None:
+        """See :class:`SackNewRenoRfcSender`."""
+        super().leave_recovery(now)
+        if self.losses <= 1:
+            self.cwnd = self.before
+
+
+@mutant("pep-back-off-outlives-measurements", breaks="PEP-LR-004")
+class _BackOffStays(RttEstimator):
+    """A timeout that was backed off never becomes shorter."""
+
+    def sample(self, rtt: float) -> None:
+        """See :class:`RttEstimator`."""
+        before = self.rto if self.srtt is not None else 0.0
+        super().sample(rtt)
+        self.rto = max(self.rto, before)
+
+
 @mutant("pep-half-a-timeout", breaks="PEP-LR-004")
 class _HalfATimeout(RttEstimator):
     """The timeout is half of what the round trips give."""

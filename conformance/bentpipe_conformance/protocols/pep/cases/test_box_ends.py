@@ -15,14 +15,15 @@ MUCH = 90_000
 HELD = 250_000
 """Octets: what the box holds of them when the end goes on fills more than a congestion window."""
 
-ONE, SOME = (25,), (14, 28, 29, 31)
+ONE, SOME = (12,), (14, 28, 29, 31)
 """Which of the segments with new octets get lost."""
 
 AWAY_S = 0.2
 """Seconds from the box to an end: so that the box has something under way."""
 
-FULL = Offer(away_s=AWAY_S)
-PLAIN = Offer(sack=False, timestamps=False, away_s=AWAY_S)
+# Windows of whole segments: a short one may be all that a sender has, and would show no window.
+FULL = Offer(buffer=45 * 1448, away_s=AWAY_S)
+PLAIN = Offer(buffer=44 * 1460, sack=False, timestamps=False, away_s=AWAY_S)
 
 
 def _losing(lost: Collection[int]) -> Callable[[Tcp], bool]:

@@ -42,7 +42,11 @@ _STANDARD: Ics = {
 }  # fmt: skip
 
 CLAIMS: Mapping[str, Ics] = {
-    "rfc": _STANDARD,
+    "rfc": {
+        **_STANDARD,
+        "rack": False, "tlp": False, "prr": False, "frto": False, "early_retransmit": False,
+        "ecn": False,
+    },
     "linux": {
         **_STANDARD,
         "dsack": True, "rack": True, "tlp": True, "prr": True, "frto": True, "ecn": True,
@@ -66,8 +70,18 @@ WINDOW = _rules(
 )
 """How much may be outstanding, and what may be sent for which acknowledgment."""
 
+FLIGHT = _rules("FR-009 REC-005")
+"""Where *ends* is *rfc*: how far a loss reduces the window.
+
+RFC 5681 equation 4 goes by what is outstanding, even if that had run short of data.
+"""
+
 TIMER = _rules("RTO-001 RTO-003 RTO-004 RTO-006 RTO-011 RTO-013 RTO-015")
 """When a timer may send."""
+
+COMPUTED = _rules("RTO-016")
+"""Where *ends* is *rfc*: that the timer is what the round trips give (RFC 6298 rule 2.3), and no
+back-off outlives a measurement."""
 
 OTHERS = _rules(
     "ACK-001 ACK-002 ACK-008 ACK-009 CON-001 CON-006 CON-017 CON-037 CON-039 CON-040 CON-042 "
@@ -133,7 +147,8 @@ def windows_of_their_own(scene: Scene, context: Context) -> Iterator[Finding]:
 def timers_of_their_own(scene: Scene, context: Context) -> Iterator[Finding]:
     """Each side has a timer of its own."""
     # Exercised by segments of the box that are not acknowledged until a timer sends them again.
-    yield from _judged(TIMER, _ends(scene, context), context)
+    rules = (*TIMER, *COMPUTED) if _named(context) == "rfc" else TIMER
+    yield from _judged(rules, _ends(scene, context), context)
 
 
 @of_scene("PEP-LR-008")
@@ -156,7 +171,13 @@ def _judged(rules: Sequence[str], ends: Iterable[BoxEnd], context: Context) -> I
     stated = CLAIMS[_named(context)]
     for end in ends:
         ics = OBSERVER.claims(end.flow, stated)
-        for found in end.readings.all_judged(_asked(rules, ics, end, context)):
+        by_flight = [it for it in rules if it in FLIGHT and _named(context) == "rfc"]
+        others = [it for it in rules if it not in by_flight]
+        asked = (
+            (end.readings, _asked(others, ics, end, context)),
+            (end.by_flight, _asked(by_flight, ics, end, context)),
+        )
+        for found in chain.from_iterable(ways.all_judged(them) for ways, them in asked if them):
             for finding in found:
                 if finding.verdict is not Verdict.INCONCLUSIVE:
                     yield _as_the_box(finding, end, context)

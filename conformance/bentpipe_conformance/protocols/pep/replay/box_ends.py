@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from bentpipe_conformance.engine.checking import Readings
@@ -22,7 +22,7 @@ from bentpipe_conformance.protocols.pep.replay.flow import Scene
 from bentpipe_conformance.protocols.pep.replay.fragments import is_fragment
 from bentpipe_conformance.protocols.pep.replay.leg import Leg, Packet
 from bentpipe_conformance.protocols.tcp.codec import RST, SYN
-from bentpipe_conformance.protocols.tcp.replay.flow import Flow, read_flows
+from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Freedom, read_flows
 
 TCP_SUITE = "snr"
 
@@ -51,6 +51,19 @@ class BoxEnd:
     def readings(self) -> Readings:
         """In all ways in which its packets can be read."""
         return Readings(self.flow, suite_named(TCP_SUITE).interpreter)
+
+    @cached_property
+    def by_flight(self) -> Readings:
+        """In those in which what is outstanding counts, whatever waits behind it."""
+        interpreter = suite_named(TCP_SUITE).interpreter
+        return Readings(self.flow, replace(interpreter, otherwise=_by_flight))
+
+
+def _by_flight(flow: Flow) -> Iterator[Flow]:
+    """The readings of a flow but for those in which what was outstanding ran short of data."""
+    for other in suite_named(TCP_SUITE).interpreter.otherwise(flow):
+        if Freedom.RUNS_SHORT not in other.reading:
+            yield other
 
 
 @remembered

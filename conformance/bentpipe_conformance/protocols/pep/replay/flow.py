@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -188,33 +188,42 @@ def read_flows(trace: Trace) -> list[Flow]:
             scene.others.append(packet)
             continue
         up, ends = goes_up(packet), segment_ends(packet, tcp)
-        key = packet.side, ends
-        leg = open_legs.get(key)
-        if up and tcp.flags & (SYN | ACK | RST) == SYN and (leg is None or _is_new(leg, tcp)):
-            leg = open_legs[key] = Leg(packet.side, ends)
-            _place(scene, leg)
-        if leg is None or _is_forwarded(packet, leg, ends, open_legs, arrived):
-            scene.others.append(packet)
-            continue
+        key, opposite = (packet.side, ends), (OTHER_SIDE[packet.side], ends)
         if not packet.outgoing:
             arrived.setdefault(key, set()).add(packet.data[20:40])
-        leg.add(packet)
+        leg = open_legs.get(key)
+        calls = up and tcp.flags & (SYN | ACK | RST) == SYN and (leg is None or _is_new(leg, tcp))
+        first = tcp if calls or leg is None else leg.syn
+        if _is_forwarded(packet, first, open_legs.get(opposite), arrived.get(opposite, ())):
+            scene.others.append(packet)
+            continue
+        if calls:
+            leg = open_legs[key] = Leg(packet.side, ends)
+            _place(scene, leg)
+        if leg is None:
+            scene.others.append(packet)
+        else:
+            leg.add(packet)
     return [*scene.relays, scene]
 
 
 def _is_forwarded(
-    packet: Packet, leg: Leg, ends: _Ends, legs: Mapping[tuple[str, _Ends], Leg],
-    arrived: Mapping[tuple[str, _Ends], Set[bytes]],
+    packet: Packet, first: Tcp, there: Leg | None, arrived: Container[bytes]
 ) -> bool:  # fmt: skip
     """Whether a packet of the box is one of the other side's, passed on as it was.
 
-    Where a side of a split connection has ended, a box may take what comes late for a stranger's.
+    A box may take it for a stranger's: what comes late where a side has ended, what its end of
+    the connection would not take, and the answers to these. Of a connection that is left whole
+    the first SYN is the same at both sides.
+
+    Args:
+        packet: any.
+        first: the SYN of its connection at this side.
+        there: the connection with the same ends at the other side, None without one.
+        arrived: what came from the end there, from the header of the segment on.
     """
-    other = OTHER_SIDE[packet.side]
-    there = legs.get((other, ends))
-    if not packet.outgoing or there is None or not leg.packets or there.syn.seq == leg.syn.seq:
-        return False
-    return packet.data[20:40] in arrived.get((other, ends), ())
+    whole = there is not None and there.syn.seq == first.seq
+    return packet.outgoing and not whole and packet.data[20:40] in arrived
 
 
 def _is_new(leg: Leg, syn: Tcp) -> bool:
