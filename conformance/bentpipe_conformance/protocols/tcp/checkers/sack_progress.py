@@ -212,6 +212,7 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
     allowed = context.permitted("react_rtts") * board.rtt + 2 * context.timing_error
     last = flow.horizon
     recover = -1
+    unrepaired = frozenset(context.prepared.unrepaired_ends)
     waiting = iter(context.prepared.episodes)
     episode = next(waiting, None)
     for report in board.reports:
@@ -219,8 +220,8 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
         while episode is not None and episode.first.packet.number < ack.packet.number:
             recover = max(recover, episode.recover)
             episode = next(waiting, None)
-        if ack.una < recover <= ack.ack and ack.sacked:
-            recover = ack.max  # the next may begin where one ends, its holes repaired already
+        if ack in unrepaired:
+            recover = ack.max
         if not ack.newly_sacked or ack.advance or ack.una < recover or not ack.acceptable:
             continue
         if report.reordered or report.forgiven or report.una_repeats:

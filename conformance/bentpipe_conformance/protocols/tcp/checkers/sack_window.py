@@ -7,7 +7,6 @@ outstanding at the beginning bounds.
 from __future__ import annotations
 
 from bisect import bisect_right
-from operator import attrgetter
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
@@ -64,7 +63,7 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     slack = BY_TIME_SEGMENTS * smss if rack or prr or share != 0.5 else 0
     limit = _threshold(recovery.most, share, smss) + slack
     first = recovery.episode.first
-    if _restored_lately(flow, first) or _may_continue(context, first):
+    if _restored_lately(flow, first) or context.prepared.may_continue(first):
         return
     if rack or prr:
         # Limited transmit is two segments (RFC 3042 section 2); what such a sender sends while it
@@ -99,14 +98,6 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
             continue
         sentence = f"{sent.span} made {pipe} octets in the network; it was {recovery.most}"
         yield at_most(context, pipe, limit, sentence, sent, recovery.episode.first)
-
-
-def _may_continue(context: Context, first: Sent) -> bool:
-    """Whether a recovery may have begun where another ended that left something missing."""
-    ends = context.prepared.unrepaired_ends
-    before = bisect_right(ends, first.time, key=attrgetter("packet.time"))
-    # What a later one left missing lies no lower.
-    return before > 0 and first.una < ends[before - 1].max
 
 
 def _restored_lately(flow: Flow, first: Sent) -> bool:

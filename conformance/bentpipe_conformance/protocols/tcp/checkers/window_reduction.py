@@ -78,6 +78,7 @@ class _Window:
     def __init__(self, flow: Flow, context: Context) -> None:
         self.flow = flow
         self.episodes = context.prepared.episodes
+        self.may_continue = context.prepared.may_continue
         self.rtt = minimum_rtt(flow)
         self.pushed_is_last = context.permitted("pushed_is_last", False)
         self._times = [sent.time for sent in flow.sent]
@@ -103,6 +104,8 @@ class _Window:
         first, trigger = episode.first, episode.trigger
         if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:
             return False
+        if self.may_continue(first):
+            return False  # the window was reduced when more was in the network
         edge = trigger.window_edge if trigger is not None else first.window_edge
         if edge - first.max < 2 * segment or short_of_data(self.flow, first):
             return False

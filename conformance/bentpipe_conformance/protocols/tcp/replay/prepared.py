@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from functools import cache, cached_property, partial
+from operator import attrgetter
 
 from bentpipe_conformance.protocols.tcp.replay.aftermath import Aftermath, read_aftermaths
 from bentpipe_conformance.protocols.tcp.replay.bounds import Bound, read_bounds
@@ -66,9 +68,23 @@ class Prepared:
 
     @cached_property
     def unrepaired_ends(self) -> tuple[Ack, ...]:
-        """The ends of episodes that left something held above something missing, in order."""
-        ends = (episode.end for episode in self.episodes)
-        return tuple(end for end in ends if end is not None and end.sacked)
+        """Where recoveries end, or may end, that leave something held above a hole, in order.
+
+        If all holes had been repaired, the next begins there without a sign of it, and may end so.
+        """
+        found: list[Ack] = []
+        for ack in self._flow.acks:
+            hidden = bool(found) and ack.una < found[-1].max <= ack.ack
+            if ack.sacked and ack.acceptable and (hidden or ack in self.recovery_ends):
+                found.append(ack)
+        return tuple(found)
+
+    def may_continue(self, first: Sent) -> bool:
+        """Whether what a retransmission seems to begin may have begun at such an end."""
+        ends = self.unrepaired_ends
+        before = bisect_right(ends, first.time, key=attrgetter("packet.time"))
+        # What a later one left missing lies no lower.
+        return before > 0 and first.una < ends[before - 1].max
 
     @cached_property
     def recoveries(self) -> tuple[Recovery, ...]:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story, flight
+from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    Story,
+    flight,
+)
 
 
 def _late_recovery(repeated: float | None) -> Story:
@@ -89,6 +97,38 @@ def test_recovery_repeats_what_a_reordering_timer_takes_for_lost(
     story = Story().send(*range(10)).ack(2, after=RTT).send(10, 11).ack(2, (10, 11), after=0.3)
     story.send(2).send(*range(3, 10), after=late).ack(12, after=RTT)
     assert story.verdicts("SNR-SAK-017", claims=claims) == expected
+
+
+@pytest.mark.parametrize(
+    ("requirement", "hidden", "accused"),
+    [
+        ("SNR-SAK-017", True, False),
+        ("SNR-SAK-017", False, True),
+        ("SNR-FR-009", True, False),
+        ("SNR-FR-009", False, True),
+    ],
+)
+def test_recovery_that_goes_on_since_one_ended_that_nothing_showed(
+    requirement: str, hidden: bool, accused: bool
+) -> None:
+    """Each begins where another ends that had repaired all that is missing (encounter 840603)."""
+    story = Story().send(*range(20)).ack(2, after=RTT)
+    for top in (4, 5, 6, 20):
+        story.ack(2, (3, top), after=0.01).send(*(2,) * (top == 6))
+    story.send(*range(20, 26)).ack(2, (3, 20), (21, 26), after=RTT).send(20, *range(26, 32))
+    story.ack(20, (21, 26), after=RTT).send(*range(32, 36))
+    story.ack(28, (29, 32), after=RTT).send(28, *range(36, 66))
+    story.ack(28, (29, 34), (35, 40), after=0.1).send(34)
+    if hidden:
+        story.ack(34, (35, 40), after=RTT)
+    story.ack(40, after=RTT)
+    for top in (42, 43, 44):
+        story.ack(40, (41, top), after=0.01)
+    story.send(40)
+    for top in range(45, 67):
+        story.ack(40, (41, top), after=0.01).send(21 + top)
+    story.ack(66, after=RTT).send(*range(88, 92))
+    assert (Verdict.FAIL in story.verdicts(requirement)) == accused
 
 
 @pytest.mark.parametrize(("longest", "accused"), [(2 * RTT, False), (RTT, True)])
