@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bentpipe_fuzz.campaign.plan import episode, repeated, step
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.stp.episodes import ignored, volley
-from bentpipe_fuzz.stp.player import KINDS
+from bentpipe_fuzz.stp.odd import KINDS
 
 Situation = st.SearchStrategy[list[Step]]
 
@@ -25,6 +25,8 @@ _ring, _call = step("ring", **_own), step("call", **_own)
 _ring_at_first = step("ring", anew=some_of([True, True, False]), **_own)
 _BEGINNING = {"iss": some_of([None, None, (1 << 24) - 1, (1 << 24) - 3, (1 << 24) - 9])}
 """Streams that wrap soon are as many as others."""
+MAX_SD = some_of([None, 512, 512, 513, 1000, 1400, 9000, (1 << 16) - 1])
+"""As little as there can be, and more than a packet has room for."""
 FULL = 9000
 """More than any MaxSD: SDs are as long as the implementation takes them."""
 
@@ -47,14 +49,36 @@ _quiet = some_of(["discard", "echo"])
 _any = some_of(["discard", "echo", "chargen"])
 OPTIONS = some_of([
     "28040000", "fe08000000000000", "28020000", "0103aa00", "01040578010405dc", "0106057800000000",
-    "00000000", "0204aaaa", "28000000",
+    "00000000", "0204aaaa", "28000000", "0104020001040578", "0104057801040200",
 ])  # fmt: skip
 """Unknown options, known ones of odd lengths or twice, and padding in front of others."""
+
+# -- what leads there
+
+_leads = st.one_of(
+    episode(step("open", service=_any, **_BEGINNING), perhaps | _data),
+    episode(_open("discard"), _data, step("close", poll=one(True)), _receive(0.7)),
+    episode(_open("chargen"), _receive(1.0), step("close", poll=either)),
+    episode(_open("echo"), _data, step("hang_up")),
+    episode(_open("discard"), step("hang_up")),
+    episode(_ring),
+    episode(step("ring", anew=either, **_own)),
+    episode(_call, _receive(0.7)),
+    episode(_open("chargen", credit=some_of([8, 16])), _receive(1.3, credit=one(16)),
+            _receive(1.0, credit=one(None), losing=some_of([[0], [1, 3]]), report=one(False),
+                     answer=one([]))),
+    episode(_open("discard"), _data, step("release")),
+    episode(_open("echo"), step("hang_up")),
+    episode(_open("discard"), step("write", sds=one(1)), step("close", poll=one(True)), _settle),
+    episode(_call, step("release")),
+)  # fmt: skip
+"""Into each state: a stream or both ended, released or not, or something outstanding."""
 
 # -- openings
 
 odd_options = episode(
-    step("open", service=_any, **_BEGINNING, options=OPTIONS, max_sd=some_of([None, 512, 1400])),
+    step("open", service=some_of(["chargen", "chargen", "discard", "echo"]), **_BEGINNING,
+         options=OPTIONS, max_sd=MAX_SD),
     perhaps | _data, _settle, _receive(1.0, 3.0),
 )  # fmt: skip
 odd_answers = episode(
@@ -76,8 +100,8 @@ odd_numbers = episode(
 """Answers that acknowledge too much or too little, or permit too little."""
 small_answers = episode(
     step("ring", role=role, octets=some_of([100, 1400, 4000, 20_000, 20_000, 20_000])),
-    perhaps | step("refuse", reason=one(6)),
-    step("answer", max_sd=some_of([None, 512, 512, 513, 1000]),
+    perhaps | step("refuse", reason=one(6), max_sd=MAX_SD, size=some_of([8, 16, 32])),
+    step("answer", max_sd=MAX_SD,
          credit=some_of([None, 0, 1, 4, 5, 16])),
     perhaps | _data, _receive(2.0, credit=some_of([None, 1, 64])), _receive(3.0),
 )  # fmt: skip
@@ -88,7 +112,7 @@ calls_beside = episode(
 )  # fmt: skip
 """The implementation's user calls while another call is pending."""
 repeated_begin = episode(
-    step("open", service=_any, **_BEGINNING), perhaps | _data, perhaps | _receive(0.7),
+    _leads, perhaps | _data, perhaps | _receive(0.7),
     repeated(episode(step("packet", kind=one("BEGIN")), perhaps | step("wait", seconds=soon)), 3),
     _data, _settle, _receive(1.0),
 )  # fmt: skip
@@ -100,8 +124,9 @@ called_while_calling = episode(
 )  # fmt: skip
 late_answer = episode(
     _ring_at_first, perhaps | _wait(1.3, 10.0, 40.0, 62.0, 100.0, 200.0),
-    st.one_of(step("answer"), step("refuse", reason=some_of([0, 1, 3, 6, 6, 6]), cookie=either)),
-    perhaps | step("refuse", reason=one(6)), perhaps | step("answer"),
+    st.one_of(step("answer"), step("refuse", reason=some_of([0, 1, 3, 6, 6, 6]), cookie=either,
+                                   max_sd=MAX_SD)),
+    perhaps | step("refuse", reason=one(6), max_sd=MAX_SD), perhaps | step("answer"),
     _receive(2.0), perhaps | _ring_at_first, perhaps | step("answer"), _receive(1.0),
 )  # fmt: skip
 used_cookies = episode(
@@ -112,6 +137,25 @@ used_cookies = episode(
     repeated(step("knock", service=_quiet, back=some_of([0, 1, 1, 2, 3])), 2), _receive(1.0),
     perhaps | episode(_open("discard"), _data, _settle),
 )  # fmt: skip
+old_cookies = episode(
+    step("collect", cookies=some_of([1, 2, 3, 5])), perhaps | _wait(1.0, 300.0, 590.0, 605.0),
+    repeated(st.one_of(
+        step("knock", service=_quiet, back=some_of([0, 0, -1]), voiding=either, fin=either),
+        step("knock", service=_quiet, back=some_of([0, 1, 2])),
+        step("move", by=some_of([1, 1, -1])),
+    ), 5),
+    _receive(1.0), perhaps | step("knock", back=some_of([0, 1])), _receive(1.0),
+)  # fmt: skip
+"""Cookies that are kept, while later ones are used or have voided them, or for another address."""
+moved = episode(
+    step("open", service=_any, **_BEGINNING), perhaps | _data, step("move", by=some_of([1, -1, 7])),
+    st.one_of(step("restart", service=_any, ahead=some_of([0, 1, -1])),
+              step("knock", back=some_of([0, 1, 1])), _ring, step("packet", kind=kinds)),
+    _receive(1.0), perhaps | step("move", by=one(-1)), perhaps | step("answer"),
+    perhaps | _data, perhaps | _settle,
+    perhaps | step("knock", service=_quiet, back=some_of([0, 1]), voiding=either),
+)  # fmt: skip
+"""The tester has another address later; ports and cookies are the same."""
 refused = episode(
     repeated(step("begin", service=some_of(["echo", "discard", 47]),
                   octets=some_of([0, 0, 10, 1400]), cookie=some_of([-1, 8, 16, 32])), 4),
@@ -127,20 +171,6 @@ crowd = episode(
 
 # -- ends
 
-_leads = st.one_of(
-    episode(step("open", service=_any, **_BEGINNING), perhaps | _data),
-    episode(_open("discard"), _data, step("close", poll=one(True)), _receive(0.7)),
-    episode(_open("chargen"), _receive(1.0), step("close", poll=either)),
-    episode(_open("echo"), _data, step("hang_up")),
-    episode(_open("discard"), step("hang_up")),
-    episode(_ring),
-    episode(_call, _receive(0.7)),
-    episode(_open("chargen", credit=some_of([8, 16])), _receive(1.3, credit=one(16)),
-            _receive(1.0, credit=one(None), losing=some_of([[0], [1, 3]]), report=one(False),
-                     answer=one([]))),
-    episode(_open("discard"), _data, step("release")),
-)  # fmt: skip
-"""Into each state: a stream or both ended, released or not, or something outstanding."""
 intruding = episode(
     _leads, step("packet", kind=kinds, seq=st.tuples(some_of(["next", "acked", "delivered"]),
                                                      some_of([-1, 0, 0, 1]))),
@@ -239,8 +269,9 @@ closed = episode(
 """The tester gives no credit, and answers or does not."""
 full = episode(
     _open("echo", credit=some_of([0, 1, 4])),
-    step("write", sds=some_of([40, 66]), octets=some_of([8, 1000])), perhaps | step("ask"),
-    _wait(1.3, 10.0), repeated(_receive(2.0, 5.0, credit=some_of([4, 64, 256])), 3), _settle,
+    step("write", sds=some_of([40, 66]), octets=some_of([8, 1000])),
+    perhaps | st.one_of(step("ask"), step("close", poll=either)), _wait(1.3, 10.0),
+    repeated(_receive(2.0, 5.0, credit=some_of([4, 64, 256])), 3), _settle,
     _receive(3.0),
 )  # fmt: skip
 """An echo whose sending is stopped closes the implementation's own window, and opens it again."""
@@ -257,6 +288,15 @@ ends_without_credit = episode(
     _receive(3.0, credit=one(64)),
 )  # fmt: skip
 """The implementation has all data of its user, and no credit for the end of it."""
+late_data = episode(
+    _open("echo", credit=some_of([1, 4])),
+    step("write", sds=some_of([1, 3, 4]), octets=some_of([8, 1000])),
+    _receive(1.3, 3.0, credit=one(None)), perhaps | _wait(1.3, 10.0),
+    step("write", sds=some_of([1, 2, 6]), octets=some_of([8, 1000]), poll=either),
+    repeated(_receive(3.0, 10.0, credit=some_of([None, None, 0]), answer=some_of([[0.0], []])), 3),
+    perhaps | _wait(10.0, 100.0), _receive(3.0, credit=some_of([1, 64])), _receive(2.0),
+)  # fmt: skip
+"""All data has been sent and acknowledged, the credit is used, and more data comes."""
 holes = episode(
     step("open", service=_quiet, **_BEGINNING),
     repeated(episode(
@@ -304,13 +344,14 @@ contradicted = episode(
                   elements=some_of([
                       [], [("delivered", 0), ("delivered", 1)],
                       [("delivered", 1), ("delivered", 3)],
+                      [("delivered", 0), ("delivered", 3)],
                       [("delivered", 0), ("delivered", 2), ("delivered", 4), ("delivered", 5)],
                       [("delivered", 3), ("delivered", 1)],
                   ])), 3),
     _receive(3.0),
 )  # fmt: skip
 paced = episode(
-    step("open", service=_quiet, **_BEGINNING, max_sd=some_of([None, 512, 1400])),
+    step("open", service=_quiet, **_BEGINNING, max_sd=MAX_SD),
     repeated(step("write", sds=some_of([1, 1, 5]), poll=either, gap=some_of([0.0, 0.3, 2.0]),
                   octets=some_of([0, 8, 511, 512, 1000, 1400, FULL])), 3),
     _settle, _receive(2.0),
@@ -318,14 +359,14 @@ paced = episode(
 
 OPENING: tuple[Situation, ...] = (
     odd_options, odd_answers, repeated_begin, called_while_calling, late_answer, used_cookies,
-    refused, crowd, odd_numbers, small_answers, calls_beside,
+    refused, crowd, odd_numbers, small_answers, calls_beside, old_cookies, moved,
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (
     intruding, intruding, ends, half_closed, unheard_end, silence, replaced, idle,
 )  # fmt: skip
 SENDING: tuple[Situation, ...] = (
     losses, amid_losses, slow_answers, closed, full, holes, contradicted, paced, brimful,
-    ends_without_credit,
+    ends_without_credit, late_data,
     behind_the_end, deaf, lull,
 )  # fmt: skip
 SPOILT: tuple[Situation, ...] = 20 * (spoilt, unminded)

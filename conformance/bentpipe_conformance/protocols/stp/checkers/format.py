@@ -138,9 +138,11 @@ def right_checksum(flow: Flow, context: Context) -> Findings:
 @checker("STP-PF-009")
 def within_the_peers_max_sd(flow: Flow, context: Context) -> Findings:
     """No BEGIN, SD or SDP carries more data than the peer's MaxSD (section 3.3)."""
+    # A repeated SD is what it was, though the peer has lowered its MaxSD against STP-PF-010.
+    first: dict[int, At] = {}
     for sd in flow.sds_sent:
         octets = len(sd.stp.data)
-        most = _most_data(flow, sd)
+        most = _most_data(flow, first.setdefault(sd.number, sd))
         if octets and most is not None:
             yield judged(
                 context, octets <= most,

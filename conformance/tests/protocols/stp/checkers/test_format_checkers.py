@@ -216,6 +216,19 @@ def test_max_sd_of_the_bgak_counts_from_then_on() -> None:
     assert story.iut(SD, 0, data=bytes(1400), after=0.1).verdicts("STP-PF-009") == PASS
 
 
+def test_max_sd_of_a_bgak_does_not_cut_again_what_has_been_sent() -> None:
+    def cut(octets: int, most: int) -> StpStory:
+        story = StpStory().iut(BEGIN, csn=5, cookie=None)
+        story.tester(BGREJ, reason=6, peer_csn=5, max_sd=1400, after=0.6)
+        story.iut(BEGIN, data=bytes(1400)).iut(SD, 1, data=bytes(octets))
+        # A peer must not lower it while a cookie of its own is good (STP-PF-010).
+        return story.tester(BGAK, 1, max_sd=most, after=0.6)
+
+    assert cut(1400, 1000).iut(SD, 1, data=bytes(1400)).verdicts("STP-PF-009") == PASS
+    assert cut(1400, 1000).iut(SD, 2, data=bytes(1001)).verdicts("STP-PF-009") == PASS | FAIL
+    assert cut(1401, 1000).iut(SD, 1, data=bytes(1401)).verdicts("STP-PF-009") == PASS | FAIL
+
+
 def test_max_sd_that_falls_is_a_violation() -> None:
     def lowered(most: int, after: float) -> StpStory:
         story = StpStory().asked().tester(BEGIN, cookie=None, after=after)
