@@ -11,7 +11,8 @@ from bentpipe_fuzz.campaign.plan import conversation, step
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.stp.episodes import HONEST, LAZY, ODD, STRAY
 from bentpipe_fuzz.stp.odd import KINDS
-from bentpipe_fuzz.stp.situations import ENDING, OPENING, SENDING, SPOILT
+from bentpipe_fuzz.stp.openings import OPENING
+from bentpipe_fuzz.stp.situations import ENDING, SENDING, SPOILT
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 64, -64, (1 << 22), (1 << 23) - 1, -(1 << 23)]
@@ -28,6 +29,7 @@ service = st.sampled_from(["chargen", "echo", "echo", "discard"])
 offer: Mapping[str, st.SearchStrategy[Any]] = {
     "credit": st.sampled_from([1, 4, 16, 64, 256]),
     "max_sd": st.sampled_from([None, 512, 1000, 1400, 9000]),
+    "options": st.sampled_from(["", "", "", "28040000", "fe08000000000000"]),
     "iss": st.sampled_from([0, (1 << 24) - 3, (1 << 24) - 40, (1 << 23) - 2]),
 }
 

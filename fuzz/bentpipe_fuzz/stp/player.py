@@ -13,9 +13,10 @@ from typing import Any
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
+from bentpipe_conformance.protocols.stp.cases.steps import widen
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer, Role
 
-from bentpipe_fuzz.campaign.player import LONGEST_S, verb, verbs_of
+from bentpipe_fuzz.campaign.player import LONGEST_S, long_verb, verb, verbs_of
 from bentpipe_fuzz.stp.odd import MOST_OF_BEGIN, OddPlayer, raw_of
 
 MOST_SDS = 200
@@ -200,6 +201,27 @@ class Player(OddPlayer):
                 connection.sd(max(octets, 0), poll=poll and number == last)
             if gap:
                 self.receive(gap)
+
+    @long_verb
+    def fill(self, octets: int = 8, leaving: int = 0) -> None:
+        """Send what the credit permits at once, but for so many SDs.
+
+        Args:
+            octets: of each SD.
+            leaving: SDs that the credit still permits afterwards.
+        """
+        connection = self.connection
+        if connection is not None and not self.ended and not connection.closed:
+            count = connection.vt_ms - connection.vt_s - leaving
+            connection.sds(min(max(count, 0), MOST_SDS), max(octets, 0))
+
+    @long_verb
+    def widen(self, sds: int = 100) -> None:
+        """Send what the credit permits, until it permits so many SDs at a time."""
+        connection = self.connection
+        if connection is not None and not self.ended and not connection.closed:
+            with suppress(NotReached):
+                widen(connection, min(sds, MOST_SDS))
 
     @verb
     def close(self, poll: bool = True) -> None:

@@ -12,7 +12,7 @@ from bentpipe_conformance.protocols.stp.peer import CALL_ANEW
 
 from bentpipe_fuzz.campaign.writing import arguments, expression
 from bentpipe_fuzz.stp.odd import KINDS, LITTLE
-from bentpipe_fuzz.stp.player import ENDS_S
+from bentpipe_fuzz.stp.player import ENDS_S, MOST_SDS
 
 NAMES: Mapping[str, str] = {
     "next": "connection.vt_s", "acked": "connection.vt_a", "edge": "connection.vt_ms",
@@ -255,6 +255,14 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "move": lambda by=1: [f"peer.udp_port = max(1, (peer.udp_port + {by}) % (1 << 16))"],
     "hang_up": _hang_up,
     "write": _write,
+    "fill": lambda octets=8, leaving=0: [
+        f"count = connection.vt_ms - connection.vt_s - {leaving}",
+        f"connection.sds(min(max(count, 0), {MOST_SDS}), {octets})",
+    ],
+    "widen": lambda sds=100: [
+        "with suppress(NotReached):",
+        f"    widen(connection, {min(sds, MOST_SDS)})",
+    ],
     "close": lambda poll=True: [f'connection.sd(b"", fin=True, poll={poll})'],
     "release": lambda: ["connection.release(within=60.0)"],
     "abort": lambda: ["connection.abort()"],
@@ -277,6 +285,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.cases.faults import FORBIDDEN, armed, foreign_tag, reserved
+from bentpipe_conformance.protocols.stp.cases.steps import widen
 from bentpipe_conformance.protocols.stp.crafting import (
     COMMON_HEADER,
     craft_octets,

@@ -24,6 +24,9 @@ BINDING = binding_of(STP)
 SCRIPTS = {
     "polls": [Step("open", {"service": "discard"}), Step("write", {"sds": 3, "poll": True}),
               Step("ask"), Step("receive"), Step("settle")],
+    "widens": [Step("open", {"service": "discard"}), Step("widen", {"sds": 70}),
+               Step("write", {"sds": 8, "losing": [0, 2]}), Step("ask"),
+               Step("fill", {"leaving": 2})],
     "closes": [Step("open", {"service": "echo", "octets": 20}), Step("close"),
                Step("wait", {"seconds": 2.0}), Step("release")],
     "odd": [Step("open"),

@@ -27,7 +27,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     R,
     Stp,
 )
-from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     At,
@@ -182,7 +182,10 @@ def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
 def _keeps_to_the_least(flow: Flow, max_sd: int | None, most: int) -> bool:
     """Whether the SDs are as long as without a MaxSD, though the IUT itself takes longer ones."""
     longer = max_sd is not None and LEAST_MAX_SD < max_sd <= (flow.iut_max_sd or 0)
-    return longer and most == LEAST_MAX_SD and len(flow.sds_sent) >= 2
+    if not longer or most != LEAST_MAX_SD or len(flow.sds_sent) < 2:
+        return False
+    # An echo of SDs as short as that has no more to send.
+    return flow.service == CHARGEN or any(len(sd.stp.data) > most for sd in flow.sds_heard)
 
 
 def _unknown_to_callers(flow: Flow, context: Context) -> Findings:
