@@ -157,7 +157,8 @@ def _held_back(flow: Flow, context: Context) -> Findings:
     for event in flow.events:
         if isinstance(event, SdSent):
             waiting = max(0, waiting - (not event.new))
-            if event.awaited is None:
+            # What is longer than SMSS was cut before the peer's MaxSD fell, and the window with it.
+            if event.awaited is None and event.octets <= size:
                 least = max(least, event.flight_with)
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             two_silences = 3 * trips.silence(heard, event.time)[0] - SENT_S - flow.timing_error
