@@ -15,7 +15,8 @@ from bentpipe_fuzz.campaign.plan import conversation, step
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.tcp.episodes import HONEST, LAZY, ODD
 from bentpipe_fuzz.tcp.options import OPTIONS, OPTIONS_OF_SYN
-from bentpipe_fuzz.tcp.situations import CARRYING, ENDING, OPENING, SENDING
+from bentpipe_fuzz.tcp.sending import SENDING
+from bentpipe_fuzz.tcp.situations import CARRYING, ENDING, OPENING
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 536, -536, 1460, -1460, 1 << 16, 1 << 30, (1 << 31) - 1, -(1 << 31)]
