@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bentpipe_fuzz.campaign.plan import conversation, step
+from bentpipe_fuzz.campaign.plan import conversation, episode, step
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.stp.episodes import HONEST, LAZY, ODD, STRAY
 from bentpipe_fuzz.stp.odd import KINDS
@@ -99,6 +99,12 @@ off_path = st.one_of(
     step("malformed", kind=kinds, here=st.just(False)),
     step("begin", service=st.sampled_from(["chargen", "echo", 47]),
          octets=st.sampled_from([0, 10, 512]), cookie=st.sampled_from([-1, 8, 16, 32])),
+)  # fmt: skip
+
+SHORT = episode(
+    step("open", service=st.sampled_from(["echo", "discard"])),
+    step("write", sds=st.integers(1, 4), octets=octets, poll=st.just(True)),
+    step("settle"), step("release"),
 )  # fmt: skip
 
 habits = step("habit", reserved=st.sampled_from([True, True, False]), tag=st.booleans())

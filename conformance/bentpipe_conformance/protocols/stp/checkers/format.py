@@ -79,8 +79,8 @@ def malformed_is_discarded(flow: Flow, context: Context) -> Findings:
             yield from discarded(flow, context, at, f"a malformed packet ({at.stp.fault})")
     for at in flow.heard_of(BEGIN):
         # The rest of one of another version is whatever that version says.
-        due = due_answer(flow, at)
-        if at.stp.version != VERSION and due is not None and not many_before(flow, at, (BEGIN,)):
+        due = due_answer(flow, at) if at.stp.version != VERSION else None
+        if due is not None and not many_before(flow, at, (BEGIN,)):
             replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
             yield from answered(flow, context, at, replies, due.about)
 

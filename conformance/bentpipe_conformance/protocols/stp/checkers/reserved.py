@@ -156,9 +156,10 @@ def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
     """An option of unknown kind is skipped, and what follows it is processed (section 3.3)."""
     yield from _unknown_to_callers(flow, context)
     for at in flow.heard_of(BEGIN):
-        max_sd, due = at.stp.max_sd, due_answer(flow, at)
-        if due is None or due.kind == END or not _has_unknown_kinds(at.stp.options):
+        due = due_answer(flow, at) if _has_unknown_kinds(at.stp.options) else None
+        if due is None or due.kind == END:
             continue
+        max_sd = at.stp.max_sd
         replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
         if not replies or at is not flow.opener:
             yield from answered(flow, context, at, replies, "a BEGIN with an unknown option")
@@ -227,8 +228,8 @@ def odd_options_are_ignored(flow: Flow, context: Context) -> Findings:
                     at, *([anew] if anew else []),
                 )  # fmt: skip
     for at in flow.heard_of(BEGIN):
-        due = due_answer(flow, at)
-        if due is None or not _has_odd_options(at.stp.options):
+        due = due_answer(flow, at) if _has_odd_options(at.stp.options) else None
+        if due is None:
             continue
         replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
         yield from answered(flow, context, at, replies, "a BEGIN with odd options")
