@@ -63,6 +63,8 @@ class Binding:
         imports: what these lines need.
         proof: what a packet of the implementation tells, and one of the tester shows to have been
             told (it is outgoing or not), which nobody can know who is not at that address.
+        short: a short conversation: an opening, at most four segments of data, and a closing, with
+            an honest tester and no impairment; only its speed is measured.
         alike: the label where implementations are compared, without what is nobody's business but
             their own; :attr:`label` itself when None.
     """
@@ -74,6 +76,7 @@ class Binding:
     follow: Callable[[str, Any, bool], str]
     pieces: Callable[[Trace[Any]], Iterable[Piece]]
     refuse: Callable[[Any], bytes | None]
+    short: SearchStrategy[Sequence[Step]]
     lines: Mapping[str, Callable[..., list[str]]] = field(default_factory=dict)
     imports: str = ""
     proof: Callable[[Any, bool], frozenset[Hashable]] = lambda _packet, _outgoing: frozenset()

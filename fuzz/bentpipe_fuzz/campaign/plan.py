@@ -23,6 +23,9 @@ BRED_EVERY = 4
 half were such met 179 requirements of TCP and 189 pairs of state and packet, all new ones 194 and
 217."""
 
+HABITUAL_EVERY = 10
+"""Of so many conversations one is with a tester who does something all the time."""
+
 Item = TypeVar("Item")
 Steps = st.SearchStrategy[Sequence[Step]]
 
@@ -59,12 +62,14 @@ def conversation(
     opening: st.SearchStrategy[Step], *kinds: st.SearchStrategy[Step],
     episodes: Sequence[st.SearchStrategy[list[Step]]] = (),
     situations: Sequence[st.SearchStrategy[list[Step]]] = (),
+    habits: st.SearchStrategy[Step] | None = None,
 ) -> Steps:  # fmt: skip
     """An opening, and up to :data:`MOST_STEPS` steps of these kinds; a second opening is rare.
 
     With ``episodes``, most are short instead: an opening, a few steps, and an episode. Of
     ``situations``, which open connections of their own, there are as many as of these; half of them
-    are disturbed by a step of the last kind.
+    are disturbed by a step of the last kind. One of :data:`HABITUAL_EVERY` begins with one of
+    ``habits``, which lasts.
     """
     following = st.lists(st.one_of(*kinds), min_size=1, max_size=MOST_STEPS)
     any_steps = st.builds(
@@ -82,7 +87,10 @@ def conversation(
         ways += [there, there, _disturbed(there, kinds[-1])] if episodes else [
             there, _disturbed(there, kinds[-1])
         ]  # fmt: skip
-    return st.one_of(*ways)
+    there = st.one_of(*ways)
+    if habits is None:
+        return there
+    return st.one_of(*(HABITUAL_EVERY - 1) * (there,), episode(habits, there))
 
 
 def _disturbed(steps: st.SearchStrategy[list[Step]], amid: st.SearchStrategy[Step]) -> Steps:
@@ -184,6 +192,8 @@ class Planner:
                     yield from (item for item in self._shared.fresh() if item.mode in self._modes)
                 numbers = self._random
                 fresh = drawn(st.tuples(steps, links), BATCH, self._seed * 1_000_003 + batch)
+                # Hypothesis begins with the simplest each time, which is always the same.
+                fresh = fresh if batch < len(self._modes) else fresh[1:]
                 batch += 1
                 for number, (taken, link) in enumerate(fresh):
                     script = Script(

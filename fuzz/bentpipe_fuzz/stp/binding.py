@@ -11,7 +11,7 @@ from bentpipe_conformance.protocols.stp.codec import NAMES, Stp
 from bentpipe_conformance.protocols.stp.numbers import tag_of
 
 from bentpipe_fuzz.campaign.binding import Binding, Piece
-from bentpipe_fuzz.stp.conversations import MODES
+from bentpipe_fuzz.stp.conversations import MODES, SHORT
 from bentpipe_fuzz.stp.player import VERBS, Player
 from bentpipe_fuzz.stp.writing import IMPORTS, LINES
 
@@ -89,5 +89,5 @@ _WITH_CSN = (codec.BEGIN, codec.BGAK, codec.SDP, codec.POLL)
 
 BINDING = Binding(
     player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
-    refuse=refuse, proof=proof, lines=LINES, imports=IMPORTS,
+    refuse=refuse, short=SHORT, proof=proof, lines=LINES, imports=IMPORTS,
 )  # fmt: skip

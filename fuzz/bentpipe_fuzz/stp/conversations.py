@@ -7,11 +7,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bentpipe_fuzz.campaign.plan import conversation, step
+from bentpipe_fuzz.campaign.plan import conversation, episode, step
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.stp.episodes import HONEST, LAZY, ODD, STRAY
-from bentpipe_fuzz.stp.player import KINDS
-from bentpipe_fuzz.stp.situations import ENDING, OPENING, SENDING, SPOILT
+from bentpipe_fuzz.stp.odd import KINDS
+from bentpipe_fuzz.stp.openings import OPENING
+from bentpipe_fuzz.stp.situations import ENDING, SENDING, SPOILT
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 64, -64, (1 << 22), (1 << 23) - 1, -(1 << 23)]
@@ -27,7 +28,8 @@ octets = st.sampled_from([0, 1, 100, 512, 1000, 1400])
 service = st.sampled_from(["chargen", "echo", "echo", "discard"])
 offer: Mapping[str, st.SearchStrategy[Any]] = {
     "credit": st.sampled_from([1, 4, 16, 64, 256]),
-    "max_sd": st.sampled_from([None, 512, 1000, 1400]),
+    "max_sd": st.sampled_from([None, 512, 1000, 1400, 9000]),
+    "options": st.sampled_from(["", "", "", "28040000", "fe08000000000000"]),
     "iss": st.sampled_from([0, (1 << 24) - 3, (1 << 24) - 40, (1 << 23) - 2]),
 }
 
@@ -99,14 +101,27 @@ off_path = st.one_of(
          octets=st.sampled_from([0, 10, 512]), cookie=st.sampled_from([-1, 8, 16, 32])),
 )  # fmt: skip
 
+SHORT = episode(
+    step("open", service=st.sampled_from(["echo", "discard"])),
+    step("write", sds=st.integers(1, 4), octets=octets, poll=st.just(True)),
+    step("settle"), step("release"),
+)  # fmt: skip
+
+habits = step("habit", reserved=st.sampled_from([True, True, False]), tag=st.booleans())
+"""What nobody looks at is set in all packets."""
+
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
     "honest": conversation(
-        opening | calling, honest, episodes=HONEST, situations=(*ENDING, *SENDING)
+        opening | calling, honest, episodes=HONEST, situations=(*ENDING, *SENDING),
+        habits=habits,
     ),
-    "lazy": conversation(opening, honest, lazy, episodes=LAZY, situations=(*OPENING, *SENDING)),
+    "lazy": conversation(
+        opening, honest, lazy, episodes=LAZY, situations=(*OPENING, *SENDING), habits=habits,
+    ),
     "on-path": conversation(
         opening | calling, honest, almost_valid, garbage, episodes=ODD,
         situations=(*OPENING, *ENDING, *SPOILT),
+        habits=habits,
     ),
     "off-path": conversation(
         opening, honest, off_path, episodes=STRAY, situations=(*OPENING, *ENDING, *SENDING)

@@ -6,52 +6,34 @@ Places are counts of SDs of a direction, from 0.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.cases.faults import ALL_FLAGS, FORBIDDEN, RESERVED, armed
-from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.crafting import (
-    COMMON_HEADER,
-    craft_octets,
-    wrong_checksum,
-)
-from bentpipe_conformance.protocols.stp.numbers import tag_of
+from bentpipe_conformance.protocols.stp.cases.steps import widen
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer, Role
 
-from bentpipe_fuzz.campaign.player import LONGEST_S, BasePlayer, Place, verb, verbs_of
+from bentpipe_fuzz.campaign.player import LONGEST_S, long_verb, verb, verbs_of
+from bentpipe_fuzz.stp.odd import MOST_OF_BEGIN, OddPlayer, raw_of
 
 MOST_SDS = 200
 """SDs that one step sends at most."""
 
-KINDS: Mapping[str, int] = {name: kind for kind, name in codec.NAMES.items()}
+MOST_COOKIES = 20
+"""Cookies that one step asks for at most."""
 
 ENDS_S = 5.0
 """Seconds after which one that was called sends the END that its caller does not (STP-CC-031)."""
 
-LITTLE = 8
-"""Octets of an SD about which nothing else is said."""
 
-MOST_AHEAD = 100
-"""SDs that an odd one may leave out in front of it as if they had been lost."""
-
-_OWN = (codec.SD, codec.SDP, codec.POLL)
-
-MOST_OF_BEGIN = 1440
-"""Octets of data in a BEGIN at most; with all options about what a packet has room for."""
-
-
-class Player(BasePlayer[Peer, Connection]):
+class Player(OddPlayer):
     """See :class:`BasePlayer`."""
 
     def __init__(self, peer: Peer) -> None:
         super().__init__(peer)
-        self.ended = False
         self.used: list[bytes] = []
 
     # -- users
@@ -64,7 +46,7 @@ class Player(BasePlayer[Peer, Connection]):
         with ``fin`` these octets are all.
         """
         self.ended = bool(own.get("fin"))
-        own = _raw(own)
+        own = raw_of(own)
         data = pattern(0, min(octets, MOST_OF_BEGIN))
         self.connection = None
         # The link may lose the first.
@@ -117,7 +99,7 @@ class Player(BasePlayer[Peer, Connection]):
             credit: SDs that it permits, and those after it until more are.
             fields: fields of the packet; ``options`` are raw ones (hexadecimal).
         """
-        connection, fields = self.connection, _raw(fields)
+        connection, fields = self.connection, raw_of(fields)
         if connection is not None and not connection.closed:
             if credit is not None:
                 connection.reception.vr_mr = connection.reception.vr_r + credit
@@ -126,13 +108,22 @@ class Player(BasePlayer[Peer, Connection]):
                 connection.bgak(**fields)
 
     @verb
-    def refuse(self, reason: int = 6, cookie: bool = True) -> None:
-        """Send a BGREJ with this reason, and with a cookie; a call anew is the connection then."""
+    def refuse(
+        self, reason: int = 6, cookie: bool = True, size: int = 16, max_sd: int | None = None
+    ) -> None:
+        """Send a BGREJ with this reason, and with a cookie; a call anew is the connection then.
+
+        Args:
+            reason: its reason.
+            cookie: whether it has a cookie.
+            size: octets of the cookie.
+            max_sd: its MaxSD; none when omitted.
+        """
         connection = self.connection
         if connection is not None and not connection.closed:
-            baked = self.peer.jar.make() if cookie else None
+            baked = self.peer.jar.make(min(max(size, 8), 32)) if cookie else None
             with suppress(ValueError, KeyError, TypeError):
-                connection.send(codec.BGREJ, reason=reason & 255, cookie=baked)
+                connection.send(codec.BGREJ, reason=reason & 255, cookie=baked, max_sd=max_sd)
             if cookie and reason == CALL_ANEW:
                 self.connection = self.peer.await_anew(connection, connection.rtt + 0.5)
 
@@ -164,6 +155,13 @@ class Player(BasePlayer[Peer, Connection]):
             cookie = bytes(changed)
         self.connection = self.peer.begin(service, cookie=cookie, voiding=voiding, fin=fin)
         self.ended = fin
+
+    @verb
+    def collect(self, cookies: int = 1, service: str = "discard") -> None:
+        """Ask for cookies by calls without one, and keep all that there are."""
+        for _ in range(min(cookies, MOST_COOKIES)):
+            asking = self.peer.begin(service)
+            self.peer.pump_until(lambda c=asking: bool(c.closed), self.peer.patience)  # type: ignore[misc]
 
     @verb
     def hang_up(self) -> None:
@@ -203,6 +201,27 @@ class Player(BasePlayer[Peer, Connection]):
                 connection.sd(max(octets, 0), poll=poll and number == last)
             if gap:
                 self.receive(gap)
+
+    @long_verb
+    def fill(self, octets: int = 8, leaving: int = 0) -> None:
+        """Send what the credit permits at once, but for so many SDs.
+
+        Args:
+            octets: of each SD.
+            leaving: SDs that the credit still permits afterwards.
+        """
+        connection = self.connection
+        if connection is not None and not self.ended and not connection.closed:
+            count = connection.vt_ms - connection.vt_s - leaving
+            connection.sds(min(max(count, 0), MOST_SDS), max(octets, 0))
+
+    @long_verb
+    def widen(self, sds: int = 100) -> None:
+        """Send what the credit permits, until it permits so many SDs at a time."""
+        connection = self.connection
+        if connection is not None and not self.ended and not connection.closed:
+            with suppress(NotReached):
+                widen(connection, min(sds, MOST_SDS))
 
     @verb
     def close(self, poll: bool = True) -> None:
@@ -263,200 +282,6 @@ class Player(BasePlayer[Peer, Connection]):
         """Send a POLL."""
         if self.connection is not None:
             self.connection.poll()
-
-    # -- what is odd
-
-    @verb
-    def packet(
-        self, kind: str = "POLL", seq: Place | None = None, octets: int | None = None,
-        n_mr: Place | None = None, n_r: Place | None = None, n_ps: int | None = None,
-        elements: Sequence[Place] | None = None,
-        tag: int = 0, csn: int = 0, peer_csn: int = 0, fields: Mapping[str, Any] | None = None,
-        reserved: bool = False, odd: bool = False,
-    ) -> None:  # fmt: skip
-        """A packet of the connection with any field.
-
-        An SD that is not far ahead is one of the tester's from then on: what is left out below it
-        counts as lost, and it has the same data whenever it comes again. A POLL has a new number.
-
-        Args:
-            kind: its type.
-            seq: N(S) or N(R); the next new SD, or the last again behind a FIN, when omitted.
-            octets: length of data.
-            n_mr: N(MR).
-            n_r: N(R) of a BGAK.
-            n_ps: distance from the poll number that is right.
-            elements: of a STAT or USTAT.
-            tag: bits that are wrong in the tag.
-            csn: distance from the right CSN.
-            peer_csn: distance from the right CSN of the peer.
-            fields: raw fields of the packet: ``flags``, ``reason``, ``version``, ``options``
-                (hexadecimal, which may be malformed).
-            reserved: set every reserved flag and field.
-            odd: make it with Scapy in any case.
-        """
-        connection = self.connection
-        if connection is None:
-            return
-        number = KINDS[kind]
-        usual = connection.compose(number)
-        raw = _raw(fields or {})
-        odd = odd or "options" in raw
-        count = None if seq is None else self.number(seq)
-        if count is not None:
-            raw["seq"] = connection.ours(count) if number in _OWN else connection.theirs(count)
-        if octets is not None and number not in (codec.SD, codec.SDP):
-            raw["data"] = pattern(0, min(octets, 1400))
-        if n_mr is not None:
-            raw["n_mr"] = connection.theirs(self.number(n_mr))
-        if n_r is not None and number == codec.BGAK:
-            raw["n_r"] = connection.theirs(self.number(n_r))
-        if n_ps is not None and usual.n_ps is not None:
-            raw["n_ps"] = (usual.n_ps + n_ps) % (1 << 24)
-        if elements is not None:
-            raw["elements"] = connection.their_list(self.number(place) for place in elements[:12])
-        elif number == codec.USTAT:
-            raw["elements"] = connection.their_list(self._missing(connection))
-        if reserved:
-            raw["reserved"] = RESERVED.get(number, ())
-            raw["flags"] = raw.get("flags", usual.flags) | ALL_FLAGS & ~codec.FLAGS.get(number, 0)
-        if tag:
-            raw["tag"] = usual.tag ^ (tag & 0xFFFF)
-        for name, distance in (("csn", csn), ("peer_csn", peer_csn)):
-            right = getattr(usual, name)
-            if distance and right is not None:
-                raw[name] = (right + distance) % (1 << 32)
-        raw["odd"] = odd or self.expressive
-        with suppress(ValueError, KeyError, TypeError):
-            if number in (codec.SD, codec.SDP):
-                self._sd(count, octets, poll=number == codec.SDP, **raw)
-            elif number == codec.POLL and n_ps is None:
-                connection.poll(**raw)
-            else:
-                connection.send(number, **raw)
-
-    def _sd(self, count: int | None, octets: int | None, *, poll: bool, **raw: Any) -> None:
-        """An SD with its data and raw fields, see :meth:`packet`."""
-        connection: Any = self.connection
-        if count is None:
-            count = connection.vt_s - self.ended
-        data = LITTLE if octets is None else pattern(0, min(octets, 1400))
-        fin = bool(raw.get("flags", 0) & codec.FIN)
-        _, ended_there = connection.sent.get(count, (b"", False))
-        if ended_there and "flags" in raw:
-            raw["flags"] |= codec.FIN
-        is_near = 0 <= count < connection.vt_s + MOST_AHEAD
-        if count in connection.sent or (is_near and not self.ended):
-            self.ended = self.ended or (fin and count not in connection.sent)
-            connection.sd(data, number=count, fin=fin, poll=poll, **raw)
-        else:
-            # Nobody may take it, or the tester would be at fault.
-            octets = LITTLE if octets is None else min(octets, 1400)
-            usual = {"seq": connection.ours(count), "data": pattern(0, octets)}
-            connection.send(codec.SDP if poll else codec.SD, **{**usual, **raw})
-
-    @staticmethod
-    def _missing(connection: Any) -> tuple[int, int]:
-        """A gap that a USTAT reports; one that says nothing would have no effect, were it taken."""
-        first = connection.reception.vr_r
-        return first, first + 1
-
-    @verb
-    def begin(self, service: str | int = "chargen", octets: int = 0, cookie: int = -1) -> None:
-        """A BEGIN of another connection; the answer is not looked at.
-
-        Args:
-            service: see :meth:`open`.
-            octets: of its data.
-            cookie: so many octets that are no cookie; below 0: none.
-        """
-        own: dict[str, Any] = {} if cookie < 0 else {"cookie": pattern(0, min(max(cookie, 8), 32))}
-        self.peer.begin(service, data=pattern(0, min(octets, MOST_OF_BEGIN)), **own)
-
-    @verb
-    def octets(self, octets: str = "", right: bool = True) -> None:
-        """Any octets (hexadecimal) in the place of what follows the common header."""
-        if self.connection is not None:
-            self._put(self.connection.compose(codec.POLL), bytes.fromhex(octets)[:200], right)
-
-    @verb
-    def malformed(
-        self, kind: str = "POLL", cut: int = -1, more: str = "", right: bool = True,
-        here: bool = True, anew: bool = False, version: int | None = None,
-    ) -> None:  # fmt: skip
-        """A packet that is too short or too long, or whose checksum is wrong.
-
-        Args:
-            kind: its type.
-            cut: octets behind the common header that are kept; below 0: all.
-            more: octets behind these (hexadecimal).
-            right: whether the checksum is.
-            here: on the connection; otherwise between ports that have none.
-            anew: a BEGIN is of another call between these ports, which has no cookie.
-            version: of a BEGIN; the right one when omitted.
-        """
-        packet = self._armed(kind, here, anew)
-        if packet is not None:
-            if version is not None and packet.type == codec.BEGIN:
-                packet = replace(packet, version=version & 15)
-            whole = codec.octets_of(packet)[COMMON_HEADER:]
-            octets = whole if cut < 0 else whole[:cut]
-            with suppress(ValueError, TypeError):
-                self._put(packet, octets + bytes.fromhex(more)[:64], right)
-
-    @verb
-    def forbidden(
-        self, kind: str = "POLL", defect: str = "checksum", which: int = 0, here: bool = True,
-        anew: bool = False,
-    ) -> None:  # fmt: skip
-        """A packet with a defect of the suite's fault tables, for which it has to be discarded.
-
-        Args:
-            kind: its type.
-            defect: ``checksum``, ``length``, ``type`` or ``options``; not all types have all.
-            which: of the defects of that name.
-            here: see :meth:`malformed`.
-            anew: see :meth:`malformed`.
-        """
-        packet = self._armed(kind, here, anew)
-        broken = [] if packet is None else list(FORBIDDEN[defect](packet))
-        if broken:
-            self.peer.send(broken[which % len(broken)])
-
-    def _armed(self, kind: str, here: bool, anew: bool) -> codec.Stp | None:
-        """A packet that would have an effect if it were taken."""
-        connection = self.connection if here else self.peer.prepare("echo")
-        if connection is None:
-            return None
-        if kind == "USTAT":
-            gap = connection.their_list(self._missing(connection))
-            return connection.compose(codec.USTAT, elements=gap)
-        csn = self.peer.next_csn()
-        own = {"csn": csn, "tag": tag_of(csn), "cookie": None} if anew else {}
-        return next(item for item in armed(connection, **own) if item.type == KINDS[kind])
-
-    def _put(self, packet: codec.Stp, octets: bytes, right: bool) -> None:
-        crafted = craft_octets(packet, octets)
-        self.peer.send(crafted if right else wrong_checksum(crafted))
-
-    def places(self) -> Mapping[str, int]:
-        """``next``, ``acked`` and ``edge`` (the credit) are of the tester's SDs, the others not."""
-        connection = self.connection
-        assert connection is not None
-        return {
-            "next": connection.vt_s, "acked": connection.vt_a, "edge": connection.vt_ms,
-            "delivered": connection.reception.vr_r, "highest": connection.highest,
-            "credit": connection.reception.vr_mr,
-        }  # fmt: skip
-
-
-def _raw(offer: Mapping[str, Any]) -> dict[str, Any]:
-    """An offer with its raw options, if any, as octets; whole words of them, and few."""
-    found = dict(offer)
-    if "options" in found:
-        octets = bytes.fromhex(found["options"])[:24]
-        found["options"] = octets + bytes(-len(octets) % 4)
-    return found
 
 
 VERBS = verbs_of(Player)

@@ -11,7 +11,8 @@ from bentpipe_conformance.protocols.stp.cases.faults import ALL_FLAGS, RESERVED
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW
 
 from bentpipe_fuzz.campaign.writing import arguments, expression
-from bentpipe_fuzz.stp.player import ENDS_S, KINDS, LITTLE
+from bentpipe_fuzz.stp.odd import KINDS, LITTLE
+from bentpipe_fuzz.stp.player import ENDS_S, MOST_SDS
 
 NAMES: Mapping[str, str] = {
     "next": "connection.vt_s", "acked": "connection.vt_a", "edge": "connection.vt_ms",
@@ -58,9 +59,12 @@ def _answer(credit: int | None = None, **fields: Any) -> list[str]:
     return [*([] if credit is None else [granted]), f"connection.bgak({words})"]
 
 
-def _refuse(reason: int = 6, cookie: bool = True) -> list[str]:
-    baked = "peer.jar.make()" if cookie else "None"
-    lines = [f"connection.send(codec.BGREJ, reason={reason & 255}, cookie={baked})"]
+def _refuse(
+    reason: int = 6, cookie: bool = True, size: int = 16, max_sd: int | None = None
+) -> list[str]:
+    baked = f"peer.jar.make({min(max(size, 8), 32)})" if cookie else "None"
+    words = f"reason={reason & 255}, cookie={baked}, max_sd={max_sd}"
+    lines = [f"connection.send(codec.BGREJ, {words})"]
     if cookie and reason == CALL_ANEW:
         lines.append("connection = peer.await_anew(connection)")
     return lines
@@ -83,6 +87,20 @@ def _knock(
     cookie = "bytes(changed)" if flip >= 0 else "cookie"
     told = (", voiding=True" if voiding else "") + (", fin=True" if fin else "")
     return [*lines, f"connection = peer.begin({service!r}, cookie={cookie}{told})"]
+
+
+def _collect(cookies: int = 1, service: str = "discard") -> list[str]:
+    return [
+        f"for _ in range({cookies}):", f"    asking = peer.begin({service!r})",
+        "    peer.pump_until(lambda: bool(asking.closed), peer.patience)",
+    ]  # fmt: skip
+
+
+def _habit(reserved: bool = True, tag: bool = False, kinds: Sequence[str] = ()) -> list[str]:
+    habit = "reserved(packet)" if reserved else "packet"
+    habit = f"foreign_tag({habit})" if tag else habit
+    types = ", ".join(map(_kind, kinds or KINDS))
+    return [f"peer.alter = lambda packet: {habit} if packet.type in ({types},) else packet"]
 
 
 def _hang_up() -> list[str]:
@@ -232,8 +250,19 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "answer": _answer,
     "refuse": _refuse,
     "knock": _knock,
+    "collect": _collect,
+    "habit": _habit,
+    "move": lambda by=1: [f"peer.udp_port = max(1, (peer.udp_port + {by}) % (1 << 16))"],
     "hang_up": _hang_up,
     "write": _write,
+    "fill": lambda octets=8, leaving=0: [
+        f"count = connection.vt_ms - connection.vt_s - {leaving}",
+        f"connection.sds(min(max(count, 0), {MOST_SDS}), {octets})",
+    ],
+    "widen": lambda sds=100: [
+        "with suppress(NotReached):",
+        f"    widen(connection, {min(sds, MOST_SDS)})",
+    ],
     "close": lambda poll=True: [f'connection.sd(b"", fin=True, poll={poll})'],
     "release": lambda: ["connection.release(within=60.0)"],
     "abort": lambda: ["connection.abort()"],
@@ -255,7 +284,8 @@ from dataclasses import replace
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
-from bentpipe_conformance.protocols.stp.cases.faults import FORBIDDEN, armed
+from bentpipe_conformance.protocols.stp.cases.faults import FORBIDDEN, armed, foreign_tag, reserved
+from bentpipe_conformance.protocols.stp.cases.steps import widen
 from bentpipe_conformance.protocols.stp.crafting import (
     COMMON_HEADER,
     craft_octets,

@@ -19,7 +19,7 @@ from bentpipe_conformance.protocols.tcp.codec import (
 )
 
 from bentpipe_fuzz.campaign.binding import Binding, Piece
-from bentpipe_fuzz.tcp.conversations import MODES
+from bentpipe_fuzz.tcp.conversations import MODES, SHORT
 from bentpipe_fuzz.tcp.player import VERBS, Player
 from bentpipe_fuzz.tcp.writing import IMPORTS, LINES
 
@@ -121,5 +121,5 @@ def refuse(segment: Tcp) -> bytes | None:
 
 BINDING = Binding(
     player=Player, verbs=VERBS, modes=MODES, label=label, follow=follow, pieces=pieces,
-    refuse=refuse, alike=alike, proof=proof, lines=LINES, imports=IMPORTS,
+    refuse=refuse, short=SHORT, alike=alike, proof=proof, lines=LINES, imports=IMPORTS,
 )  # fmt: skip

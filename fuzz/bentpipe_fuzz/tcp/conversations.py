@@ -11,11 +11,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bentpipe_fuzz.campaign.plan import conversation, step
+from bentpipe_fuzz.campaign.plan import conversation, episode, step
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.tcp.episodes import HONEST, LAZY, ODD
 from bentpipe_fuzz.tcp.options import OPTIONS, OPTIONS_OF_SYN
-from bentpipe_fuzz.tcp.situations import CARRYING, ENDING, OPENING, SENDING
+from bentpipe_fuzz.tcp.sending import SENDING
+from bentpipe_fuzz.tcp.situations import CARRYING, ENDING, OPENING
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 536, -536, 1460, -1460, 1 << 16, 1 << 30, (1 << 31) - 1, -(1 << 31)]
@@ -97,6 +98,12 @@ off_path = st.one_of(
          ack=st.integers(0, (1 << 32) - 1), octets=size, port=st.sampled_from([7, 9, 19, 47])),
     step("syn", odd=odd_of_syn, service=st.sampled_from(["chargen", "echo", 47]),
          mss=st.sampled_from([0, 1, 1460]), window_scale=st.sampled_from([None, 14, 15, 255])),
+)  # fmt: skip
+
+SHORT = episode(
+    step("open", service=st.sampled_from(["echo", "discard"])),
+    step("write", octets=st.integers(1, 4 * 1460)),
+    step("settle"), step("close"), step("receive", seconds=st.just(1.0)),
 )  # fmt: skip
 
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {

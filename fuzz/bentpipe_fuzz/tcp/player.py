@@ -35,6 +35,9 @@ MOST_SEGMENTS = 60
 MOST_FILLING = 2000
 """Segments and waits that filling a window takes at most."""
 
+MOST_WINDOWS = 8
+"""Windows of data after which one that is as large as at first will not be filled."""
+
 MOST_TIMES = 20
 """How often one step sends a segment at most."""
 
@@ -166,7 +169,11 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         if connection is None or self.fin is not None:
             return
         self.offer(0)
+        first, most = connection.next_offset, connection.iut_window
         for _ in range(MOST_FILLING):
+            filled = connection.next_offset - first
+            if filled > MOST_WINDOWS * most and connection.iut_window >= most:
+                return  # its user reads on
             room = connection.acked + connection.iut_window - connection.next_offset
             outstanding = connection.next_offset - connection.acked
             if room >= octets and outstanding < 8 * octets:

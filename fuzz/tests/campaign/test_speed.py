@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.suite import load_suites
 from bentpipe_fuzz.campaign.binding import binding_of, suites_with_campaign
+from bentpipe_fuzz.campaign.plan import drawn
 from bentpipe_fuzz.campaign.script import ScriptError
 from bentpipe_fuzz.campaign.speed import main
 from click.testing import CliRunner
@@ -24,3 +25,11 @@ def test_suites_with_a_campaign_are_those_that_have_a_binding() -> None:
         else:
             with pytest.raises(ScriptError, match="has no campaign: nothing is in bentpipe_fuzz"):
                 binding_of(suite)
+
+
+def test_short_conversations_open_write_and_close() -> None:
+    for name in suites_with_campaign():
+        for steps in drawn(binding_of(load_suites()[name]).short, 10, 1):
+            verbs = [step.verb for step in steps]
+            assert verbs[:3] == ["open", "write", "settle"]
+            assert {"close", "release"} & {*verbs}

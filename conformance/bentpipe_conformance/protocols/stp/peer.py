@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from bentpipe_conformance.engine.codec import UDP
@@ -33,6 +33,7 @@ class Peer(BasePeer[Stp, Connection]):
     Attributes:
         udp_port: the tester's UDP port, where STP travels in UDP; cookies hold for one only.
         jar: the cookies of the case.
+        alter: :attr:`Speaker.alter` of connections from now on.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Peer(BasePeer[Stp, Connection]):
         self._encapsulation = encapsulation
         self.jar = Jar(self.random)
         self._csn = self.random.getrandbits(32)
+        self.alter: Callable[[Stp], Stp] = lambda packet: packet
 
     def dissect(self, octets: bytes) -> Stp:
         """The STP packet in an IPv4 packet."""
@@ -176,7 +178,9 @@ class Peer(BasePeer[Stp, Connection]):
         port = self.port_of(service)
         own_port = self.new_port() if source_port is None else source_port
         own_csn = self.next_csn() if csn is None else csn
-        return self.add(Connection(self, port, own_port, self.carriage(), own_csn, self.jar, **own))
+        made = Connection(self, port, own_port, self.carriage(), own_csn, self.jar, **own)
+        made.alter = self.alter
+        return self.add(made)
 
     def summon(
         self,

@@ -79,8 +79,8 @@ def malformed_is_discarded(flow: Flow, context: Context) -> Findings:
             yield from discarded(flow, context, at, f"a malformed packet ({at.stp.fault})")
     for at in flow.heard_of(BEGIN):
         # The rest of one of another version is whatever that version says.
-        due = due_answer(flow, at)
-        if at.stp.version != VERSION and due is not None and not many_before(flow, at, (BEGIN,)):
+        due = due_answer(flow, at) if at.stp.version != VERSION else None
+        if due is not None and not many_before(flow, at, (BEGIN,)):
             replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
             yield from answered(flow, context, at, replies, due.about)
 
@@ -138,9 +138,11 @@ def right_checksum(flow: Flow, context: Context) -> Findings:
 @checker("STP-PF-009")
 def within_the_peers_max_sd(flow: Flow, context: Context) -> Findings:
     """No BEGIN, SD or SDP carries more data than the peer's MaxSD (section 3.3)."""
+    # A repeated SD is what it was, though the peer has lowered its MaxSD against STP-PF-010.
+    first: dict[int, At] = {}
     for sd in flow.sds_sent:
         octets = len(sd.stp.data)
-        most = _most_data(flow, sd)
+        most = _most_data(flow, first.setdefault(sd.number, sd))
         if octets and most is not None:
             yield judged(
                 context, octets <= most,

@@ -108,7 +108,9 @@ def idle_connection_asks_rarely(flow: Flow, context: Context) -> Findings:
     """An idle endpoint polls when nothing has arrived for as long as declared (section 7.2)."""
     wait = float(context.ics.get("keep_alive_s", KEEP_ALIVE_S))
     error = LATE_S + flow.timing_error
-    heard = [at.time for at in flow.heard if _passes(flow, at)]
+    # What is of the connection that had these ports before may count as well.
+    passed = (at for other in flow.same_ports for at in other.heard if _passes(flow, at))
+    heard = sorted(at.time for at in passed)
     own = [at.time for at in flow.heard if _passes(flow, at) and _is_own(flow, at)]
     for start, end, polls in _idle_times(flow):
         poll = polls[0] if polls else None

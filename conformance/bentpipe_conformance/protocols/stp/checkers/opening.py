@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import UNUSED_PORT
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import (
@@ -78,15 +79,26 @@ class Due:
 
 def due_answer(flow: Flow, at: At) -> Due | None:
     """What section 9 has a BEGIN answered with; None when that is nothing, or not sure."""
-    due = _due_whatever_its_size(flow, at)
+    due = _due_unless_too_long(flow, at)
     opens = due is not None and due.rule == "STP-CC-012"
     return None if opens and len(at.stp.data) > flow.ledger.max_sd[0] else due
 
 
 def exceeds_max_sd(flow: Flow, at: At) -> bool:
     """Whether a BEGIN has a good cookie, but more data than any MaxSD announced (STP-DT-028)."""
-    due, most = _due_whatever_its_size(flow, at), flow.ledger.max_sd[1]
+    due, most = _due_unless_too_long(flow, at), flow.ledger.max_sd[1]
     return due is not None and due.rule == "STP-CC-012" and len(at.stp.data) > most
+
+
+@remembered
+def _due_answers(flow: Flow) -> Mapping[int, Due | None]:
+    """What each BEGIN is due that reached the IUT, by its frame, were its data not too long."""
+    return {at.frame: _due_whatever_its_size(flow, at) for at in flow.heard_of(codec.BEGIN)}
+
+
+def _due_unless_too_long(flow: Flow, at: At) -> Due | None:
+    known = _due_answers(flow)
+    return known[at.frame] if at.frame in known else _due_whatever_its_size(flow, at)
 
 
 def _due_whatever_its_size(flow: Flow, at: At) -> Due | None:
@@ -131,16 +143,24 @@ def replies_to(flow: Flow, at: At) -> list[At]:
     ]
 
 
-def _begins_due(flow: Flow, rule: str) -> list[tuple[At, Due, list[At]]]:
-    """The BEGINs whose answer a rule governs, and their replies.
+def _begins_due(flow: Flow, rule: str) -> Sequence[_Begin]:
+    """The BEGINs whose answer a rule governs, what they are due, and their replies.
 
     Those that cannot be told apart from others with the same CSN are left out.
     """
-    found = []
+    return _begins_by_rule(flow).get(rule, ())
+
+
+_Begin = tuple[At, Due, list[At]]
+
+
+@remembered
+def _begins_by_rule(flow: Flow) -> Mapping[str, Sequence[_Begin]]:
+    found: dict[str, list[_Begin]] = {}
     begins = [at for other in flow.same_ports for at in other.heard_of(codec.BEGIN)]
     for at in flow.heard_of(codec.BEGIN):
         due = due_answer(flow, at)
-        if due is None or due.rule != rule:
+        if due is None:
             continue
         crowded = any(
             other is not at and other.stp.csn == at.stp.csn
@@ -148,7 +168,7 @@ def _begins_due(flow: Flow, rule: str) -> list[tuple[At, Due, list[At]]]:
             for other in begins
         )  # fmt: skip
         if not crowded:
-            found.append((at, due, replies_to(flow, at)))
+            found.setdefault(due.rule, []).append((at, due, replies_to(flow, at)))
     return found
 
 

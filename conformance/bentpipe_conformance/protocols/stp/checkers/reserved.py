@@ -27,7 +27,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     R,
     Stp,
 )
-from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
+from bentpipe_conformance.protocols.stp.numbers import CHARGEN, LEAST_MAX_SD
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     At,
@@ -156,9 +156,10 @@ def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
     """An option of unknown kind is skipped, and what follows it is processed (section 3.3)."""
     yield from _unknown_to_callers(flow, context)
     for at in flow.heard_of(BEGIN):
-        max_sd, due = at.stp.max_sd, due_answer(flow, at)
-        if due is None or due.kind == END or not _has_unknown_kinds(at.stp.options):
+        due = due_answer(flow, at) if _has_unknown_kinds(at.stp.options) else None
+        if due is None or due.kind == END:
             continue
+        max_sd = at.stp.max_sd
         replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
         if not replies or at is not flow.opener:
             yield from answered(flow, context, at, replies, "a BEGIN with an unknown option")
@@ -182,7 +183,10 @@ def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
 def _keeps_to_the_least(flow: Flow, max_sd: int | None, most: int) -> bool:
     """Whether the SDs are as long as without a MaxSD, though the IUT itself takes longer ones."""
     longer = max_sd is not None and LEAST_MAX_SD < max_sd <= (flow.iut_max_sd or 0)
-    return longer and most == LEAST_MAX_SD and len(flow.sds_sent) >= 2
+    if not longer or most != LEAST_MAX_SD or len(flow.sds_sent) < 2:
+        return False
+    # An echo of SDs as short as that has no more to send.
+    return flow.service == CHARGEN or any(len(sd.stp.data) > most for sd in flow.sds_heard)
 
 
 def _unknown_to_callers(flow: Flow, context: Context) -> Findings:
@@ -224,8 +228,8 @@ def odd_options_are_ignored(flow: Flow, context: Context) -> Findings:
                     at, *([anew] if anew else []),
                 )  # fmt: skip
     for at in flow.heard_of(BEGIN):
-        due = due_answer(flow, at)
-        if due is None or not _has_odd_options(at.stp.options):
+        due = due_answer(flow, at) if _has_odd_options(at.stp.options) else None
+        if due is None:
             continue
         replies = [reply for reply in replies_to(flow, at) if due.is_met_by(reply)]
         yield from answered(flow, context, at, replies, "a BEGIN with odd options")

@@ -26,7 +26,7 @@ from bentpipe_conformance.protocols.stp.replay.events import (
 )
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
-from bentpipe_conformance.protocols.stp.replay.window import initial_flight, smss
+from bentpipe_conformance.protocols.stp.replay.window import initial_flight, least_smss, smss
 
 SENT_S, PACED = 0.1, 1.25
 """Seconds, and the factor, by which retransmissions may leave later than window and pacing say."""
@@ -152,12 +152,13 @@ def _held_back(flow: Flow, context: Context) -> Findings:
     one SMSS once two silences may have passed.
     """
     trips = context.prepared.round_trips(context.ics)
-    size = smss(flow)
+    size = least_smss(flow)
     least, waiting, heard = 2.0 * size, 0, flow.established or 0.0
     for event in flow.events:
         if isinstance(event, SdSent):
             waiting = max(0, waiting - (not event.new))
-            if event.awaited is None:
+            # What is longer than SMSS was cut before the peer's MaxSD fell, and the window with it.
+            if event.awaited is None and event.octets <= size:
                 least = max(least, event.flight_with)
         elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
             two_silences = 3 * trips.silence(heard, event.time)[0] - SENT_S - flow.timing_error

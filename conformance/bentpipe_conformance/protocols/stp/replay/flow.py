@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
@@ -125,9 +125,20 @@ class Flow:
         """Everything that reached the IUT, malformed or not."""
         return [at for at in self.passed if not at.outgoing]
 
-    def heard_of(self, *kinds: int) -> list[At]:
+    @cached_property
+    def _heard_by_type(self) -> Mapping[int, Sequence[At]]:
+        found: dict[int, list[At]] = {}
+        for at in self.heard:
+            if at.stp.wellformed:
+                found.setdefault(at.stp.type, []).append(at)
+        return found
+
+    def heard_of(self, *kinds: int) -> Sequence[At]:
         """Well-formed packets of these types that reached the IUT."""
-        return [at for at in self.heard if at.stp.type in kinds and at.stp.wellformed]
+        of_each = [found for kind in kinds if (found := self._heard_by_type.get(kind))]
+        if len(of_each) > 1:
+            return [at for at in self.heard if at.stp.type in kinds and at.stp.wellformed]
+        return of_each[0] if of_each else ()
 
     def heard_beside(self, at: At, *kinds: int) -> bool:
         """Whether another packet, of these types, reached the IUT about the same time."""

@@ -50,6 +50,20 @@ def smss(flow: Flow) -> int:
     return max(flow.tester_max_sd or 0, LEAST_MAX_SD, *sizes)
 
 
+def least_smss(flow: Flow) -> int:
+    """What SMSS is at least: the peer's MaxSD if a path carries that, or the longest new SD.
+
+    SDs that were cut by an earlier MaxSD may be longer.
+    """
+    open_ = flow.established if flow.established is not None else 0.0
+    sizes = (len(sd.stp.data) for sd in flow.sds_sent if sd.new and sd.time >= open_)
+    return max(LEAST_MAX_SD, min(flow.tester_max_sd or 0, _CARRIED), *sizes)
+
+
+_CARRIED = 1400
+"""Octets of an SD that every path carries."""
+
+
 def shows_smss(flow: Flow) -> bool:
     """Whether an SD is as long as SMSS can be, so that it is no smaller."""
     size = smss(flow)

@@ -184,7 +184,9 @@ def data_after_the_own_fin(flow: Flow, context: Context) -> Findings:
             continue
         if lifetime.reset is not None and lifetime.reset.packet.number < arrival.packet.number:
             return
-        reset = flow.own_reset
+        reset, ended = flow.own_reset, lifetime.reset
+        if reset is not None and ended is not None and ended.packet.number < reset.packet.number:
+            reset = None  # it says that there is no connection any more
         if reset is not None and 0 <= reset.time - arrival.time <= LONGEST_DELAY_S:
             sentence = "data after the own FIN was answered by a RST"
             expected = f"an acknowledgment of {arrival.end}"

@@ -127,6 +127,20 @@ def test_begin_with_an_unknown_option_unanswered_is_a_violation() -> None:
     assert asked().iut(BGAK, after=0.01).verdicts("STP-PF-008") == PASS
 
 
+@pytest.mark.parametrize(
+    ("service", "octets", "verdict"), [(7, 512, PASS), (7, 1000, FAIL), (19, 512, FAIL)]
+)
+def test_small_sds_behind_an_unknown_option_may_be_all_that_an_echo_has(
+    service: int, octets: int, verdict: set[Verdict]
+) -> None:
+    options = bytes((0xAA, 4, 0, 0)) + option_field(1400, COOKIES[0])
+    story = StpStory().asked().tester(BEGIN, options=options, after=1.0).iut(BGAK, after=0.01)
+    for number in range(2):
+        story.tester(SD, number, data=bytes(octets), after=0.1)
+        story.iut(SD, number, data=bytes(512), after=0.01)
+    assert story.of_service(service).verdicts("STP-PF-008") == verdict
+
+
 @pytest.mark.parametrize(("answered", "verdict"), [(True, PASS), (False, FAIL)])
 def test_begin_of_another_version_whose_options_do_not_fit(answered: bool, verdict: object) -> None:
     begin = bytes.fromhex("9c41 0009 0100 0000 0000 5678 1f00 0004 1234 5678 0101".replace(" ", ""))
@@ -214,6 +228,19 @@ def test_max_sd_of_the_bgak_counts_from_then_on() -> None:
     assert story.verdicts("STP-PF-009") == PASS
     story = StpStory(max_sd=600).iut(BEGIN).tester(BGAK, max_sd=1400, after=0.6)
     assert story.iut(SD, 0, data=bytes(1400), after=0.1).verdicts("STP-PF-009") == PASS
+
+
+def test_max_sd_of_a_bgak_does_not_cut_again_what_has_been_sent() -> None:
+    def cut(octets: int, most: int) -> StpStory:
+        story = StpStory().iut(BEGIN, csn=5, cookie=None)
+        story.tester(BGREJ, reason=6, peer_csn=5, max_sd=1400, after=0.6)
+        story.iut(BEGIN, data=bytes(1400)).iut(SD, 1, data=bytes(octets))
+        # A peer must not lower it while a cookie of its own is good (STP-PF-010).
+        return story.tester(BGAK, 1, max_sd=most, after=0.6)
+
+    assert cut(1400, 1000).iut(SD, 1, data=bytes(1400)).verdicts("STP-PF-009") == PASS
+    assert cut(1400, 1000).iut(SD, 2, data=bytes(1001)).verdicts("STP-PF-009") == PASS | FAIL
+    assert cut(1401, 1000).iut(SD, 1, data=bytes(1401)).verdicts("STP-PF-009") == PASS | FAIL
 
 
 def test_max_sd_that_falls_is_a_violation() -> None:

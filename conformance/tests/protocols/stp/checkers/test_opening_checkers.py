@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     dissect,
 )
 from bentpipe_conformance.protocols.stp.cookies import altered
+from bentpipe_conformance.protocols.stp.numbers import tag_of
 from bentpipe_conformance.protocols.stp.story import (
     COOKIES,
     FAIL,
@@ -201,6 +202,19 @@ def replaced(**fields: object) -> StpStory:
     if fields.get("answered", True):
         story.iut(BGAK, 0, csn=NEW_IUT_CSN, peer_csn=NEW_CSN, cookie=COOKIES[3], after=0.01)
     return story
+
+
+@pytest.mark.parametrize(("ended", "verdict"), [(True, PASS), (False, FAIL)])
+def test_end_of_the_connection_that_was_replaced_may_put_off_the_poll(
+    ended: bool, verdict: set[Verdict]
+) -> None:
+    """It passes section 4, as every packet between these ports does, though it ends nothing."""
+    story = replaced()
+    if ended:
+        story.tester(END, flags=A, reason=1, after=20.0)
+    wait = 600.0 if ended else 620.0
+    story.iut(POLL, csn=NEW_IUT_CSN, tag=tag_of(NEW_IUT_CSN), n_ps=1, after=wait)
+    assert story.verdicts("STP-PL-010") == verdict
 
 
 def test_good_cookie_replaces_the_connection() -> None:

@@ -9,6 +9,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
+    BGREJ,
     END,
     FIN,
     POLL,
@@ -416,4 +417,17 @@ def test_credit_that_a_later_report_does_not_repeat_is_not_used() -> None:
 def test_two_sds_are_missing_and_window_has_room(apart: float, verdict: set[Verdict]) -> None:
     story = sent().tester(STAT, 2, elements=(2, 4, 6), after=RTT)
     story.iut(SD, 2, data=DATA, after=0.01).iut(SD, 3, data=DATA, after=apart)
+    assert later(story, 3.0).verdicts("STP-DT-009") == verdict
+
+
+@pytest.mark.parametrize(("most", "verdict"), [(512, NOTHING), (1400, FAIL)])
+def test_early_sds_may_be_longer_than_smss(most: int, verdict: set[Verdict]) -> None:
+    story = StpStory(max_sd=most).iut(BEGIN, csn=5, cookie=None)
+    story.tester(BGREJ, reason=6, peer_csn=5, max_sd=1400, after=0.6)
+    story.iut(BEGIN, data=bytes(1400))
+    for number in (1, 2, 3):
+        story.iut(SD, number, data=bytes(1400))
+    story.tester(BGAK, 1, max_sd=most, after=RTT).iut(POLL, 4, n_ps=1)
+    story.tester(STAT, 1, n_ps=1, elements=(1, 4), after=RTT)
+    story.iut(SD, 1, data=bytes(1400)).iut(SD, 2, data=bytes(1400), after=1.5)
     assert later(story, 3.0).verdicts("STP-DT-009") == verdict

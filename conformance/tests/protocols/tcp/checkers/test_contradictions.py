@@ -226,3 +226,16 @@ def test_attempt_that_has_been_given_up_answers_by_a_reset() -> None:
 
     assert late(2.0).verdicts("SNR-CON-029", claims=CALLS) == FAIL
     assert late(300.0).verdicts("SNR-CON-029", claims=CALLS).isdisjoint(FAIL)
+
+
+@pytest.mark.parametrize("is_reset", [True, False])
+def test_reset_after_the_peers_own_reset_answers_no_data(is_reset: bool) -> None:
+    """Data behind the own FIN, at once a RST, and something that meets no connection any more."""
+    receipt = Receipt(service=13).reply(0, payload=b"time").reply(0, seq=4, flags=ACK | FIN)
+    receipt.data(0, 10, ack=5, after=0.1)
+    if is_reset:
+        receipt.data(10, 10, flags=RST)
+    receipt.data(10, 10, ack=5).reply(10, flags=RST, seq=5)
+    claims = {**CLAIMS, "daytime": True}
+    found = receipt.later().verdicts("SNR-CON-020", claims=claims)
+    assert found == (NOTHING if is_reset else FAIL)

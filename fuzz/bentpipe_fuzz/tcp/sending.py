@@ -1,0 +1,196 @@
+"""Situations of TCP in which the implementation sends; see :mod:`.situations`."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from bentpipe_fuzz.campaign.plan import episode, repeated, step
+from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.tcp.leads import (
+    WIDE,
+    Situation,
+    bulk,
+    bulk_with_sack,
+    bulk_without,
+    close,
+    either,
+    one,
+    opened,
+    perhaps,
+    place,
+    quiet_service,
+    receive,
+    segments,
+    settle,
+    some_of,
+    soon,
+    text,
+    timeout,
+    wait,
+)
+
+lone = episode(
+    opened("echo", timestamps=either, sack=either), repeated(text, 2), settle,
+    step("write", octets=some_of([1, 100, 1000])), wait(some_of([1.3, 3.0, 10.0, 30.0])),
+    perhaps | step("segment", ack=place("delivered", 0, 0, 1)), receive(2.0),
+    step("write", octets=one(100)), perhaps | wait(timeout), receive(2.0),
+)  # fmt: skip
+"""One segment is outstanding, and not acknowledged for a while."""
+backed_off = episode(
+    bulk, segments([5, 10]), wait(some_of([3.0, 8.0])),
+    repeated(episode(
+        step("receive", segments=some_of([1, 2]), seconds=one(1.0)), wait(timeout)
+    ), 3),
+    segments([20, 40]),
+)  # fmt: skip
+"""Timeouts, and acknowledgments of nothing but what they repeated."""
+gone_back = episode(
+    bulk_with_sack, segments([5, 10]), wait(some_of([2.0, 3.5])),
+    step("receive", segments=some_of([5, 10]), seconds=one(2.0),
+         losing=some_of([[0], [1], [0, 2], [1, 2, 3], [0, 0]])),
+    perhaps | step("segment", times=one(3), sack=some_of([None, []])), segments([10, 20]),
+)  # fmt: skip
+"""After a timeout something newer is reported held."""
+no_reports = episode(
+    bulk_without, segments([10, 20]),
+    step("receive", losing=some_of([[0], [1, 3], [1, 3, 5], [0, 1, 2], [2, 2], [0, 4, 4]]),
+         segments=some_of([20, 30]), seconds=one(10.0)),
+    perhaps | step("segment", times=one(3)), segments([20]),
+)  # fmt: skip
+one_report = episode(
+    bulk_with_sack, segments([10, 20]), wait(some_of([0.7, 0.9])),
+    st.one_of(
+        step("segment", sack=st.tuples(st.tuples(
+            place("delivered", 1460, 2920, 4380), place("delivered", 7300, 8760, 10_220)
+        )).map(list), times=some_of([1, 1, 3])),
+        step("segment", sack=one([[("delivered", -1460), ("delivered", 0)]]),
+             times=some_of([1, 3])),
+        step("segment", sack=one([]), times=some_of([2, 3, 5])),
+        step("segment", window=some_of([10_000, 50_000, WIDE]), times=some_of([1, 3])),
+        repeated(step("segment", window=some_of([30_000, 40_000, 50_000])), 4),
+    ),
+    perhaps | wait(soon), segments([20], losing=some_of([[], [0], [1, 2]])),
+)  # fmt: skip
+"""What a single acknowledgment shows: a hole, a duplicate, nothing, another window."""
+thrown_away = episode(
+    bulk_with_sack, segments([10]),
+    step("receive", losing=some_of([[0], [0, 1], [1]]), segments=one(12),
+         seconds=some_of([0.7, 0.9])),
+    step("renege", octets=some_of([0, 0, 1460])), segments([20]), receive(5.0),
+)  # fmt: skip
+stretched = episode(
+    bulk, segments([20, 40], every=some_of([3, 4, 8])), perhaps | segments([20]),
+)  # fmt: skip
+
+
+@st.composite
+def _divided(draw: st.DrawFn) -> list[Step]:
+    """A few segments, acknowledged in many parts."""
+    parts, size = draw(some_of([8, 12, 16])), draw(some_of([2920, 5840]))
+    return [Step("segment", {"ack": ("delivered", -size + size * (number + 1) // parts)})
+            for number in range(parts)]  # fmt: skip
+
+
+divided = episode(bulk, perhaps | segments([3]), segments([4], every=one(100)), _divided(),
+                  receive(2.0), segments([10]))  # fmt: skip
+shut = episode(
+    opened("chargen", window=some_of([8000, 40_000]), window_scale=some_of([None, 7])),
+    segments([5]), perhaps | close, step("offer", window=some_of([0, 0, 1, 100, 535])),
+    repeated(st.one_of(receive(60.0), receive(10.0), wait(timeout),
+                       wait(some_of([200.0, 1000.0]))), 3),
+    st.one_of(
+        step("offer", window=some_of([1, 536, 1460, 2920, 20_000])),
+        step("segment", flags=some_of(["R", "RA", "FA"])),
+        episode(step("offer", window=one(20_000)), segments([5]), step("offer", window=one(0)),
+                receive(10.0), step("offer", window=one(20_000))),
+    ),
+    receive(3.0), perhaps | segments([10]),
+)  # fmt: skip
+"""A window that is closed for a while or for long, whose probes are answered or not."""
+shut_again = episode(
+    opened("chargen", window=some_of([8000, 40_000])), segments([5]), step("offer", window=one(0)),
+    repeated(st.one_of(receive(60.0), receive(20.0), wait(some_of([8.0, 100.0]))), 2),
+    step("offer", window=some_of([2920, 20_000])), segments([3, 10]),
+    step("offer", window=some_of([0, 0, 100])),
+    repeated(st.one_of(receive(30.0), receive(60.0), wait(some_of([20.0]))), 2),
+    step("offer", window=one(20_000)), segments([5]),
+)  # fmt: skip
+"""Two closures in a row: the first leaves nothing behind."""
+shrunk = episode(
+    opened("chargen", window=some_of([20_000, 40_000]), window_scale=some_of([None, 7])),
+    segments([10, 20]), wait(some_of([0.7, 0.0])),
+    step("offer", window=some_of([536, 1460, 2920, 5000])), receive(2.0), perhaps | wait(timeout),
+    step("offer", window=one(40_000)), segments([20]),
+)  # fmt: skip
+rested = episode(
+    opened("echo", window=one(WIDE), timestamps=either),
+    step("write", octets=some_of([10_000, 20_000])), settle,
+    perhaps | text, wait(some_of([0.3, 2.0, 30.0])),
+    perhaps | episode(step("write", octets=one(1)), settle),
+    step("write", octets=one(20_000)), receive(3.0),
+)  # fmt: skip
+"""A burst after a pause of a sender that had grown."""
+requested = episode(
+    opened("echo", window=one(WIDE), mss=one(1460), sack=either),
+    step("write", octets=some_of([15_000, 25_000]), at_once=one(1460)), settle,
+    wait(some_of([1.5, 5.0, 30.0])), step("write", octets=some_of([25_000, 30_000])),
+    receive(3.0),
+)  # fmt: skip
+"""The peer's data ends a pause, and what it asks for is a burst."""
+dribble = episode(
+    step("open", service=quiet_service, timestamps=either, mss=some_of([None, 536, 1460])),
+    repeated(episode(
+        step("segment", octets=some_of([1, 100, 100, 536, 1460]), flags=some_of(["A", "PA"])),
+        wait(some_of([0.02, 0.06, 0.12, 0.17, 0.25, 0.45, 0.55])),
+    ), 8),
+    receive(1.0), perhaps | text, settle,
+)  # fmt: skip
+"""Small segments, pushed or not, some of which come while an acknowledgment is delayed."""
+small_writes = episode(
+    opened("echo", window=some_of([1000, 1400, 2000, 2920, 20_000]), timestamps=either,
+          mss=some_of([536, 1460])),
+    repeated(episode(
+        step("segment", octets=some_of([1, 100, 600, 800, 1100, 1460]), flags=some_of(["A", "PA"]),
+             ack=some_of([("delivered", 0), ("zero", 1), ("zero", 1)])),
+        perhaps | wait(some_of([0.05, 0.3, 0.7])),
+    ), 5),
+    receive(2.0), text, settle,
+)  # fmt: skip
+"""Small data of the user, while something is outstanding and the peer's window is small."""
+
+
+@st.composite
+def _growing(draw: st.DrawFn) -> list[Step]:
+    """Reports of ever more above a hole, each of which may offer another window."""
+    first, size = draw(some_of([1, 1, 2])), 1460
+    steps = []
+    for last in range(first + 1, first + draw(st.integers(3, 6))):
+        window = draw(some_of([None, 30_000, 36_000, 45_000]))
+        blocks = [[("delivered", first * size), ("delivered", last * size)]]
+        steps.append(Step("segment", {"sack": blocks, "window": window}))
+    return steps
+
+
+reports_with_windows = episode(
+    bulk_with_sack, segments([10, 20]), wait(some_of([0.7, 0.9])), _growing(),
+    perhaps | wait(soon), segments([10, 20]),
+)  # fmt: skip
+owed = episode(
+    opened("echo", window=some_of([2920, 20_000])), perhaps | text,
+    step("offer", window=some_of([0, 0, 100, 1460])),
+    step("write", octets=some_of([100, 1460, 4000, 8000])), perhaps | close,
+    repeated(st.one_of(receive(20.0), receive(60.0), wait(some_of([5.0, 30.0, 100.0]))), 2),
+    perhaps | close, step("offer", window=some_of([1460, 20_000])), receive(3.0),
+)  # fmt: skip
+"""What the implementation owes waits for a window, and the tester may have closed."""
+long_after = episode(
+    opened("chargen", window=some_of([15_000, 20_000]), sack=either),
+    segments([10, 20], losing=one([5])), segments([60]), segments([60]),
+)  # fmt: skip
+"""Some round trips without loss after a recovery."""
+
+SENDING: tuple[Situation, ...] = (
+    lone, backed_off, gone_back, no_reports, one_report, thrown_away, stretched, divided, shut,
+    shut_again, shrunk, rested, long_after, requested, dribble, small_writes,
+    reports_with_windows, owed,
+)  # fmt: skip
