@@ -321,4 +321,7 @@ NeverHearsOfAbort == ~\E i \in DOMAIN opened :
     /\ \A m \in Ends : m.kind = "abort" /\ m.peer = Unknown
 NeverDisownsBgak == ~\E m \in Ends : m.kind = "unknown" /\ m.from = "client" /\ m.csn # Unknown
 NeverDisownsPoll == ~\E m \in Ends : m.kind = "unknown" /\ m.from = "client" /\ m.csn = Unknown
+(* No BEGIN is disowned where no cookie has been used; then it is a POLL that is. *)
+NeverServerDisownsPoll ==
+    [][used = {} => \A m \in Sending("END") : m.kind = "unknown" => m.from = "client"]_vars
 ==============================================================================
