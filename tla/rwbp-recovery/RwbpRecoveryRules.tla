@@ -49,6 +49,12 @@ SendsInOrder ==
 TimerRepairs == [][OnTimer => LET n == link'[Len(link')]
                               IN n \notin released /\ lost' = lost \ {n} /\ sndNxt' = sndNxt]_vars
 
+(* RWBP-EC-005, with time left out: an expiry that is not premature comes when nothing is under way any  *)
+(* more, nothing waits to be acknowledged, and nothing waits to be sent again.                         *)
+ExpiresLast ==
+    [][OnTimer /\ earlyTimeouts' = earlyTimeouts =>
+          link = <<>> /\ ackLink = <<>> /\ lost = {} /\ ~ackDue]_vars
+
 (* RWBP-EC-008, RWBP-EC-009: what arrives is kept, and handed over as soon as it is its turn.          *)
 TakesWhatArrives ==
     [][Arriving => held' = held \cup {Head(link)} /\ ackDue' /\ newest' = Head(link)]_vars

@@ -48,6 +48,11 @@ TimeoutCollapses ==
           /\ ~inRecovery' /\ dupAcks' = 0 /\ sacked' = {} /\ repaired' = {} /\ ~rescued'
           /\ recover' = IF Rfc THEN sndMax ELSE recover]_vars
 
+(* SNR-RTO-011, with time left out: an expiry that is not premature comes when nothing is under way any  *)
+(* more.                                                                                              *)
+ExpiresLast ==
+    [][OnTimer /\ earlyTimeouts' = earlyTimeouts => link = <<>> /\ ackLink = <<>>]_vars
+
 (* Rule 2, the window: half the flight, and in hk99 the segments that have left the network. *)
 EntryHalves ==
     [][Entering =>

@@ -255,12 +255,30 @@ WindowNeverShrinks == [][\A d \in Ends : limit'[d] >= limit[d]]_vars
 Through(e) == finAcked[e] /\ finGot[Other(e)]
 
 (* PEP-RE-006, PEP-RE-008: the box gives up the other side by a reset, and leaves nobody to his timer;   *)
-(* but an end that is through is reset no more.                                                        *)
+(* an end that it has reset it knows no more; but an end that is through is reset no more.              *)
 GivesUpByReset ==
     [][\A e \in Ends :
-          side[e] /\ ~side'[e] /\ failures' = failures /\ end[e] = "open" /\ ~Through(e) =>
-              end'[e] = "reset"]_vars
+          failures' = failures /\ box = "up" /\ side[e] /\ end[e] = "open" /\ ~Through(e) =>
+              (~side'[e] <=> end'[e] = "reset")]_vars
 ThroughIsThrough == [][\A e \in Ends : Through(e) => end'[e] = end[e]]_vars
+
+(* PEP-RE-001, PEP-RE-011: nothing passes between an end and a box where one of them has the connection  *)
+(* no more. An acknowledgment may still be on its way from an end that has reset.                      *)
+Served(e) == box = "up" /\ side[e]
+NothingPassesUnconnected ==
+    [][\A e \in Ends :
+          /\ ~Served(e) => /\ unheard'[Other(e)] = unheard[Other(e)] \/ box' = "new"
+                          /\ side'[e] = side[e]
+          /\ ~(Served(e) /\ end[e] = "open") =>
+                /\ taken'[e] = taken[e] /\ limit'[e] = limit[e]
+                /\ finTaken'[e] = finTaken[e] /\ finAcked'[e] = finAcked[e]
+                /\ delivered'[Other(e)] = delivered[Other(e)] /\ finGot'[Other(e)] = finGot[Other(e)]]_vars
+
+(* An end whose connection is over sends nothing more, and its user reads nothing more. *)
+OverIsOver ==
+    [][\A e \in Ends : end[e] # "open" =>
+          /\ end'[e] = end[e] /\ sent'[e] = sent[e] /\ closed'[e] = closed[e]
+          /\ read'[Other(e)] = read[Other(e)]]_vars
 
 (* PEP-FB-004: back-pressure never deadlocks. Without failures every sender gets rid of all it has, but  *)
 (* for one whose receiver never reads; and what was closed ends (PEP-RE-004, PEP-RE-009).                *)

@@ -10,4 +10,10 @@ NeverEndedUnanswered == ~\E p \in PortSet :
     /\ C[p].st = "over" /\ C[p].peer = Unknown /\ <<"client", C[p].csn>> \notin abandoned
     /\ ~\E m \in net : /\ m.type = "BGREJ" \/ (m.type = "END" /\ m.kind = "unknown")
                        /\ m.peer = C[p].csn
+
+(* STP-CC-038: a call that is refused for want of room has failed. *)
+NeverEndedByRefusal == ~\E t \in DOMAIN begins :
+    /\ calls[begins[t].call].told = "failure" /\ abandoned = {}
+    /\ \E m \in net : m.type = "BGREJ" /\ m.reason = 5 /\ m.peer = begins[t].csn
+    /\ ~\E m \in net : m.type = "END" /\ m.peer = begins[t].csn
 ==============================================================================

@@ -18,10 +18,12 @@ Least(numbers) == CHOOSE n \in 0..Cardinality(numbers) : n \notin numbers /\ \A 
 
 SameConnection(e, f) == e.csn = f.csn /\ e.peer = f.peer
 
-(* Section 4, STP-CC-002, STP-CC-010, STP-CC-034: a BEGIN repeats its try; data with a cookie only.     *)
+(* Section 4, STP-CC-002, STP-CC-010, STP-CC-016, STP-CC-034: a BEGIN repeats its try, for a while; data  *)
+(* with a cookie only.                                                                                *)
 BeginsAreTries ==
     [][\A m \in Sending("BEGIN") :
           /\ m.from = "client" /\ C'[m.port].st = "begun" /\ C'[m.port].csn = m.csn /\ m.at = now
+          /\ m.at - C'[m.port].since <= Repeat
           /\ \E t \in DOMAIN begins' : begins'[t].csn = m.csn /\ begins'[t].ck = m.ck
           /\ m.data <=> m.ck # NoCookie
           /\ m.fin <=> m.data /\ Packets = 1]_vars
@@ -124,7 +126,9 @@ ServerStaysTrue ==
     [][\A p \in PortSet : LET e == S[p]  f == S'[p] IN
           e # f /\ e.st = "open" /\ f.st = "open" /\ e.csn = f.csn =>
              /\ SameConnection(e, f) /\ Arrived(e, f, "client", p) /\ Acked(e, f, "client", p)
-             /\ f.sent = Replies /\ f.fin = Replies - 1
+             /\ f.sent \in {e.sent, e.sent + 1} /\ f.sent <= Replies
+             /\ f.sent # e.sent => Cardinality(Sending("SD")) = 1
+             /\ f.fin = IF f.sent = Replies THEN Replies - 1 ELSE None
              /\ Has(f) # Has(e) => /\ Len(log') - Len(log) = f.rcv - e.rcv
                                    /\ \A i \in (Len(log) + 1)..Len(log') :
                                         log'[i] = <<e.csn, e.peer, e.rcv + i - Len(log) - 1>>]_vars
@@ -304,6 +308,10 @@ HastyEnd ==
 HastySpec == Init /\ [][Next \/ HastyEnd]_vars
 
 ----------------------------------------------------------------------------
+(* A server whose user speaks while the connection is open, and not before. *)
+SpeaksLater(e) == e
+
+----------------------------------------------------------------------------
 (* Reachability *)
 NeverHasty == ~\E x \in DOMAIN calls : calls[x].told = "failure" /\ abandoned = {}
 
@@ -313,4 +321,7 @@ NeverHearsOfAbort == ~\E i \in DOMAIN opened :
     /\ \A m \in Ends : m.kind = "abort" /\ m.peer = Unknown
 NeverDisownsBgak == ~\E m \in Ends : m.kind = "unknown" /\ m.from = "client" /\ m.csn # Unknown
 NeverDisownsPoll == ~\E m \in Ends : m.kind = "unknown" /\ m.from = "client" /\ m.csn = Unknown
+(* No BEGIN is disowned where no cookie has been used; then it is a POLL that is. *)
+NeverServerDisownsPoll ==
+    [][used = {} => \A m \in Sending("END") : m.kind = "unknown" => m.from = "client"]_vars
 ==============================================================================

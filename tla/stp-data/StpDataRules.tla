@@ -41,6 +41,22 @@ PollsAreAnswered ==
                         h |-> vr_h', gaps |-> {n \in 0..(vr_h' - 1) : n >= vr_r /\ n \notin held}]>>
           /\ UNCHANGED <<vr_r, held, delivered, taken>>]_vars
 
+(* STP-PF-012: a list that is longer than one STAT may hold is told in parts. Each begins where the one  *)
+(* before ends, and all but the last are full; together they tell all.                                *)
+AnsweredInParts ==
+    [][ToReceiver /\ At.type = "POLL" =>
+          LET missing == {n \in 0..(vr_h' - 1) : n >= vr_r /\ n \notin held}
+              inner(part) == {b \in (part.lo + 1)..(part.h - 1) : (b - 1 \in missing) # (b \in missing)}
+              elements(part) == 2 + Cardinality(inner(part))
+          IN /\ Reply # <<>> /\ Reply[1].lo = vr_r /\ Reply[Len(Reply)].h = vr_h'
+             /\ \A k \in DOMAIN Reply :
+                   LET part == Reply[k]
+                   IN /\ part.type = "STAT" /\ part.n = vr_r /\ part.mr = taken + Window
+                      /\ part.age = At.age
+                      /\ part.gaps = {n \in missing : n >= part.lo /\ n < part.h}
+                      /\ k > 1 => part.lo = Reply[k - 1].h
+                      /\ IF k < Len(Reply) THEN elements(part) = MaxStat ELSE elements(part) <= MaxStat]_vars
+
 (* STP-DT-021: what was announced last is what is permitted, and whether it left any. *)
 CreditIsKnown ==
     [][IF Reply = <<>> THEN vr_mr' = vr_mr ELSE vr_mr' = Reply[1].mr /\ vr_mr' = taken' + Window]_vars
@@ -54,6 +70,12 @@ AnnouncesInTime ==
           IN /\ closed /\ ~closed' /\ Packets - 1 \notin held /\ vr_r < Packets
              /\ opened >= 16 \/ 2 * opened >= Window
              /\ Reply = <<[type |-> "CREDIT", n |-> vr_r, mr |-> taken + Window]>>]_vars
+
+(* And as soon as that: it need not wait for anything but room on the way. *)
+AnnouncesAtOnce ==
+    LET opened == taken + Window - vr_h
+    IN closed /\ Packets - 1 \notin held /\ vr_r < Packets /\ (opened >= 16 \/ 2 * opened >= Window)
+          /\ Len(return) < ReturnCapacity => ENABLED Announce
 
 ----------------------------------------------------------------------------
 (* Sender *)
@@ -123,12 +145,13 @@ NumbersAreNear ==
 
 ----------------------------------------------------------------------------
 (* Packets that a peer that keeps the rules never sends, one of them at any time: reports of SDs that   *)
-(* were never sent, and SDs beyond the credit. They are paid for as copies are.                       *)
-Ahead(report) == report.n > vt_s \/ (report.type # "CREDIT" /\ report.h > vt_s)
+(* were never sent, lists that end below N(R), and SDs beyond the credit. They are paid for as copies   *)
+(* are.                                                                                               *)
+Ahead(report) ==
+    report.n > vt_s \/ (report.type # "CREDIT" /\ (report.h > vt_s \/ report.h < report.n))
 ReportsAhead ==
-    LET pairs == {<<n, h>> \in (vt_a..(vt_s + 2)) \X (vt_a..(vt_s + 2)) : n <= h}
-    IN {report \in UNION {{STAT(0, p[1], p[1], p[1], p[2], {}), USTAT(p[1], p[1], p[1], p[2]),
-                           CREDIT(p[1], p[1])} : p \in pairs} : Ahead(report)}
+    {report \in UNION {{STAT(0, n, n, n, h, {}), USTAT(n, n, n, h), CREDIT(n, n)}
+                       : n, h \in vt_a..(vt_s + 2)} : Ahead(report)}
 Unruly ==
     /\ duplicates > 0 /\ duplicates' = duplicates - 1
     /\ \/ /\ HasRoom(return, ReturnCapacity, 1)

@@ -151,7 +151,7 @@ class Reading:
             )
         if not text:
             return f"TLC ended with status {status} and said nothing."
-        if "Was expecting" in text and (found := _UNPARSED.search("\n".join(self._errors))):
+        if found := _UNPARSED.search("\n".join(self._errors)):
             text = f"{found[1]}: {text}"
         return text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import threading
 import time
@@ -107,14 +108,16 @@ def test_loops_of_temporal_counterexamples_read(job: tlc.Job) -> None:
     assert run(job, found + message(2122, 4, "1: Back to state: <Next line 1>"), 13).loop == 0
 
 
-def test_broken_module_explained(job: tlc.Job) -> None:
+@pytest.mark.parametrize(
+    "complaint", ['Was expecting "====" at line 2', 'Encountered ")" at line 2, column 3']
+)
+def test_broken_module_is_told_by_its_file_and_line(job: tlc.Job, complaint: str) -> None:
     chatter = (
-        'Parsing file /x/M.tla\n***Parse Error***\nWas expecting "====" at line 2\n'
+        f"Parsing file /x/M.tla\n***Parse Error***\n{complaint}\n"
         "*** Abort messages: 1\nCould not parse module N from file N.tla\n"
     )
-    with pytest.raises(
-        ToolProblem, match=r'M could not be checked: N.tla: Was expecting "====" at line 2.*; corr'
-    ):
+    told = rf"M could not be checked: N.tla: {re.escape(complaint)}.*; correct"
+    with pytest.raises(ToolProblem, match=told):
         run(job, chatter + message(3002, 1, "Parsing or semantic analysis failed."), 150)
 
 

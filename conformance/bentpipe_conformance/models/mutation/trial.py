@@ -1,4 +1,4 @@
-"""One mutant of a model: every run of the pr tier, small ones first, until one notices it."""
+"""One mutant of a model: every run of the pr tier, cheap ones first, until one notices it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,11 @@ PATIENCE = 3.0
 
 LEAST_S = 20.0
 """seconds, if that is more, after which a run is given up."""
+
+SMALL = 50_000
+"""States generated, below which a search takes a second or two."""
+
+_JUDGING = ("check", "liveness", "reach")
 
 VIOLATED, UNREACHABLE = "violated", "unreachable"
 
@@ -82,13 +87,19 @@ def read_trial(item: Mapping[str, Any]) -> Trial:
 
 
 def runs_of(manifest: Manifest) -> list[Run]:
-    """The runs that may notice a mutant: safety, liveness, what is reached; small ones first.
+    """The runs that may notice a mutant, in the order in which they are made.
 
-    Safety goes first because it ends a state space that has no end.
+    Small searches for safety go first, because they end a state space that has no end; then what
+    must be reached, which takes a second each; then the others by the time that they take.
     """
-    kinds = {"check": 0, "liveness": 1, "reach": 2}
-    runs = [run for run in manifest.runs if run.tier == "pr" and run.kind in kinds]
-    return sorted(runs, key=lambda run: (kinds[run.kind], run.total or run.seconds or 0))
+
+    def place(run: Run) -> tuple[int, float]:
+        if run.kind == "check" and (run.total or SMALL) < SMALL:
+            return 0, run.total or 0
+        return 1 if run.kind == "reach" else 2, run.seconds or 0.0
+
+    runs = [run for run in manifest.runs if run.tier == "pr" and run.kind in _JUDGING]
+    return sorted(runs, key=place)
 
 
 def try_mutant(

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.cli.main import bentpipe
+from bentpipe_conformance.models.manifest import Kind, Manifest, Run
+from bentpipe_conformance.models.mutation.trial import runs_of
 from click.testing import CliRunner, Result
 
 
@@ -41,6 +43,20 @@ def test_of_the_model_itself_only_runs_that_judge_a_mutant_are_made(
     data = json.loads((tmp_path / "toy" / "mutation.json").read_text(encoding="utf-8"))
     itself = next(trial for trial in data["trials"] if trial["id"] == "toy:itself")
     assert list(itself["seconds"]) == ["safety"]
+
+
+def test_cheap_runs_judge_a_mutant_first() -> None:
+    def run(name: str, kind: Kind, total: int | None, seconds: float) -> Run:
+        return Run(name, kind, "Toy.tla", "toy.cfg", total=total, seconds=seconds)
+
+    runs = (
+        run("large", "check", 90_000, 9.0), run("lively", "liveness", 500, 4.0),
+        run("named", "mutant", None, 0.1), run("reached", "reach", None, 1.0),
+        run("small", "check", 800, 2.0), run("unmeasured", "check", None, 0.0),
+    )  # fmt: skip
+    manifest = Manifest(Path("toy"), "", {}, (), {}, runs)
+    judging = [item.name for item in runs_of(manifest)]
+    assert judging == ["small", "reached", "unmeasured", "lively", "large"]
 
 
 def test_whole_lists_every_property_and_run(toy_models: Path) -> None:
