@@ -26,7 +26,12 @@ from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rf
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
-from bentpipe_conformance.protocols.tcp.replay.order import earlier, later
+from bentpipe_conformance.protocols.tcp.replay.order import (
+    count_before,
+    earlier,
+    later,
+    latest_first,
+)
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import INITIAL_TIMEOUT_S, measurements
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry, timed_syn_acks
@@ -348,10 +353,20 @@ def _silence(
     return context.violated(sentence, *where, expected=expected, actual="silence")
 
 
-def _expired_after(expiry: Expiry) -> float | None:
-    """The timeout that has expired: of a lone segment the first shows it, of others the second."""
+def _expired_after(flow: Flow, context: Context, expiry: Expiry) -> float | None:
+    """The timeout that has expired: of a lone segment the first shows it, of others the second.
+
+    That of a sender that paces may have run since the next segment would have been let out.
+    """
     alone = min(expiry.since_transmission, expiry.since_progress)
-    return alone if expiry.head and expiry.tail else expiry.interval
+    waited = alone if expiry.head and expiry.tail else expiry.interval
+    if waited is None or acts_at_once(context.ics):
+        return waited
+    before = latest_first(flow.sent, count_before(flow.sent, expiry.sent.packet.number))
+    first = next((sent for sent in before if sent.start <= expiry.sent.start), None)
+    previous = next(before, None)
+    gap = first.time - previous.time if first is not None and previous is not None else 0.0
+    return max(0.0, waited - gap)
 
 
 @checker("SNR-RTO-013")
@@ -374,7 +389,7 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
         if isinstance(event, Ack) and event.acceptable:
             if event.advance:
                 ambiguous = again.covers(event.una, event.ack)
-                if row is not None and ambiguous and (before := _expired_after(row)):
+                if row is not None and ambiguous and (before := _expired_after(flow, context, row)):
                     kept, expired = (event, 2 * before), row.sent.time
                 elif kept is not None:
                     kept = (event, kept[1]) if ambiguous else None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
-from itertools import pairwise, starmap
+from itertools import islice, pairwise, starmap
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
@@ -25,7 +26,11 @@ from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Habit
 from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
-from bentpipe_conformance.protocols.tcp.replay.order import later
+from bentpipe_conformance.protocols.tcp.replay.order import (
+    count_before,
+    later,
+    latest_first,
+)
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S
 from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_timeout
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -463,6 +468,16 @@ def _may_probe(context: Context, opening: Ack, sent: Sent) -> bool:
     return closure.until - told >= EARLIEST_PROBE_S
 
 
+def _size_now(flow: Flow, sent: Sent) -> float:
+    """The size of the three segments before one that no window cut, infinity if they differ.
+
+    The MTU of a path may turn out to be less than before (RFC 9293 section 3.7.5).
+    """
+    before = latest_first(flow.sent, count_before(flow.sent, sent.packet.number))
+    sizes = list(islice((s.payload for s in before if s.new and s.end < s.window_edge), 3))
+    return sizes[0] if len(sizes) == 3 and len(set(sizes)) == 1 else math.inf
+
+
 @checker("SNR-WIN-010")
 def no_silly_segments(flow: Flow, context: Context) -> Findings:
     """Small openings are left alone (RFC 9293 section 3.8.6.2.1, MUST-38)."""
@@ -485,7 +500,8 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                 whole = bool(silly) and not more_waited(flow, silly[0])
                 # Its own options make room for less (RFC 9293 section 3.7.1).
                 full = flow.mss - options_length(silly[0].packet) if silly else least
-                if silly and silly[0].payload < min(least, full) and not whole:
+                full = min(least, full, _size_now(flow, silly[0])) if silly else least
+                if silly and silly[0].payload < full and not whole:
                     yield context.violated(
                         f"a small segment was sent into an opening of {room} octets",
                         silly[0],

@@ -302,6 +302,10 @@ class Receiver:
         reply = Reply(packet, self._feedback)
         if self._duplicates and not self._unread(ack):
             self._duplicates.clear()
+        elif self._duplicates and reply.dsack is not None:
+            told = RangeSet((reply.dsack,))
+            rest = (gap for item in self._duplicates.snapshot() for gap in told.gaps(*item))
+            self._duplicates = RangeSet(tuple(rest))
         if last is not None:
             last.replies = with_one_more(last.replies, reply)
         self.edge = max(self.edge, edge)

@@ -87,6 +87,15 @@ def test_data_above_a_gap_held_or_dropped() -> None:
     assert filled().reply(100).later().verdicts("SNR-RCV-022") == FAIL
 
 
+def test_block_that_comes_first_after_it_was_told_as_a_duplicate() -> None:
+    """What fills the gap had come with the duplicate, and is answered next (encounter 841739)."""
+    receipt = Receipt().data(200, 300).reply(0, (200, 300)).data(400, 500).reply(0, (400, 500))
+    receipt.data(300, 400, after=0.1).reply(0, (300, 400), (400, 500), (200, 300))
+    receipt.data(300, 400, after=0.1).data(0, 100)
+    receipt.reply(0, (300, 400), (300, 400), (400, 500)).reply(100, (300, 400), (400, 500))
+    assert receipt.verdicts("SNR-RCV-024") == PASS
+
+
 def test_timestamp_that_was_not_negotiated() -> None:
     old = {"tsval": 5, "tsecr": 0}
     taken = Receipt().data(0, 100, tsval=9, tsecr=0).reply(100).data(100, 200, after=1.0, **old)

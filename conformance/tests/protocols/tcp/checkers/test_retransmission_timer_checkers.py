@@ -217,6 +217,19 @@ def test_backed_off_timeout_that_is_counted_from_the_transmission(
     assert story.ack(3, after=1.5).send(3, after=waited).verdicts("SNR-RTO-013") == expected
 
 
+@pytest.mark.parametrize(
+    ("paced", "waited", "expected"), [(True, 2.2, PASS), (True, 1.3, FAIL), (False, 2.2, FAIL)]
+)
+def test_back_off_of_a_timer_that_runs_since_the_next_segment_may_leave(
+    paced: bool, waited: float, expected: set[Verdict]
+) -> None:
+    """The gap of 0.3 s between segments is added to it, and not backed off (encounter 841279)."""
+    story = Story(sack=False, rtt=0.04).send(0).ack(1, after=0.04).send(1, after=0.26)
+    story.send(1, after=1.3).ack(2, after=0.04).send(2, after=0.26).send(2, after=waited)
+    claims = {**CLAIMS, "pacing": paced}
+    assert story.verdicts("SNR-RTO-013", claims=claims) == expected
+
+
 def test_back_off_forgotten_by_a_segment_that_left_long_before() -> None:
     story = flight().send(1, after=1.8).send(1, after=3.6).ack(2, after=RTT)
     assert story.send(2, after=1.5).verdicts("SNR-RTO-013") == FAIL

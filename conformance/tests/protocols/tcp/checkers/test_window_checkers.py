@@ -293,6 +293,19 @@ def test_small_opening_that_meets_a_probe() -> None:
     assert story.verdicts("SNR-WIN-010") == FAIL
 
 
+@pytest.mark.parametrize(("size", "expected"), [(600, NOTHING), (700, FAIL)])
+def test_small_opening_filled_by_a_segment_as_long_as_those_before(
+    size: int, expected: set[Verdict]
+) -> None:
+    """The path takes no more than 600 octets at once any more (encounters 1700300, 1700710)."""
+    story = Story(window=9000).send(*range(8)).ack(8, after=RTT, window=9000)
+    for start in range(8000, 8000 + 3 * size, size):
+        story.send_octets(start, size)
+    sent = 8000 + 3 * size
+    story.ack(8.6, after=RTT, window=sent + 600 - 8600).send_octets(sent, 600)
+    assert story.verdicts("SNR-WIN-010") == expected
+
+
 def test_half_the_largest_window_is_not_small() -> None:
     story = Story(window=800).send_octets(0, 800).ack(0.8, after=RTT, window=400)
     assert story.send_octets(800, 400).verdicts("SNR-WIN-010") == NOTHING
