@@ -8,7 +8,11 @@ from itertools import count
 from typing import Any
 
 from bentpipe_reference.common.blind import Variant
-from bentpipe_reference.common.checksum import checksum_field, internet_checksum, ones_complement_residue
+from bentpipe_reference.common.checksum import (
+    checksum_field,
+    internet_checksum,
+    ones_complement_residue,
+)
 from bentpipe_reference.common.ipv4 import emit_ipv4
 from bentpipe_reference.common.sim import earliest
 from bentpipe_reference.pep.box import Box
@@ -351,7 +355,11 @@ class CreditRelay(Relay):
         receiver = None if self.near is None else self.near.receiver
         if receiver is not None and receiver.credit is not None and not self.far.is_opening:
             receiver.credit = None
-            if not self.near.is_opening and not self.near.is_closed and receiver.window_update_due():
+            if (
+                not self.near.is_opening
+                and not self.near.is_closed
+                and receiver.window_update_due()
+            ):
                 receiver.ack_now = True
 
 

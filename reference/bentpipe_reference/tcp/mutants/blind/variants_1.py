@@ -526,7 +526,9 @@ class PlainReset(Connection):
         self._end(reason, now)
 
 
-def _ok(name: str, title: str, clause: str, configure: Callable[[Setup], Setup], **ics: Any) -> Variant:
+def _ok(
+    name: str, title: str, clause: str, configure: Callable[[Setup], Setup], **ics: Any
+) -> Variant:
     return Variant("tcp-v1-" + name, title, clause, configure, ics=ics)
 
 
