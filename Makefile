@@ -66,7 +66,8 @@ help:
 	@echo "  make lines           code lines of each protocol, by the rule of .ci/lines.py"
 	@echo "  make transfers       $(TRANSFERS) random transfers of each suite: no checker may accuse (minutes)"
 	@echo "  make mutation        every small change of the references: which does no case notice? (long)"
-	@echo "  make innocents       $(ENCOUNTERS) random encounters of two Linux hosts: no checker may accuse (minutes)"
+	@echo "  make innocents       the permitted variants of blind rounds, and $(ENCOUNTERS) random encounters of two"
+	@echo "                       Linux hosts: no checker may accuse (minutes)"
 	@echo "  make stability       20 certifications in a row, quiet and loaded, must agree (long)"
 	@echo "  make durability      every writing system call of a certification fails, and twice $(KILLS) kills (long)"
 	@echo "  make fuzz            $(BUNDLES) mutated bundles, twice $(CAPTURES) mutated captures, and other files (long)"
@@ -171,8 +172,13 @@ mutation: setup
 			--out $(MUTATION)/$$suite.json --publish docs/reference/mutation-$$suite.json || failed=1; \
 	done; exit $$failed
 # Nor real Linux, whatever its sysctls say; what it is known to do otherwise is subtracted.
+# Nor what others have written from the texts alone.
 innocents: bed
-	$(BIN)/bentpipe selftest snr --linux $(ENCOUNTERS)
+	@failed=0; for round in reference/bentpipe_reference/*/mutants/blind/variants_*.toml; do \
+		protocol=$$(echo $$round | cut -d / -f 3); number=$${round##*_}; \
+		$(BIN)/bentpipe selftest $$(echo $$protocol | sed 's/^tcp$$/snr/') \
+			--variants $${number%.toml} --jobs $(JOBS) || failed=1; \
+	done; $(BIN)/bentpipe selftest snr --linux $(ENCOUNTERS) && exit $$failed
 
 stability: bed
 	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20

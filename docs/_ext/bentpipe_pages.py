@@ -20,6 +20,8 @@
     what a run of ``bentpipe model NAME --mutate --publish FOLDER`` has found;
 ``blind-rounds SUITE``
     the first runs of a suite's blind rounds;
+``blind-variants SUITE``
+    those of its rounds of permitted variants;
 ``experiment-results FILE``
     the table and the judgments of an experiment's ``results.json``.
 """
@@ -40,10 +42,11 @@ from bentpipe_conformance.iut.proforma import load_proforma
 from bentpipe_conformance.models.manifest import load_models, model_root
 from bentpipe_conformance.models.mutation.campaign import parts_of
 from bentpipe_conformance.models.verification import configured
+from bentpipe_conformance.selftest import variants
 from bentpipe_conformance.selftest.mutants import mutants_of
 from bentpipe_conformance.selftest.rounds import load_record
 from bentpipe_experiments.statistics import decimals
-from bentpipe_reference.common.blind import Fault, load_round, rounds_of
+from bentpipe_reference.common.blind import VARIANTS, Variant, load_round, rounds_of
 from bentpipe_reference.common.link.profile import Direction, load_profiles
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.stp.chart import state_diagram as stp_chart
@@ -519,12 +522,56 @@ class BlindRounds(Printed):
             yield from _table(header, cells, "matrix", "45 20 15 20")
 
     @staticmethod
-    def _row(fault: Fault, item: dict[str, Any]) -> tuple[str, ...]:
+    def _row(fault: Variant, item: dict[str, Any]) -> tuple[str, ...]:
         verdict = "caught" if item["caught"] else "**missed**"
         if not _counts(item):
             verdict = f"{item['valid']}: {_escaped(item['reason'])}"
         named = f"``{item['named']}``" if item["named"] else ""
         return f"``{fault.id}``\n{_escaped(fault.title)}", _escaped(fault.clause), verdict, named
+
+
+class BlindVariants(Printed):
+    """The rounds of a suite's permitted variants: sums of first runs, then each accusation."""
+
+    required_arguments = 1
+
+    def lines(self) -> Iterable[str]:
+        """The tables; nothing before the first round."""
+        suite = suite_named(self.arguments[0])
+        held = {
+            number: record
+            for number in rounds_of(suite.folder, VARIANTS)
+            if (record := variants.load_record(suite.folder, number))
+        }
+        for number, record in held.items():
+            first = variants.first_run(record)
+            yield f".. rubric:: {suite.title}: round {number} of variants, {first['date']}"
+            yield ""
+            reviews = ", ".join(f"{n} {name}" for name, n in first["requirements"].items() if n)
+            yield (
+                f"{first['variants']} variants count; {first['accused']} were accused at the first "
+                f"run, {first['wrongly']} of them wrongly, {first['rightly']} rightly. "
+                + (f"Requirements that accused: {reviews}." if reviews else "")
+            )
+            yield ""
+            known = load_round(suite.folder, number, VARIANTS)
+            rows = [
+                row
+                for name, item in record["variant"].items()
+                for row in self._rows(known[name], item)
+            ]
+            yield from _table(
+                ("variant", "clause", "accused of", "review"), rows, "matrix", "40 20 15 25"
+            )
+
+    @staticmethod
+    def _rows(variant: Variant, item: dict[str, Any]) -> Iterable[tuple[str, ...]]:
+        told = f"``{variant.id}``\n{_escaped(variant.title)}", _escaped(variant.clause)
+        if item["error"] or not item["active"]:
+            yield *told, "", "does not count: it " + ("breaks down" if item["error"] else "is idle")
+        for name, review in item.get("accused", {}).items():
+            yield *told, f"``{name}``", f"{review['review']}\n{_escaped(review['reason'])}"
+            told = "", ""
 
 
 def _counts(item: dict[str, Any]) -> bool:
@@ -661,6 +708,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("mutation-results", MutationResults)
     app.add_directive("kill-matrix", KillMatrix)
     app.add_directive("blind-rounds", BlindRounds)
+    app.add_directive("blind-variants", BlindVariants)
     app.add_directive("experiment-results", ExperimentResults)
     app.add_directive("experiment-settings", ExperimentSettings)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

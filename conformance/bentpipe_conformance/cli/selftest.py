@@ -15,6 +15,7 @@ from bentpipe_conformance.cli import mutation, rounds
 from bentpipe_conformance.cli.options import examples, json_option, out_option, seed_option
 from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, Failure, explained
 from bentpipe_conformance.cli.output import counting, output, plain_table, print_json
+from bentpipe_conformance.cli.variants import judge_variants, print_variants
 from bentpipe_conformance.engine.suite import load_suites, suite_named
 
 
@@ -23,6 +24,7 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
         "selftest snr",
         "selftest snr --only SNR-REC-001 --json",
         "selftest stp --transfers 100",
+        "selftest pep --variants 1",
         "selftest snr --mutate --module 'tcp.receiver' --out snr.json",
     )
 )
@@ -42,7 +44,15 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
     help="Judge the faults of blind round N instead.",
 )
 @click.option(
-    "--record", is_flag=True, help="With --round: record this as its first run, which counts."
+    "--variants",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Judge the permitted variants of blind round N instead: no checker may accuse.",
+)
+@click.option(
+    "--record",
+    is_flag=True,
+    help="With --round or --variants: record this as its first run, which counts.",
 )
 @click.option("--mutate", is_flag=True, help="Try small changes of the reference's source instead.")
 @click.option(
@@ -103,8 +113,8 @@ from bentpipe_conformance.engine.suite import load_suites, suite_named
 @out_option("Store the table in this file (JSON).", folder=False)
 @json_option("Print the result as JSON.")
 def selftest(
-    suite: str, only: tuple[str, ...], transfers: int | None, number: int | None, record: bool,
-    mutate: bool, sample: int | None,
+    suite: str, only: tuple[str, ...], transfers: int | None, number: int | None,
+    variants: int | None, record: bool, mutate: bool, sample: int | None,
     modules: tuple[str, ...], survivors_of: Path | None, whole: bool, usual: bool,
     publish: Path | None,
     linux: int | None, ns3: int | None, keep: Path | None, seed: int, jobs: int, out: Path | None,
@@ -124,6 +134,10 @@ def selftest(
     exam: which are caught, and whether the requirement that names them is the right one. Exit
     status 1 when a valid one is missed.
 
+    With --variants N it is the other way about: right implementations that differ from the
+    reference, by people who had not seen the exam, play the cases and ten random transfers. Exit
+    status 1 when one is accused of what its review does not find to be right.
+
     With --mutate a machine makes the mutants: one small change each, of every protocol module. What
     no case notices is listed with its line, unless it is explained. --only takes their identifiers,
     --seed chooses the sample, --out keeps results, and a rerun with it goes on. Exit status 1 when
@@ -133,8 +147,9 @@ def selftest(
     links drawn at random; known deviations of Linux from a requirement are subtracted. With --ns3
     it is two hosts of the simulator ns-3, with attributes of its TCP drawn at random.
     """
-    if mutate + sum(given is not None for given in (transfers, number, linux, ns3)) > 1:
-        names = "--mutate, --round, --transfers, --linux and --ns3"
+    given = (transfers, number, variants, linux, ns3)
+    if mutate + sum(run is not None for run in given) > 1:
+        names = "--mutate, --round, --variants, --transfers, --linux and --ns3"
         raise Failure(f"{names} are different runs; give one", USAGE)
     if mutate:
         asked = mutation.Asked(
@@ -147,8 +162,15 @@ def selftest(
         raise Failure(f"{names} go with --mutate", USAGE)
     if keep is not None and linux is None and ns3 is None:
         raise Failure("--keep goes with --linux or --ns3", USAGE)
-    if record and (number is None or only):
-        raise Failure("--record goes with --round, and with all of its faults", USAGE)
+    if record and (number is variants is None or only):
+        raise Failure("--record goes with --round or --variants, and with all of them", USAGE)
+    if variants is not None:
+
+        def deliver(outcome: dict[str, Any]) -> None:
+            _deliver(outcome, out, None if as_json else print_variants)
+
+        status = judge_variants(suite, variants, only, jobs, deliver, record=record)
+        raise click.exceptions.Exit(status)
     if number is not None:
         status = rounds.judge_round(suite, number, only, jobs, out, as_json=as_json, record=record)
         raise click.exceptions.Exit(status)

@@ -1,8 +1,9 @@
 """Whether faults change any packet: for whoever writes a blind round, without the exam.
 
-``python -m bentpipe_conformance.selftest.activity PROTOCOL FILE`` lets each fault of a Python file
-talk to a true reference over drawn links and users, or stand between two ends if it is a box's. It
-says in how many of the transfers packets differ from those of true references. Nothing is judged.
+``python -m bentpipe_conformance.selftest.activity PROTOCOL FILE`` lets each fault or variant of a
+Python file talk to a true reference over drawn links and users, or stand between two ends if it is
+a box's. It says in how many of the transfers packets differ from those of true references. Nothing
+is judged.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bentpipe_reference.common.blind import Fault, faults_of
+from bentpipe_reference.common.blind import Variant, written_in
 from bentpipe_reference.common.sim import Simulation
 from bentpipe_reference.common.subject import Subject, subject_of
 
@@ -49,7 +50,7 @@ class Activity:
     error: str = ""
 
 
-def activity_of(fault: Fault, protocol: str, seeds: Sequence[int] = SEEDS) -> Activity:
+def activity_of(fault: Variant, protocol: str, seeds: Sequence[int] = SEEDS) -> Activity:
     """Let a fault transfer data with a true reference, or for what stands between two ends."""
     subject = subject_of(protocol)
     suite = next(suite for suite in load_suites().values() if suite.folder == protocol)
@@ -105,18 +106,18 @@ def _packets(subject: Subject, first: Any, second: Any, seed: int) -> list[tuple
     return [(item.time, item.data) for item in stations[0].captured]
 
 
-def faults_in(path: Path) -> dict[str, Fault]:
-    """The faults of a Python file.
+def faults_in(path: Path) -> dict[str, Variant]:
+    """The faults or variants of a Python file.
 
     Raises:
-        ValueError: it is none, or two faults share an identifier.
+        ValueError: it is none, or two share an identifier.
     """
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise ValueError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return faults_of(module)
+    return written_in(module)
 
 
 def main(arguments: Sequence[str] | None = None, out: Callable[[str], object] = print) -> int:

@@ -11,12 +11,14 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
+from bentpipe_reference.common.blind import Variant
 from bentpipe_reference.common.link.profile import LinkProfile
 from bentpipe_reference.common.link.virtual import VirtualLink
 from bentpipe_reference.common.sim import Simulation
-from bentpipe_reference.common.subject import Host, subject_of
+from bentpipe_reference.common.subject import Drawn, Host, subject_of
 
 from bentpipe_conformance.engine.case import Case, Script
 from bentpipe_conformance.engine.checking import judge
@@ -27,7 +29,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.iut.station import Station
 from bentpipe_conformance.selftest.chance import blow, draw_calls, draw_link, draw_weather, tidy
 from bentpipe_conformance.selftest.pool import work_through
-from bentpipe_conformance.selftest.stage import stage
+from bentpipe_conformance.selftest.stage import set_up, stage
 
 ADDRESSES = ("10.77.0.2", "10.78.0.1")
 LENGTH_S = 60.0
@@ -77,12 +79,16 @@ class Side:
     profile: str
 
 
-def transfer(suite: Suite, seed: int) -> list[Side]:
-    """Let two references of a suite communicate; a seed determines every packet."""
+def transfer(suite: Suite, seed: int, first: Drawn | None = None) -> list[Side]:
+    """Let two references of a suite communicate; a seed determines every packet.
+
+    The host that sends in the link's forward direction is drawn, too, unless it is given.
+    """
     subject = subject_of(suite.folder)
     numbers = random.Random(f"{suite.name} {seed}")
     link = draw_link(numbers)
     drawn = [subject.draw(numbers, link) for _ in ADDRESSES]
+    drawn[0] = first or drawn[0]
     simulation = Simulation()
     hosts = [
         subject.make(address, item.setup, numbers.getrandbits(32))
@@ -128,15 +134,21 @@ def run_transfer(simulation: Simulation, stations: Iterable[Station], until: flo
             return
 
 
-def hear(suite: str, seed: int) -> Hearing:
-    """Judge one transfer."""
+def hear(suite: str, seed: int, variant: Variant | None = None) -> Hearing:
+    """Judge one transfer of the true reference, or of a variant of it with the true one."""
     record = suite_named(suite)
     if record.driver.improvise is not None:
-        return hear_boxes(record, record.driver.improvise, seed)
+        return hear_boxes(record, record.driver.improvise, seed, variant)
+    first = None
+    if variant is not None:
+        profile = variant.profile or record.profiles[0]
+        usual = set_up(subject_of(record.folder), profile, variant.setting)
+        ics = {**usual.ics, **variant.ics}
+        first = replace(usual, setup=variant.configure(usual.setup), ics=ics)
     passed: set[str] = set()
     accusations = []
     packets = 0
-    for host, side in enumerate(transfer(record, seed), start=1):
+    for host, side in enumerate(transfer(record, seed, first), start=1):
         packets += len(side.trace.packets)
         for found in judge(side.trace, side.profile, side.ics, suite=record):
             if found.verdict is Verdict.PASS:
@@ -150,10 +162,11 @@ def hear(suite: str, seed: int) -> Hearing:
 def improvised(
     suite: Suite, improvise: Script, seed: int,
     configure: Callable[[Any], Any] = lambda setup: setup, setting: str | None = None,
+    ics: Mapping[str, Any] = MappingProxyType({}),
 ) -> Outcome:  # fmt: skip
     """Play a script from drawn numbers with a reference that the tester is on both sides of.
 
-    Its link is drawn, and its setting where None is named.
+    Its link is drawn, and its setting where None is named; ``ics`` are answers that differ.
     """
     subject = subject_of(suite.folder)
     numbers = random.Random(f"{suite.name} {seed}")
@@ -165,12 +178,15 @@ def improvised(
     lane, settings = stage(subject, profile, chosen, seed, configure, link)
     name = f"{suite.name}/transfers/{seed}"
     item = Case(name, "A transfer", "Drawn at random.", (), (), (profile,), improvise)
-    return run_case(item, lane, settings)
+    return run_case(item, lane, replace(settings, ics={**settings.ics, **ics}))
 
 
-def hear_boxes(suite: Suite, improvise: Script, seed: int) -> Hearing:
+def hear_boxes(
+    suite: Suite, improvise: Script, seed: int, variant: Variant | None = None
+) -> Hearing:
     """Judge what passes a reference that stands between two ends, both of which the tester is."""
-    outcome = improvised(suite, improvise, seed)
+    given = (variant.configure, variant.setting, variant.ics) if variant else ()
+    outcome = improvised(suite, improvise, seed, *given)
     broken = outcome.broken or outcome.died
     found = [(it.requirement, it.sentence, it.packets) for it in outcome.findings
              if it.verdict in (Verdict.FAIL, Verdict.ERROR)]  # fmt: skip

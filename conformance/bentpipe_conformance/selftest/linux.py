@@ -253,6 +253,7 @@ def statement(sysctls: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
         "reset_at_held": sack,
         "congestion_control": options["congestion"],
         "pacing": options["congestion"] == "bbr",
+        "slow_start_by_delay": False,
         # Hybla's grows with the round trip: 24 segments at 600 ms.
         "initial_window_segments": 24 if options["congestion"] == "hybla" else 10,
     }

@@ -104,6 +104,7 @@ def statement(attributes: Mapping[str, str], _: Mapping[str, Any]) -> dict[str, 
         "congestion_control": control,
         "byte_counting": counting,
         "initial_window_segments": int(attributes["InitialCwnd"]),
+        "slow_start_by_delay": False,
     }
 
 

@@ -21,19 +21,19 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bentpipe_reference.common.blind import Fault, load_round
+from bentpipe_reference.common.blind import FAULTS, Variant, load_round
 from bentpipe_reference.common.subject import subject_of
 from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine.attribution import CaseFindings, attribute
-from bentpipe_conformance.engine.case import load_cases
-from bentpipe_conformance.engine.execution import run_case
+from bentpipe_conformance.engine.case import Case, load_cases
+from bentpipe_conformance.engine.execution import Outcome, run_case
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.verdict import Verdict
@@ -77,7 +77,7 @@ def judge_fault(identifier: str, suite: str, number: int) -> FaultResult:
     record = suite_named(suite)
     fault = load_round(record.folder, number)[identifier]
     try:
-        cases = _played(record, *_circumstances(fault, record), fault)
+        cases = findings_in(played(record, *circumstances(fault, record), fault))
     except Exception as error:  # what a stranger wrote may not even start
         why = f"{type(error).__name__}: {error}"
         return FaultResult(fault.id, fault.title, fault.clause, False, "", (), "", False, why)
@@ -90,29 +90,29 @@ def judge_fault(identifier: str, suite: str, number: int) -> FaultResult:
     )  # fmt: skip
 
 
-def _circumstances(fault: Fault, suite: Suite) -> tuple[str, str]:
-    """The profile and the setting that a fault is judged in."""
+def circumstances(fault: Variant, suite: Suite) -> tuple[str, str]:
+    """The profile and the setting that a fault or variant is judged in."""
     return fault.profile or suite.profiles[0], fault.setting
 
 
-def _played(
-    suite: Suite, profile: str, setting: str, fault: Fault | None = None
-) -> list[CaseFindings]:
-    """Run every case of a profile on a fault, or on the true reference."""
+def played(
+    suite: Suite, profile: str, setting: str, fault: Variant | None = None
+) -> Iterator[tuple[Case, Outcome]]:
+    """Run every case of a profile on a fault or variant, or on the true reference."""
     reference = subject_of(suite.folder)
     if fault is None:
         lane, settings = stage(reference, profile, setting, 0)
     else:
         lane, settings = stage(reference, profile, setting, 0, fault.configure)
         settings = replace(settings, ics={**settings.ics, **fault.ics})
-    return [
-        CaseFindings(
-            item.id, item.requirements,
-            run_case(item, lane, settings, judged_by=shared_judge()).findings,
-        )
-        for item in load_cases(suite.name).values()
-        if profile in item.profiles and not item.extra
-    ]  # fmt: skip
+    for item in load_cases(suite.name).values():
+        if profile in item.profiles and not item.extra:
+            yield item, run_case(item, lane, settings, judged_by=shared_judge())
+
+
+def findings_in(cases: Iterable[tuple[Case, Outcome]]) -> list[CaseFindings]:
+    """What was found in each case."""
+    return [CaseFindings(item.id, item.requirements, out.findings) for item, out in cases]
 
 
 def _sentence(cases: Iterable[CaseFindings], requirement: str) -> str:
@@ -158,10 +158,24 @@ def _within(one: str, other: str) -> bool:
 
 def accused_reference(suite: Suite, profile: str, setting: str) -> str:
     """Of what the cases accuse the true reference in a setting: a sentence, or nothing."""
-    cases = _played(suite, profile, setting)
+    cases = findings_in(played(suite, profile, setting))
     for item in attribute(cases, suite.rests_on()):
         return f"{item.requirement} in {_sentence(cases, item.requirement)}"
     return ""
+
+
+def hear_reference_first(suite: Suite, judged: Iterable[Variant]) -> None:
+    """See that the cases accuse no true reference, in whatever settings others are to be judged.
+
+    Raises:
+        ValueError: they do, and nothing would follow from an accusation of others.
+    """
+    for profile, setting in sorted({circumstances(item, suite) for item in judged}):
+        if accusation := accused_reference(suite, profile, setting):
+            where = f"{profile}, {setting}" if setting else profile
+            raise ValueError(
+                f"the true reference is accused ({where}), which comes first: {accusation}"
+            )
 
 
 def run_round(
@@ -170,26 +184,20 @@ def run_round(
     """Judge the faults of a round, or those named, on ``jobs`` processes.
 
     Raises:
-        ValueError: there is no such round, or none of the faults; or the true reference is accused
-            in one of their settings, so that nothing would follow from an accusation of a fault.
+        ValueError: there is no such round, or none of the faults; or the true reference is accused.
     """
     record = suite_named(suite)
     faults = load_round(record.folder, number)
     chosen = [name for name in faults if not only or name in only]
     if not chosen:
         raise ValueError(f"the round {number} of {suite} has no fault {', '.join(only)}")
-    for profile, setting in sorted({_circumstances(faults[name], record) for name in chosen}):
-        if accusation := accused_reference(record, profile, setting):
-            where = f"{profile}, {setting}" if setting else profile
-            raise ValueError(
-                f"the true reference is accused ({where}), which comes first: {accusation}"
-            )
+    hear_reference_first(record, (faults[name] for name in chosen))
     return work_through(chosen, partial(judge_fault, suite=suite, number=number), jobs, report)
 
 
-def record_file(protocol: str, number: int) -> Path:
+def record_file(protocol: str, number: int, kind: str = FAULTS) -> Path:
     """Where the first run of a round is recorded."""
-    return data_file(protocol, f"blind/round_{number}.toml")
+    return data_file(protocol, f"blind/{kind}_{number}.toml")
 
 
 def load_record(protocol: str, number: int) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
-from bentpipe_reference.common.subject import Subject
+from bentpipe_reference.common.subject import Drawn, Subject
 
 from bentpipe_conformance.engine.encapsulation import IN_UDP, Encapsulation
 from bentpipe_conformance.engine.lane import Lane
@@ -31,16 +31,20 @@ def stage(
         link: the link, :data:`LINK` if None.
     """
     link = link or load_profiles()[LINK]
-    setup, ics = reference.setups[profile], {**reference.ics}
+    host = set_up(reference, profile, setting)
     carried = IN_UDP
-    latency = 0.0
-    if setting:
-        chosen = reference.settings[setting]
-        setup = chosen.configure(setup)
-        ics |= chosen.ics
-        latency = chosen.latency_s
-        if chosen.ip_protocol:
-            carried = Encapsulation("ip", chosen.ip_protocol)
-    lane = lane_of(reference, configure(setup), link, seed, latency)
-    settings = RunSettings(profile, ics, link.round_trip_s, seed, encapsulation=carried)
+    if setting and (number := reference.settings[setting].ip_protocol):
+        carried = Encapsulation("ip", number)
+    lane = lane_of(reference, configure(host.setup), link, seed, host.latency_s)
+    settings = RunSettings(profile, host.ics, link.round_trip_s, seed, encapsulation=carried)
     return lane, settings
+
+
+def set_up(reference: Subject, profile: str, setting: str) -> Drawn:
+    """A reference in a profile and a setting, and its conformance statement."""
+    setup = reference.setups[profile]
+    if not setting:
+        return Drawn(setup, {**reference.ics}, profile)
+    chosen = reference.settings[setting]
+    ics = {**reference.ics, **chosen.ics}
+    return Drawn(chosen.configure(setup), ics, profile, chosen.latency_s)

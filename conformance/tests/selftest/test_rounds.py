@@ -13,7 +13,7 @@ from bentpipe_conformance.engine.suite import load_suites
 from bentpipe_conformance.selftest import rounds
 from bentpipe_conformance.selftest.activity import activity_of, main
 from bentpipe_conformance.selftest.rounds import FaultResult, cites, load_record, round_summary
-from bentpipe_reference.common.blind import Fault, faults_of, load_round, rounds_of
+from bentpipe_reference.common.blind import Fault, Variant, load_round, rounds_of, written_in
 from bentpipe_spec.registry import load_requirements
 
 EXAMPLES = {"snr": "tcp", "stp": "stp"}
@@ -21,8 +21,8 @@ CAUGHT = FaultResult("x", "does x", "RFC 1", True, "A-1", ("A-1",), "case: wrong
 MISSED = replace(CAUGHT, id="y", caught=False, named="", failed=(), sentence="", cites=False)
 
 
-def examples(protocol: str) -> dict[str, Fault]:
-    return faults_of(
+def examples(protocol: str) -> dict[str, Variant]:
+    return written_in(
         importlib.import_module(f"bentpipe_reference.{protocol}.mutants.blind.example")
     )
 
@@ -97,9 +97,9 @@ def test_round_while_the_true_reference_is_accused_is_not_judged(
 ) -> None:
     never = Fault("b", "breaks", "RFC 9293", lambda setup: pytest.fail("was judged"))
     faulty = next(iter(examples("tcp").values()))
-    reference = rounds._played
+    reference = rounds.played
     monkeypatch.setattr(rounds, "load_round", lambda *_: {"b": never})
-    monkeypatch.setattr(rounds, "_played", lambda *given: reference(*given[:3], faulty))
+    monkeypatch.setattr(rounds, "played", lambda *given: reference(*given[:3], faulty))
     with pytest.raises(ValueError, match=r"true reference is accused \(rfc\).*: SNR-"):
         rounds.run_round("snr", 1, [], 1, lambda _: None)
 
@@ -206,7 +206,7 @@ def test_round_that_is_not_there_is_named_with_those_that_are(
         load_round("tcp", 999)
 
 
-def test_two_faults_of_one_name_are_refused() -> None:
+def test_two_written_in_one_name_are_refused() -> None:
     module: Any = type("m", (), {"FAULTS": [*examples("tcp").values()] * 2})
-    with pytest.raises(ValueError, match="two faults of m have the identifier tcp-example-"):
-        faults_of(module)
+    with pytest.raises(ValueError, match="two of m have the identifier tcp-example-"):
+        written_in(module)

@@ -1,8 +1,9 @@
-"""Blind rounds: faults written by people who know the specification and not the exam.
+"""Blind rounds: what people wrote who know the specification and not the exam.
 
-A round is a module ``bentpipe_reference.NAME.mutants.blind.round_N`` that lists its faults in
-``FAULTS``. The verdicts of its first run, which alone count, and their review are beside it in
-``round_N.toml``.
+A round of faults is a module ``bentpipe_reference.NAME.mutants.blind.round_N`` that lists them in
+``FAULTS``; one of what is permitted though the reference does otherwise is ``variants_N``, with
+``VARIANTS``. The verdicts of its first run, which alone count, and their review are beside it in a
+TOML file of the same name.
 """
 
 from __future__ import annotations
@@ -15,18 +16,21 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+FAULTS = "round"
+VARIANTS = "variants"
+
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """One fault that an implementation might ship.
+class Variant:
+    """One way in which an implementation might differ from the reference.
 
     Attributes:
         id: permanent, such as ``tcp-b1-late-timer``.
-        title: what the implementation does wrong, in one sentence.
-        clause: what forbids it: RFC and section (``RFC 6298 section 5.3``), or an identifier of
+        title: what the implementation does, in one sentence.
+        clause: what permits it: RFC and section (``RFC 6298 section 5.3``), or an identifier of
             STP/1; several separated by ``; ``.
-        configure: turns the setup of the true reference into the faulty one's.
-        profile: the profile whose reference is at fault; empty for the suite's first.
+        configure: turns the setup of the true reference into the other one's.
+        profile: the profile whose reference is changed; empty for the suite's first.
         setting: of the reference; empty for its usual one.
         ics: answers of the conformance statement that differ from the reference's.
     """
@@ -40,38 +44,46 @@ class Fault:
     ics: Mapping[str, Any] = field(default_factory=dict)
 
 
-def rounds_of(protocol: str) -> list[int]:
-    """The numbers of a protocol's rounds."""
+class Fault(Variant):
+    """One that its clause forbids."""
+
+    __slots__ = ()
+
+
+def rounds_of(protocol: str, kind: str = FAULTS) -> list[int]:
+    """The numbers of a protocol's rounds of faults, or of variants."""
     name = _package(protocol)
     if importlib.util.find_spec(name) is None:
         return []
     package = importlib.import_module(name)
-    found = (item.name.removeprefix("round_") for item in pkgutil.iter_modules(package.__path__))
+    found = (item.name.removeprefix(f"{kind}_") for item in pkgutil.iter_modules(package.__path__))
     return sorted(int(number) for number in found if number.isdigit())
 
 
-def load_round(protocol: str, number: int) -> dict[str, Fault]:
-    """The faults of a round by identifier.
+def load_round(protocol: str, number: int, kind: str = FAULTS) -> dict[str, Variant]:
+    """The faults of a round, or its variants, by identifier.
 
     Raises:
-        ValueError: there is no such round, or two faults share an identifier.
+        ValueError: there is no such round, or two share an identifier.
     """
-    if number not in rounds_of(protocol):
-        known = ", ".join(map(str, rounds_of(protocol))) or "none"
-        raise ValueError(f"{protocol} has no round {number}; its rounds: {known}")
-    return faults_of(importlib.import_module(f"{_package(protocol)}.round_{number}"))
+    held = rounds_of(protocol, kind)
+    if number not in held:
+        known = ", ".join(map(str, held)) or "none"
+        what = "round" if kind == FAULTS else "round of variants"
+        raise ValueError(f"{protocol} has no {what} {number}; its rounds: {known}")
+    return written_in(importlib.import_module(f"{_package(protocol)}.{kind}_{number}"))
 
 
-def faults_of(module: ModuleType) -> dict[str, Fault]:
-    """The faults that a module lists, by identifier.
+def written_in(module: ModuleType) -> dict[str, Variant]:
+    """The faults or variants that a module lists, by identifier.
 
     Raises:
         ValueError: two share an identifier.
     """
-    found: dict[str, Fault] = {}
-    for item in module.FAULTS:
+    found: dict[str, Variant] = {}
+    for item in [*getattr(module, "FAULTS", ()), *getattr(module, "VARIANTS", ())]:
         if item.id in found:
-            raise ValueError(f"two faults of {module.__name__} have the identifier {item.id}")
+            raise ValueError(f"two of {module.__name__} have the identifier {item.id}")
         found[item.id] = item
     return found
 

@@ -38,6 +38,8 @@ ICS = {
     "byte_counting": "no",
     "congestion_control": "reno",
     "pacing": False,
+    "outstanding_octets": 0,
+    "slow_start_by_delay": False,
     "challenge_acks": True,
     "reset_at_held": False,
     "exact_edge": True,

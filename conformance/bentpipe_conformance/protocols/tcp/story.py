@@ -32,6 +32,7 @@ CLAIMS: Mapping[str, Any] = {
     "limited_transmit": True,
     "congestion_control": "reno",
     "pacing": False,
+    "slow_start_by_delay": False,
     "initial_window_segments": 10,
     **dict.fromkeys(("rack", "tlp", "prr", "early_retransmit", "frto", "ecn"), False),
     "byte_counting": "unlimited",

@@ -392,6 +392,7 @@ def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
     if not echoes(flow):
         return  # a user that writes much shows where its writes end, not what waited
     small: Sent | None = None
+    fin = next((sent for sent in flow.sent if sent.fin), None)
     room = flow.segment - 40  # SACK blocks and timestamps take as much of a segment at most
     for event in flow.events:
         if isinstance(event, Ack) and event.acceptable and small and event.ack >= small.end:
@@ -400,6 +401,8 @@ def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
             continue
         if not 0 < event.payload < room or event.end >= event.window_edge - 1:
             continue
+        if fin is not None and fin.start == event.end and fin.time - event.time <= flow.reaction:
+            continue  # nothing would come to fill it
         if small is not None and not _may_probe(flow, context, small, event):
             sentence = f"{event.payload} octets were sent, {small.span} being unacknowledged"
             expected = "one small segment at a time"

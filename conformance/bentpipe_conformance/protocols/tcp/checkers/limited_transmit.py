@@ -16,6 +16,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
     SLUGGISH_S,
     Moment,
     acts_at_once,
+    has_room,
     reaction,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
@@ -87,6 +88,7 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
         informed = not flow.handshake.sack or reported >= 2 * largest_segment(flow)
         # The edge may have moved back.
         room = min(m.window_edge, ack.window_edge) - ack.max >= largest_segment(flow)
+        room = room and has_room(context.ics, ack.flight, largest_segment(flow))
         if ack.duplicates != 2 or not (m.open and informed and room):
             continue
         if ack.flight + largest_segment(flow) > most and not _grew(flow, m):

@@ -290,6 +290,8 @@ def acknowledgment_restarts_the_timer(_flow: Flow, context: Context) -> Findings
 
 PERSISTENCE_S = 100.0
 """Seconds after which a silent peer may be given up, with or without a RST (RFC 9293, SHLD-11)."""
+LEAST_TIMEOUT_S = 1.0
+"""A timeout is no less (RFC 6298 rule 2.4)."""
 
 CLOSED_PERSISTENCE_S = 30.0
 """The same for a connection whose user has closed it; Linux takes a minute."""
@@ -373,9 +375,10 @@ def _expired_after(flow: Flow, context: Context, expiry: Expiry) -> float | None
 def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Findings:
     """Back-off lasts until a valid measurement (RFC 6298 sections 3 and 5)."""
     # Exercised by a timeout after others and acknowledgments of nothing but what they repeated.
-    # Twice the last interval is the timeout then in force. It counts from the acknowledgment, or
-    # from a transmission under that timeout: RFC 6298 section 5 asks for a timeout after that at
-    # least, and what restarts the timer is SNR-RTO-010's business.
+    # Twice the last timeout is the one then in force. The interval shows it, but for a coarse tick
+    # on which the timer may have expired. It counts from the acknowledgment, or from a transmission
+    # under that timeout: RFC 6298 section 5 asks for a timeout after that at least, and what
+    # restarts the timer is SNR-RTO-010's business.
     if flow.handshake.timestamps:
         return
     expiries = {item.sent: item for item in timer_expiries(context)}
@@ -389,8 +392,13 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
         if isinstance(event, Ack) and event.acceptable:
             if event.advance:
                 ambiguous = again.covers(event.una, event.ack)
+<<<<<<< HEAD
                 if row is not None and ambiguous and (before := _expired_after(flow, context, row)):
                     kept, expired = (event, 2 * before), row.sent.time
+=======
+                if row is not None and ambiguous and (before := _expired_after(row)):
+                    kept, expired = (event, before), row.sent.time
+>>>>>>> inno
                 elif kept is not None:
                     kept = (event, kept[1]) if ambiguous else None
                 row = None
@@ -401,21 +409,22 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
             row = expiry if expiry.certain else None
             if kept is None or not expiry.certain or expiry.rank > 1:
                 continue
-            ack, backed_off = kept
+            ack, before = kept
             kept = None
             if expiry.progress in context.prepared.further_partial_acks:
                 continue
             waited = expiry.since_progress
             if event.time - expiry.since_transmission > expired:
                 waited = max(waited, expiry.since_transmission)
-            least = 0.9 * min(backed_off, BACK_OFF_CAP_S)
+            shown = max(before - COARSE_TICK_S, min(before, LEAST_TIMEOUT_S))
+            least = min(1.8 * before, 2 * shown, 0.9 * BACK_OFF_CAP_S)
             yield too_coarse(context, least, event) or judged(
                 context,
                 waited >= least - context.timing_error,
                 "a timeout followed the acknowledgment of a retransmitted segment",
                 event,
                 ack,
-                expected=f"the backed-off timeout of {backed_off:.2f} s",
+                expected=f"the backed-off timeout of {2 * before:.2f} s",
                 actual=f"one of {waited:.2f} s",
             )
 

@@ -10,10 +10,11 @@ from bisect import bisect_right
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
+from bentpipe_conformance.engine.statement import Ics
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, until_violated
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once
+from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S, acts_at_once, has_room
 from bentpipe_conformance.protocols.tcp.replay.pipe import Choice, Recovery, Rest, Step
 from bentpipe_conformance.protocols.tcp.replay.recovery import least_timeout, may_be_undone
 from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_rtt, timed_rtt
@@ -114,17 +115,19 @@ def _duplicate_reports(flow: Flow) -> list[float]:
     return sorted(ack.time for ack in flow.acks if ack.dsack is not None)
 
 
-def _busy(flow: Flow, at: Ack | Sent) -> bool:
+def _busy(flow: Flow, at: Ack | Sent, ics: Ics) -> bool:
     """Whether full segments of data certainly waited, the send buffer not being full."""
     number = at.packet.number
     last = latest(flow, at) if isinstance(at, Ack) else newest_before(flow, number)
     full = last is not None and may_be_last(flow, last)
-    return always_sends(flow) and number < stopped_at(flow) and not full
+    una = max(at.ack, at.una) if isinstance(at, Ack) else at.una
+    room = last is None or has_room(ics, last.end - una, largest_segment(flow))
+    return always_sends(flow) and number < stopped_at(flow) and room and not full
 
 
-def _free(rest: Rest, flow: Flow, smss: int) -> bool:
+def _free(rest: Rest, flow: Flow, smss: int, ics: Ics) -> bool:
     """Whether new data waits and the receiver's window has room for a segment of it."""
-    return rest.window_edge - rest.top >= smss and _busy(flow, rest.ack)
+    return rest.window_edge - rest.top >= smss and _busy(flow, rest.ack, ics)
 
 
 @checker("SNR-SAK-018")
@@ -140,7 +143,7 @@ def recovery_uses_the_reduced_window(flow: Flow, context: Context) -> Findings:
         for rest in recovery.rests:
             if context.timing_error > EXACT_S and rest.until - rest.ack.time < flow.reaction:
                 continue
-            offer = _offer(rest.after, _free(rest, flow, smss))
+            offer = _offer(rest.after, _free(rest, flow, smss, context.ics))
             if offer is None:
                 continue
             if window - rest.after.pipe >= smss:
@@ -174,7 +177,7 @@ def next_segment_in_order(flow: Flow, context: Context) -> Findings:
                 break
             if step.sent.start == step.sent.una < step.before.high_rxt:
                 break  # what was repeated before: a timeout soon after an arrival
-            wanted = _wanted(step, flow, smss)
+            wanted = _wanted(step, flow, smss, context.ics)
             if wanted is None:
                 yield context.holds(f"{step.sent.span} was due", step.sent)
                 continue
@@ -192,7 +195,7 @@ def _named(sent: Sent) -> str:
     return f"{'the retransmission of' if sent.retransmission else 'new data'} {sent.span}"
 
 
-def _wanted(step: Step, flow: Flow, smss: int) -> str | None:
+def _wanted(step: Step, flow: Flow, smss: int, ics: Ics) -> str | None:
     """What should have been sent instead of a segment, None when it was right."""
     sent, before = step.sent, step.before
     if before.lost is not None:
@@ -201,7 +204,7 @@ def _wanted(step: Step, flow: Flow, smss: int) -> str | None:
         # That a segment is retransmitted twice is another requirement's business.
         return None
     edge = sent.window_edge if sent.cause is None else sent.cause.window_edge
-    if edge - sent.max >= smss and _busy(flow, sent):
+    if edge - sent.max >= smss and _busy(flow, sent, ics):
         return "new data"
     if before.doubtful is not None:
         right = sent.start == before.doubtful[0]

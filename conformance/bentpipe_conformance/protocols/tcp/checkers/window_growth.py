@@ -49,8 +49,10 @@ def slow_start_opens_by_a_segment(flow: Flow, context: Context) -> Findings:
         last = latest(flow, ack)
         narrow = ack.window_edge - ack.ack < window + 2 * segment
         full = last is not None and may_be_last(flow, last)
-        if flight < window - slack and (narrow or full):
-            # A window that the receiver or the buffer does not let fill need not grow (RFC 7661).
+        burst = sum(sent.new for sent in ack.responses) >= context.permitted("burst_segments")
+        if flight < window - slack and (narrow or full or burst):
+            # A window that the receiver or the buffer does not let fill need not grow (RFC 7661),
+            # and who has sent several segments at once may put the rest off.
             return
         if narrow:
             continue

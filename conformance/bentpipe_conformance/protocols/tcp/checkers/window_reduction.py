@@ -27,6 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import (
     acts_at_once,
     disturbed_at,
+    has_room,
     timer_within,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
@@ -406,7 +407,8 @@ def duplicates_let_data_out(flow: Flow, context: Context) -> Findings:
         if window - episode.flight < slack or further[-1].packet.number >= stopped_at(flow):
             continue
         new = [sent for ack in further for sent in ack.responses if sent.new]
-        if not new and may_have_been_full(flow, episode.first):
+        room = has_room(context.ics, episode.flight, segment)
+        if not new and (may_have_been_full(flow, episode.first) or not room):
             continue
         yield judged(
             context,

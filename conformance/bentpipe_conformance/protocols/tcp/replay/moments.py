@@ -185,6 +185,12 @@ def acts_at_once(ics: Mapping[str, Any]) -> bool:
     return ics.get("pacing") is False
 
 
+def has_room(ics: Mapping[str, Any], outstanding: int, octets: int) -> bool:
+    """Whether a bound of the implementation's own on what is outstanding leaves room for more."""
+    most = ics.get("outstanding_octets", 0)
+    return not most or outstanding + octets <= most
+
+
 def answer_window(rtt: float) -> float:
     """Seconds after an acknowledgment within which to look for the answer to it."""
     return max(SLUGGISH_S, ROUND_TRIP_SHARE * rtt)

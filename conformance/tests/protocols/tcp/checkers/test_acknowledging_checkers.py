@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story
 
 
 def test_second_acknowledgment_of_one_segment() -> None:
@@ -121,3 +121,15 @@ def test_edge_that_moves_back_over_what_fills_a_gap(window: int, expected: set[V
     assert receipt.later().verdicts("SNR-RCV-022") == expected
     taken = receipt.data(0, 100).reply(200, window=5000).later()
     assert taken.verdicts("SNR-RCV-002") == (expected | PASS)
+
+
+@pytest.mark.parametrize(("at", "accused"), [(0.0, False), (0.3, True)])
+def test_last_small_segment_with_the_end_of_the_stream_right_behind_it(
+    at: float, accused: bool
+) -> None:
+    """Nothing would come to fill it, as if it carried the FIN itself."""
+    story = Story(service=7).ack(0, data=bytes(1000)).send(0).ack(1, data=bytes(300), after=RTT)
+    story.send_octets(1000, 300).ack(1, data=bytes(200)).ack(1, fin=True, after=0.01)
+    story.send_octets(1300, 200).send_octets(1500, 0, fin=True, after=at)
+    found = story.verdicts("SNR-WIN-011", claims={**CLAIMS, "nagle": True})
+    assert (found >= FAIL) == accused

@@ -208,6 +208,15 @@ def test_timeout_after_an_ambiguous_acknowledgment(waited: float, expected: set[
     assert story.send(2, after=waited).verdicts("SNR-RTO-013") == expected
 
 
+@pytest.mark.parametrize(("waited", "expected"), [(4.1, PASS), (3.5, FAIL)])
+def test_backed_off_timeout_of_a_timer_that_ticks_twice_a_second(
+    waited: float, expected: set[Verdict]
+) -> None:
+    # The first one, of 1.8 s, expired on the tick after it, and so did twice as much.
+    story = Story(sack=False).send(0).send(0, after=2.3).ack(1, after=RTT)
+    assert story.send(1, after=0.1).send(1, after=waited).verdicts("SNR-RTO-013") == expected
+
+
 @pytest.mark.parametrize(("waited", "expected"), [(2.5, FAIL), (5.3, PASS)])
 def test_backed_off_timeout_that_is_counted_from_the_transmission(
     waited: float, expected: set[Verdict]

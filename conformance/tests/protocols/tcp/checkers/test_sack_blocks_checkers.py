@@ -134,11 +134,17 @@ def test_duplicate_of_a_segment_held_alone_answered_without_dsack() -> None:
     assert receipt.verdicts("SNR-RCV-011") == PASS
 
 
-def test_further_blocks_out_of_their_order() -> None:
+def test_old_block_in_the_place_of_a_recent_one() -> None:
     receipt = _holes(200, 400, 600).data(800, 900, after=0.1)
-    receipt.reply(100, (800, 900), (200, 300), (400, 500), (600, 700))
+    receipt.reply(100, (800, 900), (200, 300), (400, 500))
     assert receipt.verdicts("SNR-RCV-012") >= FAIL
     assert _holes(200, 400, 600, 800).verdicts("SNR-RCV-012") == PASS
+
+
+def test_most_recent_blocks_in_ascending_order() -> None:
+    receipt = _holes(200, 400, 600).data(800, 900, after=0.1)
+    receipt.reply(100, (800, 900), (400, 500), (600, 700))
+    assert receipt.verdicts("SNR-RCV-012") == PASS
 
 
 def test_block_of_before_a_segment_that_overlaps_it() -> None:

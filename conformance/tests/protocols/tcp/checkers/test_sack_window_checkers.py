@@ -145,6 +145,25 @@ def test_window_that_a_report_of_a_duplicate_restored_fills_in_a_round_trip_of_i
     assert (Verdict.FAIL in story.verdicts("SNR-SAK-017", claims=claims)) == accused
 
 
+@pytest.mark.parametrize(("most", "accused"), [(11_000, False), (0, True), (20_000, True)])
+@pytest.mark.parametrize("requirement", ["SNR-SAK-018", "SNR-SAK-019"])
+def test_new_data_of_a_sender_that_states_a_bound_of_its_own(
+    requirement: str, most: int, accused: bool
+) -> None:
+    """What a queue for retransmission cannot hold is not available, and no PSH tells of that."""
+    story = Story().send(*range(14)).ack(4, after=RTT).send(14)
+    for top in (6, 7, 8):
+        story.ack(4, (5, top), after=0.01)
+    story.send(4)
+    if requirement == "SNR-SAK-018":
+        story.ack(4, (5, 15), after=0.01)
+    else:
+        story.ack(4, (5, 9), (10, 11), after=0.01).send(9)
+    claims = {**CLAIMS, "outstanding_octets": most}
+    found = story.ack(15, after=RTT).verdicts(requirement, claims=claims)
+    assert (Verdict.FAIL in found) == accused
+
+
 @pytest.mark.parametrize(("full", "accused"), [(True, False), (False, True)])
 @pytest.mark.parametrize("requirement", ["SNR-SAK-018", "SNR-SAK-019"])
 def test_new_data_of_a_sender_whose_buffer_may_be_full(

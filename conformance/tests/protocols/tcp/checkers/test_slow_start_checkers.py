@@ -154,10 +154,13 @@ def test_growth_after_recovery_as_cubic_may() -> None:
     assert _recovered((7, 14, 28)).verdicts("SNR-CA-001", claims=claims) == FAIL
 
 
-def _slow_start_after_timeout(limit: int, timeouts: int = 1, *, fast: bool = False) -> Story:
+def _slow_start_after_timeout(
+    limit: int, timeouts: int = 1, *, fast: bool = False, paced: bool = False
+) -> Story:
     """Twelve segments lost; slow start up to ``limit`` segments, then a constant window.
 
-    With ``fast``, a fast recovery has begun before.
+    With ``fast``, a fast recovery has begun before. With ``paced``, acknowledgments come in pairs,
+    between which nothing leaves, and then segments one by one.
     """
     story = Story(sack=False).send(*range(12))
     if fast:
@@ -166,9 +169,12 @@ def _slow_start_after_timeout(limit: int, timeouts: int = 1, *, fast: bool = Fal
         story.send(0, after=2)
     sent = window = 1
     for una in range(1, 81):
-        story.ack(una, after=RTT / max(window, 1))
+        story.ack(una, after=0.005 if paced and una % 2 == 0 and una > 2 else RTT / max(window, 1))
         window = min(window + 1, limit)
-        story.send(*range(sent, una + window))
+        if paced and una % 2 and una > 2:
+            continue
+        for segment in range(sent, una + window):
+            story.send(segment, after=0.03 if paced else 0.0)
         sent = max(sent, una + window)
     return story
 
@@ -204,6 +210,13 @@ def test_slow_start_after_two_timeouts_reaches_half_the_flight_or_not() -> None:
     assert _slow_start_after_timeout(2, timeouts=2, fast=True).verdicts("SNR-CA-003") == NOTHING
 
 
+@pytest.mark.parametrize(("limit", "expected"), [(6, PASS), (2, FAIL)])
+def test_paced_slow_start_after_two_timeouts(limit: int, expected: set[Verdict]) -> None:
+    """What waits for the pacing timer is not outstanding yet."""
+    story = _slow_start_after_timeout(limit, timeouts=2, paced=True)
+    assert story.verdicts("SNR-CA-003", claims={**CLAIMS, "pacing": True}) == expected
+
+
 @pytest.mark.parametrize(("segments", "expected"), [(1, PASS), (2, FAIL)])
 def test_initial_window_after_lost_syn_acks(segments: int, expected: set[Verdict]) -> None:
     story = Story(syn_acks=(0.001, 1.001, 3.001)).send(*range(segments))
@@ -219,4 +232,12 @@ def test_slow_start_after_a_pause_in_which_the_buffer_may_have_been_full(
     for segment in range(1, 5):
         story.ack(segment, after=RTT if segment == 1 else 0.01)
     story.ack(5, after=0.01).send(*range(10, 17)).ack(6, after=0.01).send(*range(17, 30))
+    assert story.verdicts("SNR-SS-005") == expected
+
+
+@pytest.mark.parametrize(("burst", "expected"), [(4, NOTHING), (3, FAIL)])
+def test_slow_start_behind_a_burst_that_is_limited(burst: int, expected: set[Verdict]) -> None:
+    """An acknowledgment may let out a few segments only (RFC 6582 section 3.2 step 3)."""
+    story = Story().send(*range(10)).ack(10, after=RTT).send(*range(10, 10 + burst))
+    story.ack(11, after=RTT).send(*range(10 + burst, 10 + 2 * burst)).ack(12, after=0.01)
     assert story.verdicts("SNR-SS-005") == expected
