@@ -73,6 +73,8 @@ RunsAreTold ==
              /\ Cardinality(Firsts(ack.sack)) = Min(Blocks, Cardinality(Firsts(above)))
              /\ newest \in above => newest \in ack.sack
              /\ \A p \in above \ ack.sack : \A q \in ack.sack \ ofNewest : q > p]_vars
+(* RWBP-AK-001: what is due is sent, and not only forgotten. *)
+AcknowledgesWhatIsDue == [][ackDue /\ ~ackDue' => Acknowledging]_vars
 NewestIsOfThisAck == [][Acknowledging => newest' \notin All]_vars
 
 (* RWBP-EC-005: where nothing is done yet, something can happen; not only a timer that is armed.       *)
