@@ -392,13 +392,8 @@ def back_off_lasts_until_a_valid_measurement(flow: Flow, context: Context) -> Fi
         if isinstance(event, Ack) and event.acceptable:
             if event.advance:
                 ambiguous = again.covers(event.una, event.ack)
-<<<<<<< HEAD
                 if row is not None and ambiguous and (before := _expired_after(flow, context, row)):
-                    kept, expired = (event, 2 * before), row.sent.time
-=======
-                if row is not None and ambiguous and (before := _expired_after(row)):
                     kept, expired = (event, before), row.sent.time
->>>>>>> inno
                 elif kept is not None:
                     kept = (event, kept[1]) if ambiguous else None
                 row = None

@@ -227,7 +227,7 @@ def test_backed_off_timeout_that_is_counted_from_the_transmission(
 
 
 @pytest.mark.parametrize(
-    ("paced", "waited", "expected"), [(True, 2.2, PASS), (True, 1.3, FAIL), (False, 2.2, FAIL)]
+    ("paced", "waited", "expected"), [(True, 1.9, PASS), (True, 1.3, FAIL), (False, 1.9, FAIL)]
 )
 def test_back_off_of_a_timer_that_runs_since_the_next_segment_may_leave(
     paced: bool, waited: float, expected: set[Verdict]
