@@ -499,8 +499,8 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                 # All that was queued may leave when it is pushed (rule 2).
                 whole = bool(silly) and not more_waited(flow, silly[0])
                 # Its own options make room for less (RFC 9293 section 3.7.1).
-                full = flow.mss - options_length(silly[0].packet) if silly else least
-                full = min(least, full, _size_now(flow, silly[0])) if silly else least
+                own = flow.mss - options_length(silly[0].packet) if silly else least
+                full = min(least, own, _size_now(flow, silly[0])) if silly else least
                 if silly and silly[0].payload < full and not whole:
                     yield context.violated(
                         f"a small segment was sent into an opening of {room} octets",
