@@ -129,7 +129,14 @@ def _retransmitted(flow: Flow, context: Context, report: ReportHeard) -> Finding
     soon = [sd for sd in report.responses if sd.time <= report.time + RESERVED_S]
     if soon:
         yield context.holds(f"{report.name} with reserved bits set was taken", report, soon[0])
-    elif flow.over > report.time + RESERVED_S:
+        return
+    # What has waited for the window may be reported as arrived before its turn comes.
+    arrived = {
+        number for later in flow.reports_heard
+        if report.frame < later.frame and later.time <= report.time + RESERVED_S
+        for number in later.arrived
+    }  # fmt: skip
+    if flow.over > report.time + RESERVED_S and not arrived.issuperset(report.wanted):
         yield context.violated(f"{report.name} with reserved bits set was ignored", report)
 
 

@@ -112,6 +112,19 @@ def test_sd_with_reserved_flags_above_the_fin_may_be_discarded() -> None:
     assert story.verdicts("STP-PF-004") == NOTHING
 
 
+@pytest.mark.parametrize(("arrived", "verdict"), [(4, NOTHING), (2, FAIL)])
+def test_what_a_report_with_reserved_flags_asks_for_may_arrive_meanwhile(
+    arrived: int, verdict: set[Verdict]
+) -> None:
+    story = opened()
+    for number in range(4):
+        story.iut(SD, number, data=bytes(1000))
+    story.iut(POLL, 4, n_ps=1).tester(USTAT, 0, elements=(2, 4), flags=R, after=0.6)
+    elements = () if arrived == 4 else (2, 4)
+    story.tester(STAT, arrived, n_ps=1, elements=elements, after=0.04)
+    assert later(story).verdicts("STP-PF-004") == verdict
+
+
 def test_fin_with_reserved_flags_below_data_may_be_discarded() -> None:
     story = opened().tester(SD, 1, after=1.0).tester(SD, 0, flags=R | FIN, after=0.1)
     story.tester(POLL, 2, after=1.0).iut(STAT, 0, elements=(0, 1), after=0.01)
