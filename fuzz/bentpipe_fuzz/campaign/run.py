@@ -18,7 +18,8 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.settings import RunSettings
-from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.engine.statement import declared
+from bentpipe_conformance.engine.suite import Suite, suite_named
 from bentpipe_conformance.engine.trace import Trace, read_trace
 from bentpipe_conformance.engine.verdict import Verdict
 
@@ -134,7 +135,7 @@ def play(
         if patient:
             player.longest = LONGEST_S
         try:
-            _take_steps(script, binding, player, impaired.port)
+            ending.append(_take_steps(script, binding, player, impaired.port))
         finally:
             impaired.port.relieve()
         peer.finish()
@@ -164,7 +165,10 @@ def play(
     arrivals = covered(trace, binding)
     found = [finding for finding in outcome.findings if finding.verdict in _BAD]
     found += universal(trace, binding, outcome.died)
-    found += [violated(oracle, why) for oracle, why in ending if why]
+    found += [
+        violated(oracle, why) for oracle, why in ending
+        if why and _is_claimed(oracle, suite, settings)
+    ]  # fmt: skip
     findings: dict[Signature, Finding] = {}
     for finding in found:
         findings.setdefault(signature(finding, arrivals), finding)
@@ -199,13 +203,32 @@ def _held_at_first(lane: Lane) -> int | None:
 _BAD = (Verdict.FAIL, Verdict.ERROR)
 
 
-def _take_steps(script: Script, binding: Binding, player: Any, port: ImpairedPort) -> None:
-    for step in script.steps:
-        # What does not come about is not done; the conversation goes on.
-        with suppress(NotReached):
+def _is_claimed(name: str, suite: Suite, settings: RunSettings) -> bool:
+    """Whether an oracle is one of all protocols, or a requirement that is claimed to be met."""
+    found = suite.requirements().get(name)
+    return found is None or declared(settings.ics, found.condition_in(settings.profile))
+
+
+def _take_steps(
+    script: Script, binding: Binding, player: Any, port: ImpairedPort
+) -> tuple[str, str]:
+    """Take the steps; a requirement and how it was violated, if not even the first came about.
+
+    Over a link that does nothing, and when nothing has been said yet, that is the implementation's
+    fault where :class:`NotReached` names a requirement.
+    """
+    broken, known = ("", ""), suite_named(script.suite).requirements()
+    for place, step in enumerate(script.steps):
+        try:
             binding.verbs[step.verb](player, **step.given)
+        except NotReached as error:
+            # What does not come about is not done; the conversation goes on.
+            name, named, why = str(error).partition(": ")
+            if named and not place and not script.link and name in known:
+                broken = name, why
         if port.spent:
-            return
+            return broken
     if script.seed % 2:
         with suppress(NotReached):
             player.rest()
+    return broken

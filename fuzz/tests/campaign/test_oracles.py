@@ -217,3 +217,17 @@ def test_refusal_is_a_packet_that_ends_the_conversation(suite: str) -> None:
     )  # fmt: skip
     assert not play(script, lane, settings).findings
     assert binding_of(record).refuse is not None
+
+
+@pytest.mark.parametrize(("suite", "mutant"), [("snr", "snr-never-calls"), ("stp", "")])
+def test_user_whose_call_brings_no_packet_is_a_violation(suite: str, mutant: str) -> None:
+    reference, record = subject_of(suite_named(suite).folder), suite_named(suite)
+    ring = Script(suite, "honest", (Step("ring"),))
+    delayed = replace(ring, link=(Impairment("to-tester", "lose", "second", 0.0, 1, 1000.0),))
+    lane, settings = stage(reference, record.profiles[0], "", 0)
+    assert not play(ring, lane, settings).findings
+    assert not play(delayed, lane, settings).findings
+    if mutant:
+        configure = load_mutants()[mutant].configure
+        lane, settings = stage(reference, record.profiles[0], "", 0, configure)
+        assert play(ring, lane, settings).breaks("SNR-CON-043")
