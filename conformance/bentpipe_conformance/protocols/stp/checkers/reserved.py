@@ -55,7 +55,7 @@ def reserved_fields_are_ignored(flow: Flow, context: Context) -> Findings:
             yield context.violated(f"{poll.name} with reserved bits set got no STAT", poll)
     for sd in flow.sds_heard:
         if _reserved(sd.stp) and not (sd.duplicate or sd.beyond or sd.misfit):
-            yield from _accepted(flow, context, sd)
+            yield from _accepted(context, sd)
     for at in flow.heard_of(BEGIN, END):
         if not _reserved(at.stp):
             continue
@@ -144,17 +144,18 @@ def _reserved(stp: Stp) -> bool:
     return bool(stp.reserved_flags) or any(stp.reserved)
 
 
-def _accepted(flow: Flow, context: Context, sd: SdHeard) -> Findings:
+def _accepted(context: Context, sd: SdHeard) -> Findings:
     """Whether the first STAT after an SD knows of it."""
-    for report in flow.reports_sent:
+    for said in context.prepared.statements:
         # An earlier STAT may have left before the SD was read.
-        if not report.is_stat or report.poll is None or report.poll.time <= sd.time:
+        if said.poll is None or said.poll.time <= sd.time:
             continue
         what = f"SD {sd.number} with reserved bits set"
-        if report.misses(sd.number) or (sd.number >= report.bound and report.certain):
-            yield context.violated(f"{what} is reported missing", sd, report)
-        elif sd.number < report.bound:
-            yield context.holds(f"{what} was accepted", sd, report)
+        beyond = sd.number >= said.bound and said.certain and said.complete
+        if said.misses(sd.number) or beyond:
+            yield context.violated(f"{what} is reported missing", sd, said)
+        elif sd.number < said.bound:
+            yield context.holds(f"{what} was accepted", sd, said)
         return
 
 

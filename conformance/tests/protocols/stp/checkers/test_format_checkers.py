@@ -112,6 +112,18 @@ def test_sd_with_reserved_flags_above_the_fin_may_be_discarded() -> None:
     assert story.verdicts("STP-PF-004") == NOTHING
 
 
+@pytest.mark.parametrize(("heard", "verdict"), [(True, PASS), (False, FAIL)])
+def test_list_that_is_cut_may_tell_in_its_second_part_of_an_sd_with_reserved_flags(
+    heard: bool, verdict: set[Verdict]
+) -> None:
+    story = StpStory(credit=512).opened()
+    for number in range(1, 70, 2):
+        story.tester(SD, number, flags=R if number == 69 else 0)
+    story.tester(POLL, 70, after=1.0).iut(STAT, 0, elements=tuple(range(67)), after=0.01)
+    story.iut(STAT, 0, elements=(66, 67, 68, *((69, 70) if heard else (70,))))
+    assert later(story).verdicts("STP-PF-004") == verdict
+
+
 @pytest.mark.parametrize(("arrived", "verdict"), [(4, NOTHING), (2, FAIL)])
 def test_what_a_report_with_reserved_flags_asks_for_may_arrive_meanwhile(
     arrived: int, verdict: set[Verdict]
