@@ -550,8 +550,8 @@ class BlindVariants(Printed):
             reviews = ", ".join(f"{n} {name}" for name, n in first["requirements"].items() if n)
             yield (
                 f"{first['variants']} variants count; {first['accused']} were accused at the first "
-                f"run, {first['wrongly']} of them wrongly, {first['rightly']} rightly. "
-                + (f"Requirements that accused: {reviews}." if reviews else "")
+                f"run, {first['wrongly']} of them wrongly, {first['rightly']} rightly."
+                + (f" Requirements that accused: {reviews}." if reviews else "")
             )
             yield ""
             known = load_round(suite.folder, number, VARIANTS)
@@ -560,9 +560,8 @@ class BlindVariants(Printed):
                 for name, item in record["variant"].items()
                 for row in self._rows(known[name], item)
             ]
-            yield from _table(
-                ("variant", "clause", "accused of", "review"), rows, "matrix", "40 20 15 25"
-            )
+            header = ("variant", "clause", "accused of", "review")
+            yield from _table(header, rows, "matrix", "40 20 15 25") if rows else ()
 
     @staticmethod
     def _rows(variant: Variant, item: dict[str, Any]) -> Iterable[tuple[str, ...]]:
