@@ -185,6 +185,10 @@ def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
             return
 
 
+ECN = 3
+"""Two bits of the IPv4 header's second octet: ECT or CE (RFC 3168 section 5)."""
+
+
 @checker("SNR-RCV-023")
 def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
     """Not every segment of a long stream is acknowledged alone (RFC 9293 3.8.6.3, SHLD-18)."""
@@ -196,11 +200,16 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
     least = int(context.permitted("segments", 30))
     apart = float(context.permitted("apart_s", 0.1))
     after_reading = bool(context.permitted("after_reading", False))
+    unmarked_at_once = bool(context.permitted("unmarked_at_once", False))
+    capable = False
     run: list[Arrival] = []
     for arrival, following in pairwise(still_receiving(flow)):
         full = arrival.payload + options_length(arrival.packet) >= size
         # One that is pushed may be acknowledged when it is read, as Linux does.
         full = full and not arrival.tcp.flags & PSH
+        marked = bool(arrival.packet.data[1] & ECN)
+        capable = capable or marked
+        full = full and (marked or not (unmarked_at_once and capable))
         steady = arrival.in_order and not arrival.held and full
         alone = any(
             _alone(reply, arrival, mss) and not (after_reading and _all_read(reply, arrival))

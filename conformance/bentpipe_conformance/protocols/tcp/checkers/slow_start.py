@@ -57,12 +57,12 @@ MOST_ROUNDS = 100
 """Round trips in which a window grows by a factor; half as much again in each is beyond any window
 long before."""
 
-UNMEASURED_PROBE_S = 0.95
-"""When a tail loss probe leaves before any measurement (RFC 8985 section 7.2): after a second, by a
-clock that may tick coarsely."""
-
 LEAST_TIMEOUT_S = 0.2
-"""The shortest retransmission timeout in use."""
+"""The shortest retransmission timeout in use.
+
+Where nothing has been measured, a tail loss probe is due after a second (RFC 8985 section 7.2), or
+sooner by what is remembered of an earlier connection (RFC 9040 section 4).
+"""
 
 CLEAR_TARGET_SEGMENTS = 6
 """Below this the windows of the right and the wrong sender differ by less than two segments."""
@@ -95,7 +95,7 @@ def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool
     what is left of the retransmission timeout).
     """
     waited = sent.time - progressed
-    least = ROUND_TRIP_SHARE * (rtt or UNMEASURED_PROBE_S)
+    least = ROUND_TRIP_SHARE * (rtt or LEAST_TIMEOUT_S)
     return waited >= least and sent.flight > 0 and flow.handshake.sack
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR, Story
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, UNCLEAR, Story
+from bentpipe_conformance.selftest.strangers import judging
 
 
 def _gap() -> Receipt:
@@ -106,6 +109,27 @@ def test_segments_as_large_as_their_sender_takes_itself_on_a_thin_channel(
         if number % every == 0:
             receipt.reply(number * 100)
     assert receipt.later().verdicts("SNR-RCV-023") == expected
+
+
+@pytest.mark.parametrize(
+    ("marked", "at_once", "accused"), [(1, True, False), (40, True, True), (1, False, True)]
+)
+def test_stream_without_ect_where_ect_has_been_seen(
+    marked: int, at_once: bool, accused: bool
+) -> None:
+    """Linux takes it for a repair, and acknowledges it at once (encounter 1700079)."""
+    receipt = Receipt(window=65535)
+    for number in range(40):
+        receipt.data(number * 1460, number * 1460 + 1460, after=0.01)
+        if number < marked:
+            last = receipt.packets[-1]
+            checksum = (int.from_bytes(last.data[10:12]) - 2).to_bytes(2)
+            data = last.data[:1] + b"\x02" + last.data[2:10] + checksum + last.data[12:]
+            receipt.packets[-1] = replace(last, data=data)
+        receipt.reply(number * 1460 + 1460)
+    judge_with = judging(receipt.later().trace(), CLAIMS)
+    found = judge_with("SNR-RCV-023", (("unmarked_at_once", at_once),), frozenset())
+    assert ({finding.verdict for finding in found} == FAIL) == accused
 
 
 def test_small_segments_are_not_counted() -> None:

@@ -210,6 +210,15 @@ def test_slow_start_after_two_timeouts_reaches_half_the_flight_or_not() -> None:
     assert _slow_start_after_timeout(2, timeouts=2, fast=True).verdicts("SNR-CA-003") == NOTHING
 
 
+@pytest.mark.parametrize(("after", "expected"), [(0.23, PASS), (0.1, FAIL)])
+def test_first_flight_and_a_probe_after_a_round_trip_that_is_remembered(
+    after: float, expected: set[Verdict]
+) -> None:
+    """A repeated SYN measures nothing, an earlier connection may have (encounter 850101)."""
+    story = Story(calls=True, syn_acks=(0.001, 1.001)).send(*range(10)).send(10, after=after)
+    assert story.verdicts("SNR-SS-001") == expected
+
+
 @pytest.mark.parametrize(("limit", "expected"), [(6, PASS), (2, FAIL)])
 def test_paced_slow_start_after_two_timeouts(limit: int, expected: set[Verdict]) -> None:
     """What waits for the pacing timer is not outstanding yet."""
