@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.lane import SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import (
@@ -18,6 +20,9 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
 from bentpipe_conformance.protocols.pep.end import End
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
 from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build
+
+HELD = 6000
+"""Octets that are on their way behind which a stream ends."""
 
 HOP = "10.77.255.1"
 """A router between the box and the server."""
@@ -84,10 +89,13 @@ def test_outage_of_95_seconds_with_streams_that_end(peer: Peer) -> None:
 
 
 def _outage_at_the_end(peer: Peer, seconds: float) -> None:
-    """A connection of which the client, the server, or both have ended their streams."""
+    """Connections of which client, server, or both have ended, with octets held or not."""
     asking(peer, 3.0)
-    found = [established(peer) for _ in range(3)]
-    for ends, through in zip(((0,), (1,), (0, 1)), found, strict=True):
+    rows = list(product(((0,), (1,), (0, 1)), (0, HELD)))
+    found = [established(peer) for _ in rows]
+    for (ends, octets), through in zip(rows, found, strict=True):
+        for end in (through.client, through.server) if octets else ():
+            end.write(peer.octets(octets))
         for number in ends:
             (through.client, through.server)[number].close()
     # So that the FINs have reached the box, and not the other end.

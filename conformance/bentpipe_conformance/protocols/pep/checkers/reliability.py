@@ -8,6 +8,7 @@ from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
     QUIET_S,
+    RECOVERS_S,
     Context,
     allowed,
     of_relay,
@@ -73,22 +74,26 @@ def ended_for_its_receiver(relay: Relay, stream: Stream, context: Context) -> It
     # Exercised by a stream that has arrived with its FIN, and whose octets are delivered.
     ready = stream.first(
         step for step in stream.steps
-        if step.has_whole_stream and step.end is not None and step.delivered >= step.end
+        if step.has_whole_stream and step.end is not None and step.heard >= step.end
     )  # fmt: skip
     if ready is None or stream.sink is None or relay.was_reset or any(_resets(relay, by_box=True)):
         return
     if is_refused(relay):
         return  # an early answer: there is no receiver yet
     ended = stream.first(step for step in stream.steps if step.end_relayed)
+    # What was under way when the path failed is repaired first, a timeout after it works again.
+    since = relay.scene.quiet_since
+    repaired = relay.client.began < since and ready.time < since + RECOVERS_S
+    seconds = RECOVERS_S if repaired else WITHIN_S
     if ended is not None:
-        late = ended.time - ready.time > allowed(relay, WITHIN_S)
+        late = ended.time - ready.time > allowed(relay, seconds)
         if not late or ready.time <= relay.scene.quiet_since:
             yield context.holds(f"the stream {stream.name} ends for its receiver", ended)
             return
-    if ended is not None or watched(relay, ready.time, WITHIN_S):
+    if ended is not None or watched(relay, ready.time, seconds):
         yield context.violated(
             f"the stream {stream.name} has ended, and its receiver is not told", ready,
-            expected=f"a FIN within {WITHIN_S:.0f} s", actual="none",
+            expected=f"a FIN within {seconds:.0f} s", actual="none",
         )  # fmt: skip
 
 
