@@ -12,20 +12,16 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     asking,
     both_ways,
     established,
+    narrow,
     quiet,
     run_until_got,
     transfer,
-    unreachable,
 )
-from bentpipe_conformance.protocols.pep.end import End
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
-from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build
+from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp
 
 HELD = 6000
 """Octets that are on their way behind which a stream ends."""
-
-HOP = "10.77.255.1"
-"""A router between the box and the server."""
 
 QUIET_S = 2 * 3600 + 180.0
 ALIVE_S, ASKS_S = 2 * 3600 + 1380.0, 595.0
@@ -142,25 +138,11 @@ def test_rate_falls(peer: Peer) -> None:
 def test_packets_become_too_big(peer: Peer) -> None:
     """A router before the server tells the box that packets of 1500 octets do not fit."""
     through = established(peer, SHORT)
-    _narrow(peer, through.server, 1000)
+    narrow(peer, through.server, SERVER, 1000)
     through.client.write(peer.octets(LONG))
     through.server.write(peer.octets(LONG))
     run_until_got(peer, through, SHORT + LONG, 140.0)
     quiet(peer)
-
-
-def _narrow(peer: Peer, end: End, mtu: int) -> None:
-    """Larger packets do not reach an end any more; a message tells so of each."""
-
-    def deliver(tcp: Tcp) -> bool:
-        packet = build(tcp)
-        if len(packet) <= mtu:
-            return True
-        message = unreachable(packet, HOP, tcp.src, 4, mtu)
-        peer.send(SERVER, message)
-        return False
-
-    end.reached_by = deliver
 
 
 @case("PEP-PC-008", lasts=QUIET_S)

@@ -162,6 +162,15 @@ class Leg:
         return self.callee.syn
 
     @property
+    def is_completed(self) -> bool:
+        """Whether the caller has answered the SYN-ACK, so that its handshake is complete."""
+        by_box = self.caller is self.box
+        return self.answered is not None and any(
+            it.outgoing is by_box and it.ack is not None and not it.tcp.flags & (SYN | RST)
+            for it in self.segments
+        )
+
+    @property
     def has_ended(self) -> bool:
         """Whether both have ended their streams, and both ends are acknowledged."""
         ends = self.own.fin, self.box.fin
