@@ -58,7 +58,7 @@ def test_closed_fin_repeated_for_long(peer: Peer) -> None:
     quiet(peer)
 
 
-@case("PEP-RE-008", lasts=SILENT_S)
+@case("PEP-RE-008", needs=("opening=late",), lasts=SILENT_S)
 def test_opening_client_never_completes(peer: Peer) -> None:
     """A client whose SYN the server has answered says no more, until the box gives it up."""
     port, _ = peer.listen()
