@@ -36,7 +36,8 @@ class Offer:
 
     ``buffer`` is what it holds for its user, in octets; it is also its largest window. ``away_s``
     is how long what arrives is on its way to the end, in seconds; see :class:`.distant.Distant`.
-    With ``ecn`` it says that it knows ECN (RFC 3168), and does no more about it.
+    With ``ecn`` it says that it knows ECN (RFC 3168), and does no more about it. ``wraps_s``
+    seconds after it was made the clock of its timestamps wraps.
     """
 
     mss: int | None = 1460
@@ -46,6 +47,7 @@ class Offer:
     buffer: int = 65_535
     away_s: float = 0.0
     ecn: bool = False
+    wraps_s: float | None = None
 
 
 Place = tuple[str, int]
@@ -107,6 +109,8 @@ class End:
         self._echo = 0
         # The same for another connection with these ports (RFC 7323 section 5.4).
         self._offset = zlib.crc32(repr((local, remote)).encode())
+        if offer.wraps_s is not None:
+            self._offset = -int((now() + offer.wraps_s) * 1000)
         self._timeout = FIRST_TIMEOUT_S
         self.due: float | None = None
 
@@ -153,6 +157,11 @@ class End:
         """The user, who has stopped, reads some octets."""
         self._taken = min(self._taken + octets, len(self.got))
         self.acknowledge()
+
+    @property
+    def full(self) -> int:
+        """Octets of a full segment."""
+        return self._mss - 12 * self._stamps
 
     @property
     def is_over(self) -> bool:
@@ -346,8 +355,7 @@ class End:
 
     def _emit(self, start: int, end: int) -> int:
         """Send one segment of what was written; return where it ends."""
-        size = self._mss - 12 * self._stamps
-        stop = min(end, start + size)
+        stop = min(end, start + self.full)
         last = stop == len(self.written)
         fin = FIN if last and self.riding and self.closing and stop < self.edge else 0
         octets = bytes(self.written[start:stop])

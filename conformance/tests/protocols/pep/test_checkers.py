@@ -534,3 +534,24 @@ def test_messages_about_datagrams(protocol: int, passes: bool, expected: set[obj
         if passes:
             story.tell(True, message, 0.3, CLIENT)
     assert story.over().verdicts("PEP-TR-015") == expected
+
+
+@pytest.mark.parametrize(("start", "expected"), [(100, FAIL), (0, NOTHING)])
+def test_all_is_acknowledged_by_a_segment_that_is_old(start: int, expected: set[object]) -> None:
+    """RFC 9293 section 3.10.7.4 heeds no acknowledgment of octets that were taken before."""
+    story = Story().opened().data(CLIENT, False, 0, 1000).ack(CLIENT, True, 1000)
+    story.data(SERVER, True, 0, 1000, after=0.3)
+    story.say(SERVER, False, ACK, 0, 0, payload=octets(0, 100)).ack(SERVER, True, 100)
+    story.say(SERVER, False, ACK, start, 1000, payload=octets(start, 100))
+    story.fin(CLIENT, False, 1000).ack(CLIENT, True, 1000)
+    assert story.over().verdicts("PEP-RE-004") == expected
+
+
+@pytest.mark.parametrize(("lost", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_end_behind_what_an_outage_has_taken(lost: bool, expected: set[object]) -> None:
+    story = asked(asked(Story().opened(), 0), 1, lost=lost)
+    story = asked(story, 2)
+    story.data(CLIENT, False, 0, 300).ack(CLIENT, True, 300)
+    story.data(SERVER, True, 0, 300, after=0.3).ack(SERVER, False, 300)
+    story.fin(CLIENT, False, 300).ack(CLIENT, True, 300)
+    assert story.over().verdicts("PEP-RE-004") == expected

@@ -1,4 +1,4 @@
-"""Losses of one connection beside others, on traces written by hand."""
+"""Losses of one connection beside others, and equal room, on traces written by hand."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import pytest
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.story import FAIL, NOTHING, PASS, Story
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
+
+READ = 10_000
+"""Octets that a receiver takes before it reads nothing: the window of a story."""
 
 WAY = 0.3
 Pieces = list[tuple[float, float]]
@@ -85,3 +88,15 @@ def test_octets_that_wait_for_their_servers(slow: str) -> None:
         (it for story in (whole, *stories) for it in story.packets), key=lambda it: it.time
     )
     assert whole.verdicts("PEP-FI-003") == NOTHING
+
+
+@pytest.mark.parametrize(("second", "expected"), [(30_000, PASS), (9_000, FAIL)])
+def test_receivers_of_two_connections_read_nothing(second: int, expected: set[object]) -> None:
+    story = Story()
+    for ports, room in (((20_001, 20_002), 30_000), ((20_003, 20_004), second)):
+        story.ports = ports
+        story.opened().data(CLIENT, False, 0, READ).ack(CLIENT, True, READ, window=room)
+        story.data(SERVER, True, 0, READ, after=0.3).ack(SERVER, False, READ, window=0)
+        story.data(CLIENT, False, READ, READ + room).ack(CLIENT, True, READ + room, window=0)
+    verdicts = story.over().verdicts("PEP-FI-002")
+    assert verdicts == expected

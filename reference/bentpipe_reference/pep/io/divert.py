@@ -27,7 +27,7 @@ _ANSWERS_S = 10.0
 _RULES = """\
 table ip {table} {{
  flags owner;
- set refused {{ type ipv4_addr . inet_service; flags timeout; timeout {refused_s}s; }};
+ set refused {{ type ipv4_addr . inet_service; flags dynamic, timeout; timeout {refused_s}s; }};
  chain ours {{
   type filter hook prerouting priority mangle - 1;
   meta l4proto {{ tcp, icmp }} socket transparent 1 meta mark set {mark} accept;
@@ -41,13 +41,14 @@ table ip {table} {{
   ip daddr {{ {own} }} accept;
   tcp option md5sig exists accept;
   tcp option 29 exists accept;
+  tcp flags & rst == rst ip saddr . tcp sport @refused update @refused {{ ip saddr . tcp sport }};
   tcp flags & (fin | syn | rst | ack) != syn accept;
   ip daddr . tcp dport @refused accept;
   jump calls;
  }};
 }}
 """
-"""Signed connections (RFC 2385, RFC 5925) cannot be split."""
+"""Signed connections (RFC 2385, RFC 5925) cannot be split. Refusals that pass whole count, too."""
 
 _CALLS = """\
 iifname "{lan}" meta l4proto tcp tproxy to :{ports[0]} meta mark set {mark} accept;

@@ -1,7 +1,8 @@
-"""Mutants of what connections share over the satellite (PEP-FI-003)."""
+"""Mutants of what connections share (PEP-FI-002, -003)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from bentpipe_reference.pep.box import Box
@@ -9,6 +10,7 @@ from bentpipe_reference.pep.config import INNER
 from bentpipe_reference.pep.endpoint import End, Endpoint
 from bentpipe_reference.pep.mutants import mutant
 from bentpipe_reference.pep.relay import Relay
+from bentpipe_reference.tcp.output import Addresses
 
 
 class _OneOrder(Box):
@@ -39,3 +41,15 @@ def _misses(end: End | None) -> bool:
 
 
 mutant("pep-one-order-for-all", breaks="PEP-FI-003")(_OneOrder)
+
+
+@mutant("pep-later-ones-get-less", "make", breaks="PEP-FI-002")
+def later_ones_get_less(self: Box, port: int, ends: Addresses, number: int) -> End:
+    """Beside four connections others get a quarter of the buffer."""
+    endpoint = Box.make(self, port, ends, number)
+    if isinstance(endpoint, Endpoint) and len(self.relays) >= 4:
+        sizes = endpoint.config.receive_buffer // 4, endpoint.config.send_buffer // 4
+        endpoint.config = replace(
+            endpoint.config, receive_buffer=sizes[0], send_buffer=sizes[1]
+        )  # fmt: skip
+    return endpoint

@@ -9,12 +9,18 @@ from dataclasses import replace
 from bentpipe_reference.common.checksum import internet_checksum
 
 from bentpipe_conformance.engine.codec import build_ipv4
-from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.engine.lane import CLIENT, OTHER_SIDE, SERVER
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.pep.codec import question
-from bentpipe_conformance.protocols.pep.end import End, Offer
+from bentpipe_conformance.protocols.pep.end import End, Offer, Place
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
-from bentpipe_conformance.protocols.tcp.codec import SYN, Tcp, build
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, SYN, Tcp, build
+
+HOP = "10.77.255.1"
+"""A router between the box and an end."""
+
+MD5 = bytes((19, 18)) + bytes(range(16))
+"""An option of RFC 2385."""
 
 SHORT, LONG = 20_000, 150_000
 """Octets of a stream: some segments, and more than a window without scale."""
@@ -172,3 +178,38 @@ def unreachable(quoted: bytes, source: str, target: str, code: int, mtu: int = 0
     check = internet_checksum(message).to_bytes(2, "big")
     src, dst = socket.inet_aton(source), socket.inet_aton(target)
     return build_ipv4(src, dst, 1, message[:2] + check + message[4:])
+
+
+def narrow(peer: Peer, end: End, side: str, mtu: int) -> None:
+    """Larger packets do not reach an end any more; a message tells so of each."""
+
+    def deliver(tcp: Tcp) -> bool:
+        packet = build(tcp)
+        if len(packet) <= mtu:
+            return True
+        peer.send(side, unreachable(packet, HOP, tcp.src, 4, mtu))
+        return False
+
+    end.reached_by = deliver
+
+
+def signed(peer: Peer, client: Place, server: Place, option: bytes = MD5) -> None:
+    """A conversation of two ends of which each segment has an option."""
+    seqs = {CLIENT: peer.random.getrandbits(32), SERVER: peer.random.getrandbits(32)}
+
+    def say(side: str, flags: int, payload: bytes = b"") -> None:
+        own, other = (client, server) if side == CLIENT else (server, client)
+        ack = seqs[OTHER_SIDE[side]] if flags & ACK else 0
+        tcp = Tcp(own[0], other[0], own[1], other[1], seqs[side], ack, flags, 9000, payload)
+        seqs[side] = (seqs[side] + len(payload) + bool(flags & SYN)) % MODULUS
+        peer.send(side, build(tcp, option))
+        peer.wait(1.5)
+
+    peer.listen("nothing", port=server[1])
+    say(CLIENT, SYN)
+    say(SERVER, SYN | ACK)
+    say(CLIENT, ACK)
+    say(CLIENT, ACK | PSH, peer.octets(300))
+    say(SERVER, ACK | PSH, peer.octets(300))
+    say(CLIENT, ACK)
+    quiet(peer, 4.0)

@@ -101,6 +101,17 @@ def test_quiet_keep_alives(peer: Peer) -> None:
     quiet(peer, 3.0)
 
 
+@case("PEP-LR-006")
+def test_established_two_full_segments(peer: Peer) -> None:
+    """Each end sends two full segments now and then, with timestamps and without."""
+    for offer in (Offer(), Offer(timestamps=False)):
+        through = peer.connect(offer, offer)
+        for end, _ in _each_way(through) * 3:
+            end.write(peer.octets(2 * end.full))
+            peer.wait(1.0)
+    quiet(peer, 2.0)
+
+
 @case("PEP-LR-004")
 def test_opening_client_is_silent(peer: Peer) -> None:
     """A client that has sent a SYN says no more."""

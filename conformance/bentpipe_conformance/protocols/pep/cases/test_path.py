@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.lane import SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import (
@@ -10,17 +12,16 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     asking,
     both_ways,
     established,
+    narrow,
     quiet,
     run_until_got,
     transfer,
-    unreachable,
 )
-from bentpipe_conformance.protocols.pep.end import End
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
-from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build
+from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp
 
-HOP = "10.77.255.1"
-"""A router between the box and the server."""
+HELD = 6000
+"""Octets that are on their way behind which a stream ends."""
 
 QUIET_S = 2 * 3600 + 180.0
 ALIVE_S, ASKS_S = 2 * 3600 + 1380.0, 595.0
@@ -84,10 +85,13 @@ def test_outage_of_95_seconds_with_streams_that_end(peer: Peer) -> None:
 
 
 def _outage_at_the_end(peer: Peer, seconds: float) -> None:
-    """A connection of which the client, the server, or both have ended their streams."""
+    """Connections of which client, server, or both have ended, with octets held or not."""
     asking(peer, 3.0)
-    found = [established(peer) for _ in range(3)]
-    for ends, through in zip(((0,), (1,), (0, 1)), found, strict=True):
+    rows = list(product(((0,), (1,), (0, 1)), (0, HELD)))
+    found = [established(peer) for _ in rows]
+    for (ends, octets), through in zip(rows, found, strict=True):
+        for end in (through.client, through.server) if octets else ():
+            end.write(peer.octets(octets))
         for number in ends:
             (through.client, through.server)[number].close()
     # So that the FINs have reached the box, and not the other end.
@@ -134,25 +138,11 @@ def test_rate_falls(peer: Peer) -> None:
 def test_packets_become_too_big(peer: Peer) -> None:
     """A router before the server tells the box that packets of 1500 octets do not fit."""
     through = established(peer, SHORT)
-    _narrow(peer, through.server, 1000)
+    narrow(peer, through.server, SERVER, 1000)
     through.client.write(peer.octets(LONG))
     through.server.write(peer.octets(LONG))
     run_until_got(peer, through, SHORT + LONG, 140.0)
     quiet(peer)
-
-
-def _narrow(peer: Peer, end: End, mtu: int) -> None:
-    """Larger packets do not reach an end any more; a message tells so of each."""
-
-    def deliver(tcp: Tcp) -> bool:
-        packet = build(tcp)
-        if len(packet) <= mtu:
-            return True
-        message = unreachable(packet, HOP, tcp.src, 4, mtu)
-        peer.send(SERVER, message)
-        return False
-
-    end.reached_by = deliver
 
 
 @case("PEP-PC-008", lasts=QUIET_S)

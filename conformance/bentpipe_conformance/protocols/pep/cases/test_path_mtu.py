@@ -5,13 +5,10 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.pep.cases.steps import established, quiet, unreachable
+from bentpipe_conformance.protocols.pep.cases.steps import HOP, established, quiet, unreachable
 from bentpipe_conformance.protocols.pep.end import End
 from bentpipe_conformance.protocols.pep.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import Tcp, build
-
-HOP = "10.77.255.1"
-"""A router between the box and an end."""
 
 NARROWER = (1200, 900, 700)
 PIECE = 30_000

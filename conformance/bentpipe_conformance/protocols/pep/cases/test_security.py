@@ -7,6 +7,7 @@ from dataclasses import replace
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import (
+    HOP,
     established,
     quiet,
     run_until_got,
@@ -16,7 +17,6 @@ from bentpipe_conformance.protocols.pep.end import End
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, PSH, RST, SYN, Tcp, build
 
-HOP = "10.77.255.1"
 FAR = (1 << 20, 1 << 28, 1 << 31)
 """Distances of guesses that lie outside each window."""
 

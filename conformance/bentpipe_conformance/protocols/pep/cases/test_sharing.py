@@ -13,14 +13,15 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
 from bentpipe_conformance.protocols.pep.peer import Peer
 
 STALLED, OTHERS = 10, 2
-MUCH = 200_000
-"""Octets, of which a receiver that does not read leaves most in the box."""
+USUAL_ROOM, LARGEST_ROOM = 200_000, 524_288
+"""Octets of a buffer that is not declared, and of the largest that is filled."""
 
 
-@case("PEP-FI-001", "PEP-FI-006")
+@case("PEP-FI-001", "PEP-FI-002", "PEP-FI-006")
 def test_many_receivers_stop_beside_others(peer: Peer) -> None:
     """Servers and clients read nothing, as many as the box serves but for two; these go on."""
     before = peer.connect()
+    much = min(peer.buffer or USUAL_ROOM, LARGEST_ROOM) + SHORT
     many = min(STALLED, peer.connections - OTHERS) if peer.connections else STALLED
     for number in range(many):
         if number % 2:
@@ -30,7 +31,7 @@ def test_many_receivers_stop_beside_others(peer: Peer) -> None:
             through = peer.connect(server=DEAF)
             receiver, sender = through.server, through.client
         receiver.stop()
-        sender.write(peer.octets(MUCH))
+        sender.write(peer.octets(much))
     peer.wait(15.0)
     octets = peer.octets(SHORT)
     for end in (before.client, before.server):

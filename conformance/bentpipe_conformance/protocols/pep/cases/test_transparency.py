@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.codec import build_ipv4
-from bentpipe_conformance.engine.lane import CLIENT, OTHER_SIDE, SERVER
+from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import (
     LONG,
+    MD5,
     both_ways,
     established,
     fragments,
@@ -16,17 +17,17 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     opened_with,
     quiet,
     run_until_got,
+    signed,
     transfer,
     with_ip_options,
 )
 from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
-from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, SYN, URG, Tcp, build
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, URG, Tcp, build
 
 EF, ECT, CE = 0xB8, 2, 3
 UNKNOWN = bytes((253, 6, 0xBE, 0xEF, 1, 2))
 """An option for experiments (RFC 6994)."""
-MD5 = bytes((19, 18)) + bytes(range(16))
 AUTHENTICATION = bytes((29, 16, 1, 1)) + bytes(range(12))
 MULTIPATH = bytes((30, 12, 1, 1)) + bytes(range(8))
 STRANGE, SCTP, ESP = 253, 132, 50
@@ -124,27 +125,7 @@ def test_opening_signed_by_ao(peer: Peer) -> None:
 
 
 def _signed(peer: Peer, option: bytes) -> None:
-    """A conversation of two ends of which each segment has an option."""
-    client = (peer.address, peer.new_port())
-    server = (peer.server, peer.new_port())
-    seqs = {CLIENT: peer.random.getrandbits(32), SERVER: peer.random.getrandbits(32)}
-
-    def say(side: str, flags: int, payload: bytes = b"") -> None:
-        own, other = (client, server) if side == CLIENT else (server, client)
-        ack = seqs[OTHER_SIDE[side]] if flags & ACK else 0
-        tcp = Tcp(own[0], other[0], own[1], other[1], seqs[side], ack, flags, 9000, payload)
-        seqs[side] = (seqs[side] + len(payload) + bool(flags & SYN)) % (1 << 32)
-        peer.send(side, build(tcp, option))
-        peer.wait(1.5)
-
-    peer.listen("nothing", port=server[1])
-    say(CLIENT, SYN)
-    say(SERVER, SYN | ACK)
-    say(CLIENT, ACK)
-    say(CLIENT, ACK | PSH, peer.octets(300))
-    say(SERVER, ACK | PSH, peer.octets(300))
-    say(CLIENT, ACK)
-    quiet(peer, 4.0)
+    signed(peer, (peer.address, peer.new_port()), (peer.server, peer.new_port()), option)
 
 
 @case("PEP-TR-014")

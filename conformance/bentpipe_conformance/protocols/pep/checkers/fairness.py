@@ -1,20 +1,23 @@
-"""The checker of losses that are one connection's own (PEP-FI-003), by what the ends see.
+"""Checkers of equal room (PEP-FI-002) and of losses that are one connection's own (PEP-FI-003).
 
-A segment that is lost and one that waits in a queue look alike there. So only that counts as lost
-which takes half of the way longer than anything took before when as much was under way.
+Both go by what the ends see. A segment that is lost and one that waits in a queue look alike there.
+So only that counts as lost which takes half of the way longer than anything took before when as
+much was under way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.pep.checkers import Context, of_scene
+from bentpipe_conformance.protocols.pep.checkers import CROWD, Context, of_scene
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
-from bentpipe_conformance.protocols.pep.replay.leg import Packet
-from bentpipe_conformance.protocols.pep.replay.stream import Step
+from bentpipe_conformance.protocols.pep.replay.leg import DEFAULT_MSS, Packet
+from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
+from bentpipe_conformance.protocols.tcp.codec import RST
 
 MOST_RELAYS, LEAST_RELAYS = 24, 3
 WAITING = 3
@@ -23,6 +26,45 @@ CLOSEST = 3
 """Of what was delivered before, so many with the least more under way bound a queue's time."""
 CLEAR_S = 0.1
 """Seconds before a repair in which something has to be expected, so that it is before it."""
+EQUAL = 3
+"""The largest room of a connection beside the smallest."""
+
+
+@of_scene("PEP-FI-002")
+def equal_room(scene: Scene, context: Context) -> Iterator[Finding]:
+    """Equal connections get equal shares."""
+    # Exercised by receivers of several connections that read nothing until their senders have
+    # filled all that they are permitted.
+    found: dict[object, list[tuple[int, Step]]] = {}
+    for stream in (it for relay in scene.relays for it in relay.streams):
+        if (step := _full(stream)) is not None:
+            found.setdefault(_situation(stream), []).append((step.taken - step.delivered, step))
+    for full in found.values():
+        if not 1 < len(full) <= CROWD:
+            continue
+        (least, where), (most, other) = (pick(full, key=itemgetter(0)) for pick in (min, max))
+        yield judged(
+            context, EQUAL * least >= most,
+            f"of one connection {least} octets are taken, of another one {most}", where, other,
+            expected=f"at least {most // EQUAL} octets", actual=f"{least} octets",
+        )  # fmt: skip
+
+
+def _situation(stream: Stream) -> object:
+    """What the ends of a stream have offered, by which its room may differ from another one's."""
+    halves = [leg.own.first for leg in (stream.source, stream.sink) if leg is not None]
+    offers = [(it.mss, it.window_scale, it.tsval is None) for it in halves if it is not None]
+    return stream.source.side, *offers
+
+
+def _full(stream: Stream) -> Step | None:
+    """What was true in the end of a stream that is stopped from its receiver to its sender."""
+    last, sink = stream.last, stream.sink
+    if last is None or sink is None or last.end is not None or last.segment.tcp.flags & RST:
+        return None
+    shut = last.outlet - last.delivered < DEFAULT_MSS <= last.relayed
+    stopped = last.limit - last.taken < DEFAULT_MSS and last.sent >= last.taken
+    return last if shut and stopped else None
 
 
 @dataclass(slots=True)

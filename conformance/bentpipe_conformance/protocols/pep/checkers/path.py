@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -16,12 +17,15 @@ from bentpipe_conformance.protocols.pep.checkers import (
     of_stream,
     watched,
 )
+from bentpipe_conformance.protocols.pep.checkers.service import is_up
 from bentpipe_conformance.protocols.pep.codec import Report, reports
 from bentpipe_conformance.protocols.pep.replay.flow import Relay
-from bentpipe_conformance.protocols.pep.replay.leg import Segment
+from bentpipe_conformance.protocols.pep.replay.leg import DEFAULT_MSS, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 
+AT_ONCE_S = 0.1
+"""Seconds in which a second full segment is acknowledged; the delay of a single one is longer."""
 ACKNOWLEDGED_S = 0.5
 ADAPTS_S = 130.0
 SMALLEST_MTU = 68
@@ -36,11 +40,9 @@ def loss_stays_on_its_side(relay: Relay, stream: Stream, context: Context) -> It
     if stream.sink is None or other is None or not _repeats(stream):
         return
     for leg_stream in relay.streams:
-        delivered = taken = 0
+        delivered = 0
         for step in leg_stream.steps:
             segment = step.segment
-            if step.by_box and not step.inlet and segment.ack is not None:
-                taken = max(taken, segment.ack)
             again = not step.inlet and step.by_box and segment.payload and segment.end <= delivered
             if again and segment.tcp.size > 1:
                 yield context.violated(
@@ -48,9 +50,7 @@ def loss_stays_on_its_side(relay: Relay, stream: Stream, context: Context) -> It
                     step, expected="only what is not acknowledged", actual="all again",
                 )  # fmt: skip
                 return
-            # What has all been taken before is not acceptable, nor heeded (section 3.10.7.4).
-            fresh = segment.start >= taken or segment.end > taken
-            by_end = not step.inlet and not step.by_box and segment.counts and fresh
+            by_end = not step.inlet and not step.by_box and segment.counts and not segment.old
             if by_end and segment.ack is not None and not segment.at_edge:
                 delivered = max(delivered, min(segment.ack, step.relayed))
     yield context.holds("what is acknowledged is not sent again", stream.steps[0])
@@ -61,6 +61,7 @@ def acknowledged_in_time(relay: Relay, stream: Stream, context: Context) -> Iter
     """Acknowledgments are not saved at the sender's cost."""
     # Exercised by each segment of octets in order for which the box has room.
     taken = [it for it in stream.steps if it.inlet and it.by_box]
+    yield from _every_second(relay, stream, context)
     at = 0
     for step in stream.steps:
         segment = step.segment
@@ -81,6 +82,37 @@ def acknowledged_in_time(relay: Relay, stream: Stream, context: Context) -> Iter
                 f"octets up to {segment.end} are not acknowledged in time", step,
                 expected=f"an acknowledgment within {ACKNOWLEDGED_S} s",
                 actual="none" if answer is None else f"{answer.time - step.time:.2f} s",
+            )  # fmt: skip
+            return
+
+
+def _every_second(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
+    """Whether the second of two full segments in order is acknowledged at once."""
+    full = max((len(it.segment.payload) for it in stream.steps if it.inlet), default=0)
+    unacked = 0
+    for nth, step in enumerate(stream.steps):
+        segment = step.segment
+        if not step.inlet or full < DEFAULT_MSS:
+            continue
+        if step.by_box:
+            unacked = 0 if segment.ack is not None else unacked
+            continue
+        in_order = segment.counts and step.arrived == segment.end <= step.limit
+        # Linux answers later while its window cannot stay as it is.
+        in_order &= context.ics.get("ends") == "rfc" or step.relayed >= segment.start
+        unacked = unacked + 1 if in_order and len(segment.payload) == full else 0
+        if unacked != 2:
+            continue
+        until = step.time + AT_ONCE_S + context.timing_error
+        after = (it for it in stream.steps[nth + 1 :] if it.inlet)
+        following = next(after, None)
+        late = relay.scene.until if following is None else following.time
+        # What arrives meanwhile may be answered together with it.
+        if late > until and not (relay.was_reset or _is_over(relay, step.packet.number)):
+            yield context.violated(
+                f"two full segments up to {segment.end} are not acknowledged at once", step,
+                expected=f"an acknowledgment within {AT_ONCE_S} s",
+                actual=f"none for {late - step.time:.2f} s",
             )  # fmt: skip
             return
 
@@ -209,6 +241,8 @@ def packet_sizes_of_one_side(relay: Relay, context: Context) -> Iterator[Finding
         back = relay.opposite(stream)
         small = _largest(back, after=report) if back is not None else None
         before = _largest(back, before=report) if back is not None else None
+        later = _smallest_later(relay, side, report)
+        small = min((it for it in (small, later) if it is not None), default=None)
         if passed is not None:
             yield context.violated(
                 "a message about a packet of the box is passed on", passed, report,
@@ -238,7 +272,7 @@ def quiet_connections_stay(relay: Relay, context: Context) -> Iterator[Finding]:
     )]  # fmt: skip
     longest, since = max(gaps, default=(0.0, 0.0))
     idle = longest > 7200.0 - 1.0
-    ended = _ended_by_box(relay)
+    ended = _ended_by_box(relay) if is_up(relay) else None
     waiting = any(it.last is not None and it.last.taken > it.last.delivered for it in relay.streams)
     if ended is not None and _has_half_ended(relay, ended):
         return  # it is not established any more; see PEP-RE-009
@@ -326,6 +360,27 @@ def _too_big(relay: Relay) -> Iterator[tuple[Report, Stream]]:
                 for it in sink.segments
             ):
                 yield report, stream
+
+
+def _smallest_later(relay: Relay, side: str, report: Report) -> int | None:
+    """Octets of the largest packet to a side in each later connection of the same hosts, the least.
+
+    None without one, or once that side has been reported as narrow, too.
+    """
+    hosts = relay.client.ends[0], relay.client.ends[2]
+    narrow = min(
+        (it.packet.number for it in reports(relay.scene.others)
+         if it.too_big and it.packet.side == side and not it.packet.outgoing),
+        default=math.inf,
+    )  # fmt: skip
+    later = (
+        stream for other in relay.scene.relays for stream in other.streams
+        if (other.client.ends[0], other.client.ends[2]) == hosts
+        and stream.sink is not None and stream.sink.side == side
+        and report.packet.number < other.client.packets[0].number
+        and other.packets[-1].number < narrow
+    )  # fmt: skip
+    return min((it for it in map(_largest, later) if it is not None), default=None)
 
 
 def _largest(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate, compress, pairwise
+from operator import and_
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
     QUIET_S,
+    RECOVERS_S,
     Context,
     allowed,
     of_relay,
@@ -22,6 +25,10 @@ from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 
 WITHIN_S = 1.0
+TIME_WAIT_S = 30.0
+"""Seconds for which TIME-WAIT lasts at the least, whatever a box takes for a segment's lifetime."""
+STOPS_ASKING_S = 10.0
+"""Seconds besides twice the last wait, after which a box has ceased to repeat its SYN-ACK."""
 CROSSES_S = 0.2
 """Seconds in which an acknowledgment may cross a segment of the box."""
 
@@ -73,22 +80,26 @@ def ended_for_its_receiver(relay: Relay, stream: Stream, context: Context) -> It
     # Exercised by a stream that has arrived with its FIN, and whose octets are delivered.
     ready = stream.first(
         step for step in stream.steps
-        if step.has_whole_stream and step.end is not None and step.delivered >= step.end
+        if step.has_whole_stream and step.end is not None and step.heard >= step.end
     )  # fmt: skip
     if ready is None or stream.sink is None or relay.was_reset or any(_resets(relay, by_box=True)):
         return
     if is_refused(relay):
         return  # an early answer: there is no receiver yet
     ended = stream.first(step for step in stream.steps if step.end_relayed)
+    # What was under way when the path failed is repaired first, a timeout after it works again.
+    since = relay.scene.quiet_since
+    repaired = relay.client.began < since and ready.time < since + RECOVERS_S
+    seconds = RECOVERS_S if repaired else WITHIN_S
     if ended is not None:
-        late = ended.time - ready.time > allowed(relay, WITHIN_S)
+        late = ended.time - ready.time > allowed(relay, seconds)
         if not late or ready.time <= relay.scene.quiet_since:
             yield context.holds(f"the stream {stream.name} ends for its receiver", ended)
             return
-    if ended is not None or watched(relay, ready.time, WITHIN_S):
+    if ended is not None or watched(relay, ready.time, seconds):
         yield context.violated(
             f"the stream {stream.name} has ended, and its receiver is not told", ready,
-            expected=f"a FIN within {WITHIN_S:.0f} s", actual="none",
+            expected=f"a FIN within {seconds:.0f} s", actual="none",
         )  # fmt: skip
 
 
@@ -163,7 +174,9 @@ def reset_is_no_end(relay: Relay, context: Context) -> Iterator[Finding]:
 @of_relay("PEP-RE-008")
 def failed_side_is_no_end(relay: Relay, context: Context) -> Iterator[Finding]:
     """A side that fails is not ended cleanly."""
-    # Exercised by a box that gives up an end which does not answer any more.
+    # Exercised by a box that gives up an end which does not answer any more, or a caller that does
+    # not complete its handshake.
+    yield from _never_completed(relay, context)
     for stream in relay.streams:
         sink = stream.sink
         if sink is None:
@@ -194,6 +207,26 @@ def failed_side_is_no_end(relay: Relay, context: Context) -> Iterator[Finding]:
             and not _is_silent(stream.source, given_up)
         ):
             yield from _must_reset(relay, stream.source, given_up, context)
+
+
+def _never_completed(relay: Relay, context: Context) -> Iterator[Finding]:
+    """Whether a server is told when its caller has never completed the handshake."""
+    client, server = relay.client, relay.server
+    if server is None or relay.is_whole or not server.is_completed:
+        return
+    if any(not it.outgoing and not it.tcp.flags & SYN for it in client.segments):
+        return
+    told = next(iter(relay.resets(server, by_box=True)), None)
+    asked = [it for it in client.segments if it.outgoing and it.tcp.flags & SYN]
+    if told is not None and len(asked) > 1:
+        yield context.holds("a client never completes its handshake, and the server is reset", told)
+    elif len(asked) > 2 and relay.scene.quiet_since < 0:
+        waits = 2 * (asked[-1].time - asked[-2].time) + STOPS_ASKING_S
+        if relay.scene.until - asked[-1].time > allowed(relay, waits):
+            yield context.violated(
+                "a client has never completed its handshake, and the server's connection stays",
+                asked[-1], expected="a RST when the client is given up", actual="none",
+            )  # fmt: skip
 
 
 @of_relay("PEP-RE-009")
@@ -295,11 +328,14 @@ def late_segments_answered(relay: Relay, context: Context) -> Iterator[Finding]:
         if closed is None:
             continue
         repeated = [
-            it for it in leg.segments
+            it
+            for it in leg.segments
             if not it.outgoing and it.fin is not None and it.packet.number > closed.packet.number
-            and it.time - closed.time < 30.0
-        ]  # fmt: skip
-        for fin in repeated:
+        ]
+        # Each begins the time anew (section 3.10.7.4, eighth).
+        times = [closed.time, *(it.time for it in repeated)]
+        soon_after = [later - time < TIME_WAIT_S for time, later in pairwise(times)]
+        for fin in compress(repeated, accumulate(soon_after, and_)):
             after = [
                 it for it in leg.segments if it.outgoing and it.packet.number > fin.packet.number
             ]

@@ -50,7 +50,7 @@ def is_served(relay: Relay, since: Step | None, when: str, context: Context) -> 
 
 def is_up(relay: Relay) -> bool:
     """Whether both ends have had the connection."""
-    return relay.client.answered is not None and (
+    return relay.client.is_completed and (
         relay.server is not None and relay.server.answered is not None
     )
 

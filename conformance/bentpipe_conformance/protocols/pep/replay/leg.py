@@ -32,6 +32,8 @@ class Segment:
         doubtful: of a RST that does not count: it may be the number that the box expects next.
         at_edge: of what counts: its number may be the first behind the window, which RFC 9293
             section 3.10.7.4 does not accept while something before it is missing.
+        old: of what an end sends: the box has acknowledged all of it before, and accepts none of
+            it, nor what it acknowledges (RFC 9293 section 3.10.7.4).
     """
 
     packet: Packet
@@ -43,6 +45,7 @@ class Segment:
     counts: bool = True
     doubtful: bool = False
     at_edge: bool = False
+    old: bool = False
 
     @property
     def tcp(self) -> Tcp:
@@ -159,6 +162,15 @@ class Leg:
         return self.callee.syn
 
     @property
+    def is_completed(self) -> bool:
+        """Whether the caller has answered the SYN-ACK, so that its handshake is complete."""
+        by_box = self.caller is self.box
+        return self.answered is not None and any(
+            it.outgoing is by_box and it.ack is not None and not it.tcp.flags & (SYN | RST)
+            for it in self.segments
+        )
+
+    @property
     def has_ended(self) -> bool:
         """Whether both have ended their streams, and both ends are acknowledged."""
         ends = self.own.fin, self.box.fin
@@ -226,6 +238,8 @@ class Leg:
             ack = nearest((tcp.ack - listener.first.seq - 1) % MODULUS, listener.top)
             edge = ack + (tcp.window << self.shift(speaker))
         counts, doubtful, at_edge = True, False, False
+        until = end + (fin is not None)
+        old = not packet.outgoing and start < listener.ack and until <= listener.ack
         if packet.outgoing:
             counts = -1 <= start <= speaker.top or not self._was_reset
             # A late segment of a connection that has ended is refused (RFC 9293 section 3.10.7.1).
@@ -241,7 +255,7 @@ class Leg:
             # A scaled window is named up to a unit; whether it was rounded up nobody sees.
             unit = 1 << self.shift(listener)
             at_edge = start > listener.edge - unit and start != listener.ack
-        found = Segment(packet, start, end, fin, ack, edge, counts, doubtful, at_edge)
+        found = Segment(packet, start, end, fin, ack, edge, counts, doubtful, at_edge, old)
         self._keep(found)
         if not counts or tcp.flags & RST:
             return

@@ -24,6 +24,7 @@ class Step:
         limit: how many octets the box has ever permitted the sender.
         relayed: one past the highest octet that the box has sent to the receiver.
         delivered: octets that the receiver has acknowledged.
+        heard: the same as far as the box has to know of it.
         outlet: how many octets the receiver has ever permitted the box.
         end: how long the stream is; None while the sender has not ended it.
         end_taken: whether the box has acknowledged the sender's FIN.
@@ -39,6 +40,7 @@ class Step:
     limit: int = 0
     relayed: int = 0
     delivered: int = 0
+    heard: int = 0
     outlet: int = 0
     end: int | None = None
     end_taken: bool = False
@@ -181,9 +183,11 @@ class Stream:
         """A segment of the receiver."""
         if segment.ack is None or segment.edge is None:
             return step
+        delivered = min(segment.ack, step.relayed)
         return replace(
             step,
-            delivered=max(step.delivered, min(segment.ack, step.relayed)),
+            delivered=max(step.delivered, delivered),
+            heard=step.heard if segment.old else max(step.heard, delivered),
             outlet=max(step.outlet, segment.edge),
             end_delivered=step.end_delivered or (step.end_relayed and segment.ack > step.relayed),
         )
