@@ -91,7 +91,7 @@ def _moments(flow: Flow) -> Iterator[_Moment]:
 
 
 def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
-    """Whether a further reply at once holds the segment.
+    """Whether a further reply at once holds the segment, or acknowledges it: the gap was filled.
 
     A RST of the user's may have come before it could leave.
     """
@@ -101,7 +101,7 @@ def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
     block = arrival.start, arrival.start + arrival.payload
     after = count_through(flow.replies, reply.packet.number)
     soon = takewhile(lambda later: later.time <= until, islice(flow.replies, after, None))
-    return any(_inside(block, later.sack[:1]) for later in soon)
+    return any(later.ack >= block[1] or _inside(block, later.sack[:1]) for later in soon)
 
 
 @checker("SNR-RCV-007")

@@ -46,6 +46,9 @@ def test_first_block_in_data_that_the_acknowledgment_released() -> None:
     meanwhile = released(followed=False).data(400, 500, after=0.001)
     meanwhile.reply(100, (200, 500), seq=50, after=0.001)
     assert Verdict.FAIL not in meanwhile.verdicts("SNR-RCV-007")
+    # The gap below is filled before what the segment has triggered leaves (encounter 861962).
+    filled = released(followed=False).data(100, 200, after=0.001).reply(400, seq=50)
+    assert Verdict.FAIL not in filled.verdicts("SNR-RCV-007")
     aborted = released(followed=False).reply(100, seq=50, flags=RST)
     assert Verdict.FAIL not in aborted.verdicts("SNR-RCV-007")
 
