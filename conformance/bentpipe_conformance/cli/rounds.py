@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import datetime
-import json
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 from rich.markup import escape
 
 from bentpipe_conformance.cli.outcome import FAILED, PASSED, USAGE, explained
-from bentpipe_conformance.cli.output import counting, output, plain_table, print_json
+from bentpipe_conformance.cli.output import counting, output, plain_table
 from bentpipe_conformance.engine.suite import suite_named
 
 
 def judge_round(
-    suite: str, number: int, only: Sequence[str], jobs: int, out: Path | None, *,
-    as_json: bool, record: bool,
+    suite: str, number: int, only: Sequence[str], jobs: int,
+    deliver: Callable[[dict[str, Any]], None], *, record: bool,
 ) -> int:  # fmt: skip
-    """Judge a round and print it; the exit status."""
+    """Judge a round and deliver the outcome; the exit status."""
     from bentpipe_reference.common.blind import load_round
 
     from bentpipe_conformance.selftest import rounds
@@ -35,17 +33,12 @@ def judge_round(
             path = rounds.write_record(protocol, number, results, today)
             click.echo(f"first run recorded in {path}", err=True)
         outcome = rounds.round_summary(suite, number, results, rounds.load_record(protocol, number))
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(outcome, indent=2), encoding="utf-8")
-    if as_json:
-        print_json(outcome)
-    else:
-        _print(outcome)
+    deliver(outcome)
     return FAILED if outcome["missed"] or outcome["errors"] else PASSED
 
 
-def _print(outcome: Mapping[str, Any]) -> None:
+def print_round(outcome: Mapping[str, Any]) -> None:
+    """A row for each fault, and sums."""
     console = output()
     table = plain_table("fault", "clause", "caught", "named first", "right", "first run", "why")
     for row in outcome["table"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -165,14 +166,12 @@ def selftest(
     if record and (number is variants is None or only):
         raise Failure("--record goes with --round or --variants, and with all of them", USAGE)
     if variants is not None:
-
-        def deliver(outcome: dict[str, Any]) -> None:
-            _deliver(outcome, out, None if as_json else print_variants)
-
+        deliver = partial(_deliver, out=out, show=None if as_json else print_variants)
         status = judge_variants(suite, variants, only, jobs, deliver, record=record)
         raise click.exceptions.Exit(status)
     if number is not None:
-        status = rounds.judge_round(suite, number, only, jobs, out, as_json=as_json, record=record)
+        deliver = partial(_deliver, out=out, show=None if as_json else rounds.print_round)
+        status = rounds.judge_round(suite, number, only, jobs, deliver, record=record)
         raise click.exceptions.Exit(status)
     from bentpipe_conformance.selftest import subjects as running
 

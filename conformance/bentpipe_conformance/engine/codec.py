@@ -11,6 +11,10 @@ from bentpipe_reference.common.checksum import internet_checksum
 DONT_FRAGMENT = 0x4000
 """The flag in the field that also holds the fragment offset (RFC 791 section 3.1)."""
 
+ECN, CE = 3, 3
+"""The bits of the second octet that are the ECN field, and what they are where a router has met
+congestion (RFC 3168 section 5)."""
+
 UDP = 17
 """Its IP protocol number."""
 

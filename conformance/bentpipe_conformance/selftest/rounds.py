@@ -227,9 +227,6 @@ def write_record(protocol: str, number: int, results: Sequence[FaultResult], dat
     Raises:
         ValueError: it has been recorded: only the first run counts.
     """
-    path = record_file(protocol, number)
-    if path.exists():
-        raise ValueError(f"the first run is recorded in {path}; only the first one counts")
     lines = [
         "# The first run, which alone counts, and its review: valid, equivalent, permitted or",
         "# invisible, with a reason; right: whether the requirement named first is the right one.",
@@ -239,6 +236,17 @@ def write_record(protocol: str, number: int, results: Sequence[FaultResult], dat
         lines += ["", f"[fault.{item.id}]", f"caught = {str(item.caught).lower()}"]
         lines += [f"named = {json.dumps(item.named)}", f"right = {str(item.cites).lower()}"]
         lines += ['valid = "valid"', 'reason = ""']
+    return store_first_run(record_file(protocol, number), lines)
+
+
+def store_first_run(path: Path, lines: Iterable[str]) -> Path:
+    """Write the record of a round.
+
+    Raises:
+        ValueError: it has been recorded: only the first run counts.
+    """
+    if path.exists():
+        raise ValueError(f"the first run is recorded in {path}; only the first one counts")
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return path
 

@@ -47,6 +47,7 @@ from bentpipe_conformance.selftest.rounds import (
     hear_reference_first,
     played,
     record_file,
+    store_first_run,
 )
 
 SEEDS = range(1, 11)
@@ -199,9 +200,6 @@ def write_record(protocol: str, number: int, results: Iterable[VariantResult], d
     Raises:
         ValueError: it has been recorded: only the first run counts.
     """
-    path = record_file(protocol, number, VARIANTS)
-    if path.exists():
-        raise ValueError(f"the first run is recorded in {path}; only the first one counts")
     lines = [
         "# The first run, which alone counts, and a review of each accusation: open, mended,",
         "# stated, forbidden or advised, with a reason.",
@@ -214,8 +212,7 @@ def write_record(protocol: str, number: int, results: Iterable[VariantResult], d
             lines += ["", f'[variant.{item.id}.accused."{requirement}"]']
             lines += [f"first = {json.dumps(f'{charge.where}: {charge.sentence}')}"]
             lines += ['review = "open"', 'reason = ""']
-    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
-    return path
+    return store_first_run(record_file(protocol, number, VARIANTS), lines)
 
 
 def first_run(record: Mapping[str, Any]) -> dict[str, Any]:

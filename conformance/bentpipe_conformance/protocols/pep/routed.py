@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bentpipe_reference.common.checksum import ones_complement_residue
 
+from bentpipe_conformance.engine.codec import CE, ECN
+
 _TOS, _TTL, _CHECKSUM = 1, 8, 10
 _FIXED = 20
-_CE, _ECN = 3, 3
 
 FIELDS = (
     ("the version and header length", 0, 1), ("the type of service", 1, 2),
@@ -35,4 +36,4 @@ def altered(before: bytes, after: bytes) -> str:
 
 
 def _marked(before: bytes, after: bytes) -> bool:
-    return bool(before[_TOS] & _ECN) and after[_TOS] == before[_TOS] | _CE
+    return bool(before[_TOS] & ECN) and after[_TOS] == before[_TOS] | CE

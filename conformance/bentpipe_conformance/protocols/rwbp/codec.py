@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
-from bentpipe_conformance.engine.codec import MalformedPacket, locate
+from bentpipe_conformance.engine.codec import ECN, MalformedPacket, locate
 from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.protocols.tcp import codec as tcp_codec
 from bentpipe_conformance.protocols.tcp.codec import Tcp
@@ -158,7 +158,7 @@ def dissect(packet: bytes) -> Rwbp:
     octets = b""
     if tcp.offset_ok:
         octets = packet[start + 20 : start + (packet[start + 12] >> 4) * 4]
-    own: Any = (*_walk(octets), packet[start + 12] & 15, packet[1] & 3)
+    own: Any = (*_walk(octets), packet[start + 12] & 15, packet[1] & ECN)
     inherited = _inherited(tcp)
     if not own[0]:
         return Rwbp(*inherited, *own)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.engine.codec import build_ipv4
+from bentpipe_conformance.engine.codec import CE, build_ipv4
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import (
     LONG,
@@ -25,7 +25,7 @@ from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, URG, Tcp, build
 
-EF, ECT, CE = 0xB8, 2, 3
+EF, ECT = 0xB8, 2
 UNKNOWN = bytes((253, 6, 0xBE, 0xEF, 1, 2))
 """An option for experiments (RFC 6994)."""
 AUTHENTICATION = bytes((29, 16, 1, 1)) + bytes(range(12))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from bentpipe_reference.common.ranges import RangeSet
 
+from bentpipe_conformance.engine.codec import CE, ECN
 from bentpipe_conformance.engine.context import judged, until_violated
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import At, Context, of_relay, of_scene, of_stream
@@ -14,7 +15,7 @@ from bentpipe_conformance.protocols.pep.replay.leg import DEFAULT_MSS, Leg, Segm
 from bentpipe_conformance.protocols.pep.replay.stream import Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, MODULUS, RST, SYN, nearest
 
-ECN, CE, CLASS = 3, 3, 0xFC
+CLASS = 0xFC
 _ECE_CWR = ECE | CWR
 
 

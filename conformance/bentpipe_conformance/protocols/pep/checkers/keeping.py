@@ -13,7 +13,6 @@ from bentpipe_conformance.protocols.pep.checkers import (
     watched,
 )
 from bentpipe_conformance.protocols.pep.checkers.service import is_up
-from bentpipe_conformance.protocols.pep.codec import reports
 from bentpipe_conformance.protocols.pep.replay.flow import Relay
 from bentpipe_conformance.protocols.pep.replay.leg import Leg, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
@@ -111,7 +110,7 @@ def _is_let_go(relay: Relay) -> bool:
     return any(
         not it.packet.outgoing and not it.too_big
         and (it.ends in ends or (*it.ends[2:], *it.ends[:2]) in ends)
-        for it in reports(relay.scene.others)
+        for it in relay.scene.reports
     )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from bentpipe_conformance.protocols.pep.checkers import (
     soon,
     watched,
 )
-from bentpipe_conformance.protocols.pep.codec import Report, reports
+from bentpipe_conformance.protocols.pep.codec import Report
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Leg, Packet, Segment
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
@@ -154,7 +154,7 @@ def unreachable_is_reported(relay: Relay, context: Context) -> Iterator[Finding]
         return
     told = _reset_of_client(relay, report)
     same = [
-        it for it in reports(relay.scene.others)
+        it for it in relay.scene.reports
         if it.packet.outgoing and it.kind == report.kind and it.packet.side == "client"
     ]  # fmt: skip
     if told or same:
@@ -354,7 +354,7 @@ def _report(relay: Relay) -> Report | None:
     if server is None or server.answered is not None:
         return None
     ends = server.ends
-    found = reports(relay.scene.others)
+    found = relay.scene.reports
     return next(
         (it for it in found if not it.packet.outgoing and it.ends == ends and not it.too_big
          and it.seq == server.syn.seq),

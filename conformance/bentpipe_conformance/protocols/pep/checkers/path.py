@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.pep.checkers import (
     QUIET_S,
     RECOVERS_S,
@@ -18,8 +19,8 @@ from bentpipe_conformance.protocols.pep.checkers import (
     watched,
 )
 from bentpipe_conformance.protocols.pep.checkers.service import is_up
-from bentpipe_conformance.protocols.pep.codec import Report, reports
-from bentpipe_conformance.protocols.pep.replay.flow import Relay
+from bentpipe_conformance.protocols.pep.codec import Report
+from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import DEFAULT_MSS, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
@@ -104,8 +105,8 @@ def _every_second(relay: Relay, stream: Stream, context: Context) -> Iterator[Fi
         if unacked != 2:
             continue
         until = step.time + AT_ONCE_S + context.timing_error
-        after = (it for it in stream.steps[nth + 1 :] if it.inlet)
-        following = next(after, None)
+        after = (stream.steps[at] for at in range(nth + 1, len(stream.steps)))
+        following = next((it for it in after if it.inlet), None)
         late = relay.scene.until if following is None else following.time
         # What arrives meanwhile may be answered together with it.
         if late > until and not (relay.was_reset or _is_over(relay, step.packet.number)):
@@ -233,7 +234,7 @@ def packet_sizes_of_one_side(relay: Relay, context: Context) -> Iterator[Finding
     for report, stream in _too_big(relay):
         side = stream.source.side
         passed = next(
-            (it for it in reports(relay.scene.others)
+            (it for it in relay.scene.reports
              if it.packet.outgoing and it.packet.side == side and it.too_big
              and it.packet.number > report.packet.number),
             None,
@@ -347,7 +348,7 @@ def _has_half_ended(relay: Relay, ended: Segment) -> bool:
 
 def _too_big(relay: Relay) -> Iterator[tuple[Report, Stream]]:
     """Messages about segments of the box that are outstanding, with the stream that these carry."""
-    for report in reports(relay.scene.others):
+    for report in relay.scene.reports:
         if report.packet.outgoing or not report.too_big:
             continue
         for stream in relay.streams:
@@ -367,20 +368,43 @@ def _smallest_later(relay: Relay, side: str, report: Report) -> int | None:
 
     None without one, or once that side has been reported as narrow, too.
     """
-    hosts = relay.client.ends[0], relay.client.ends[2]
-    narrow = min(
-        (it.packet.number for it in reports(relay.scene.others)
+    narrow = _narrow_since(relay.scene, side)
+    of_hosts = _largest_by_hosts(relay.scene).get((_hosts(relay), side), ())
+    return min(
+        (largest for first, last, largest in of_hosts
+         if report.packet.number < first and last < narrow),
+        default=None,
+    )  # fmt: skip
+
+
+def _hosts(relay: Relay) -> tuple[str, str]:
+    return relay.client.ends[0], relay.client.ends[2]
+
+
+@remembered
+def _narrow_since(scene: Scene, side: str) -> float:
+    """Number of the first message that a packet was too big for a side, infinity without one."""
+    return min(
+        (it.packet.number for it in scene.reports
          if it.too_big and it.packet.side == side and not it.packet.outgoing),
         default=math.inf,
     )  # fmt: skip
-    later = (
-        stream for other in relay.scene.relays for stream in other.streams
-        if (other.client.ends[0], other.client.ends[2]) == hosts
-        and stream.sink is not None and stream.sink.side == side
-        and report.packet.number < other.client.packets[0].number
-        and other.packets[-1].number < narrow
-    )  # fmt: skip
-    return min((it for it in map(_largest, later) if it is not None), default=None)
+
+
+@remembered
+def _largest_by_hosts(
+    scene: Scene,
+) -> Mapping[tuple[tuple[str, str], str], Sequence[tuple[int, int, int]]]:
+    """First and last packet of each connection and its largest to a side, by hosts and side."""
+    found: dict[tuple[tuple[str, str], str], list[tuple[int, int, int]]] = {}
+    for relay in scene.relays:
+        for stream in relay.streams:
+            largest = _largest(stream)
+            if stream.sink is not None and largest is not None:
+                span = relay.client.packets[0].number, relay.packets[-1].number
+                key = _hosts(relay), stream.sink.side
+                found.setdefault(key, []).append((*span, largest))
+    return found
 
 
 def _largest(

@@ -16,7 +16,7 @@ from bentpipe_conformance.protocols.pep.checkers import (
     watched,
 )
 from bentpipe_conformance.protocols.pep.checkers.service import ends_try, is_served, is_up
-from bentpipe_conformance.protocols.pep.codec import Report, reports
+from bentpipe_conformance.protocols.pep.codec import Report
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Packet, Segment
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
@@ -75,7 +75,7 @@ def guessed_message(relay: Relay, context: Context) -> Iterator[Finding]:
     found = []
     shrunk: list[tuple[Report, str, Segment]] = []
     valid: dict[str, int] = {}
-    for report in reports(relay.scene.others):
+    for report in relay.scene.reports:
         for stream in relay.streams:
             sink = stream.sink
             if report.packet.outgoing or sink is None or report.packet.side != sink.side:

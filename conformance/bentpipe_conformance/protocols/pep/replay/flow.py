@@ -15,7 +15,7 @@ from bentpipe_conformance.engine.lane import (
     SERVER,
 )
 from bentpipe_conformance.engine.trace import Trace as EngineTrace
-from bentpipe_conformance.protocols.pep.codec import disturbed_until, is_last
+from bentpipe_conformance.protocols.pep.codec import Report, disturbed_until, is_last, reports
 from bentpipe_conformance.protocols.pep.replay.fragments import Fragments, is_fragment
 from bentpipe_conformance.protocols.pep.replay.leg import (
     Leg,
@@ -158,6 +158,11 @@ class Scene:
     def quiet_since(self) -> float:
         """Since when the path works as usual; -1.0 when that was always so."""
         return disturbed_until(self.others)
+
+    @cached_property
+    def reports(self) -> Sequence[Report]:
+        """ICMP messages about TCP segments, in order."""
+        return tuple(reports(self.others))
 
 
 Flow = Relay | Scene

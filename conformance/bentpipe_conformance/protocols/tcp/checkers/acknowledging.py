@@ -13,6 +13,7 @@ from itertools import pairwise
 from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.codec import ECN
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.codec import PSH, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay import Packet
@@ -183,10 +184,6 @@ def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
             expected = f"an acknowledgment of {reaches} within {HELD_S:.0f} s"
             yield context.violated(sentence, arrival, expected=expected, actual="none")
             return
-
-
-ECN = 3
-"""Two bits of the IPv4 header's second octet: ECT or CE (RFC 3168 section 5)."""
 
 
 @checker("SNR-RCV-023")
@@ -401,7 +398,7 @@ def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
     if not echoes(flow):
         return  # a user that writes much shows where its writes end, not what waited
     small: Sent | None = None
-    fin = next((sent for sent in flow.sent if sent.fin), None)
+    fin = context.prepared.lifetime.own_fin
     room = flow.segment - 40  # SACK blocks and timestamps take as much of a segment at most
     for event in flow.events:
         if isinstance(event, Ack) and event.acceptable and small and event.ack >= small.end:

@@ -91,7 +91,7 @@ def repeated_fin_is_acknowledged(flow: Flow, context: Context) -> Findings:
 def fin_ends_the_stream(flow: Flow, context: Context) -> Findings:
     """The FIN follows the last octet (RFC 9293 section 3.6)."""
     # Exercised by every FIN of the IUT.
-    first = next((sent for sent in flow.sent if sent.fin), None)
+    first = context.prepared.lifetime.own_fin
     if first is None:
         return
     end = first.end
