@@ -14,7 +14,7 @@ from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.pcapng import read_octets
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import RTT, Story
+from bentpipe_conformance.protocols.tcp.story import RTT, Story, duplicates
 from bentpipe_conformance.selftest import strangers
 from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
 from bentpipe_conformance.selftest.linux import WIDER_FROM, draw_encounter, settings, statement
@@ -121,15 +121,31 @@ def test_host_that_is_accused_leaves_its_packets(tmp_path: Path) -> None:
     assert [frame.data for frame in frames] == [item.data for item in story.packets]
 
 
+def _accused(
+    story: Story | Receipt, requirement: str, *, port: int = 19, reorders: bool = False,
+    **sysctls: str,
+) -> set[str]:  # fmt: skip
+    """What a Linux host that is called at a port is accused of, about a requirement."""
+    drawn = draw_encounter(3)
+    usual = {"tcp_sack": "1", "tcp_recovery": "1", "tcp_reordering": "3", **sysctls}
+    set_here = {**drawn.sysctls[0], **{f"net.ipv4.{name}": usual[name] for name in usual}}
+    meeting = replace(drawn.meetings[0], caller=1, port=port)
+    forward = replace(drawn.link.forward, reorder_probability=0.2 if reorders else 0.0)
+    back = replace(drawn.link.return_, reorder_probability=0.0)
+    encounter = replace(
+        drawn, meetings=[meeting], sysctls=(set_here, set_here),
+        link=replace(drawn.link, forward=forward, return_=back),
+    )  # fmt: skip
+    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
+    heard = strangers.hear(encounter, (own, []))
+    return {item.sentence for item in heard.accusations if item.requirement == requirement}
+
+
 @pytest.mark.parametrize(("together", "accused"), [(True, False), (False, True)])
 def test_rest_of_a_block_that_began_inside_a_packet_is_known_to_be_lost(
     together: bool, accused: bool
 ) -> None:
     """Segments 4 to 13 are held; all leave again, as if nobody had reported them."""
-    drawn = draw_encounter(3)
-    sysctls = {**drawn.sysctls[0], "net.ipv4.tcp_sack": "1", "net.ipv4.tcp_recovery": "1"}
-    meeting = replace(drawn.meetings[0], caller=1, port=19)
-    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
     story = Story()
     for index in range(14):
         story.send(index, after=0.0 if index == 4 and together else 0.002)
@@ -138,9 +154,7 @@ def test_rest_of_a_block_that_began_inside_a_packet_is_known_to_be_lost(
         story.ack(3, (4, end), after=0.002)
     for index in range(3, 14):
         story.send(index, after=0.003)
-    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
-    heard = strangers.hear(encounter, (own, []))
-    found = {item.sentence for item in heard.accusations if item.requirement == "SNR-SAK-001"}
+    found = _accused(story, "SNR-SAK-001")
     assert ("[8000, 9000) was retransmitted although it was reported held" in found) == accused
     assert bool(found) == accused
 
@@ -150,11 +164,6 @@ def test_half_of_a_packet_whose_block_has_grown_into_another_is_known_to_be_lost
     together: bool, accused: bool
 ) -> None:
     """Segments 5 and 6 left as one; 6 is reported held, then everything from 2 on."""
-    drawn = draw_encounter(3)
-    usual = {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_recovery": "1", "net.ipv4.tcp_reordering": "3"}
-    sysctls = {**drawn.sysctls[0], **usual}
-    meeting = replace(drawn.meetings[0], caller=1, port=19)
-    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
     story = Story()
     for index in range(14):
         story.send(index, after=0.0 if index == 6 and together else 0.002)
@@ -162,26 +171,17 @@ def test_half_of_a_packet_whose_block_has_grown_into_another_is_known_to_be_lost
     story.ack(1, (2, 14), after=0.002)
     for index in (1, 6):
         story.send(index, after=0.003)
-    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
-    heard = strangers.hear(encounter, (own, []))
-    assert any(item.requirement == "SNR-SAK-001" for item in heard.accusations) == accused
+    assert bool(_accused(story, "SNR-SAK-001")) == accused
 
 
 @pytest.mark.parametrize(("whole", "accused"), [(False, False), (True, True)])
 def test_report_of_parts_of_packets_is_known_to_be_lost(whole: bool, accused: bool) -> None:
     """Three segments or more are held; nothing leaves again."""
-    drawn = draw_encounter(3)
-    meeting = replace(drawn.meetings[0], caller=1, port=19)
-    usual = {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_recovery": "1", "net.ipv4.tcp_reordering": "3"}
-    sysctls = {**drawn.sysctls[0], **usual}
-    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
     width = 2 if whole else 1
     story = Story().send(*range(16)).ack(2, after=RTT)
     held = [(at, at + width) for at in (3, 6, 9)]
     story.ack(2, *held, after=0.002).ack(2, *held, after=2 * RTT)
-    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
-    heard = strangers.hear(encounter, (own, []))
-    assert any(item.requirement == "SNR-SAK-015" for item in heard.accusations) == accused
+    assert bool(_accused(story, "SNR-SAK-015")) == accused
 
 
 @pytest.mark.parametrize(("together", "accused"), [(True, False), (False, True)])
@@ -189,19 +189,12 @@ def test_block_that_began_inside_a_packet_is_known_to_be_lost_after_a_timeout_to
     together: bool, accused: bool
 ) -> None:
     """Segments 4 to 13 are held and reported again after the timeout; all leave again."""
-    drawn = draw_encounter(3)
-    usual = {"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_recovery": "1"}
-    sysctls = {**drawn.sysctls[0], **usual}
-    meeting = replace(drawn.meetings[0], caller=1, port=19)
-    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
     story = Story()
     for index in range(14):
         story.send(index, after=0.0 if index == 4 and together else 0.002)
     story.ack(2, after=RTT).ack(2, (4, 5), after=0.002).ack(2, (4, 14), after=0.002)
     story.send(2, after=2.0).ack(3, (4, 14), after=RTT).send(3).send(*range(4, 14), after=0.003)
-    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
-    heard = strangers.hear(encounter, (own, []))
-    found = {item.sentence for item in heard.accusations if item.requirement == "SNR-SAK-002"}
+    found = _accused(story, "SNR-SAK-002")
     assert any("[8000, 9000)" in sentence for sentence in found) == accused
     assert bool(found) == accused
 
@@ -211,20 +204,14 @@ def test_duplicate_before_which_a_compressed_acknowledgment_leaves_is_known(
     waiting: bool, accused: bool
 ) -> None:
     """[100, 200) of [100, 300) comes again, whose block is not among the latest."""
-    drawn = draw_encounter(3)
-    usual = {"tcp_sack": "1", "tcp_dsack": "1", "tcp_comp_sack_nr": "44"}
-    sysctls = {**drawn.sysctls[0], **{f"net.ipv4.{name}": value for name, value in usual.items()}}
-    meeting = replace(drawn.meetings[0], caller=1, port=9)
-    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
     receipt = Receipt().data(100, 300).reply(0, (100, 300))
     receipt.data(400, 500, after=1.0).reply(0, (400, 500), (100, 300))
     receipt.data(600, 700, after=1.0)
     if not waiting:
         receipt.reply(0, (600, 700), (400, 500), (100, 300)).later(1.0)
     receipt.data(100, 200, after=0.001).reply(0, (100, 200), (600, 700), (400, 500))
-    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in receipt.packets]
-    heard = strangers.hear(encounter, (own, []))
-    assert any(item.requirement == "SNR-RCV-031" for item in heard.accusations) == accused
+    found = _accused(receipt, "SNR-RCV-031", port=9, tcp_dsack="1", tcp_comp_sack_nr="44")
+    assert bool(found) == accused
 
 
 @pytest.mark.parametrize(("took", "accused"), [(0.7, False), (0.05, True)])
@@ -235,7 +222,7 @@ def test_what_a_timeout_spares_is_young_by_the_delivery_of_a_repair(
     story = Story(rtt=0.05).send(0).ack(1, after=0.05).send(1).send(1, after=1.0)
     story.ack(2, after=took).send(2).send(*range(3, 13), after=0.7).send(2, after=0.3)
     story.ack(3, after=0.3).send(13, 14, 15, 16)
-    assert _too_much_after_a_timeout(story) == accused
+    assert bool(_accused(story, "SNR-RTO-009")) == accused
 
 
 @pytest.mark.parametrize(("young", "accused"), [(4, False), (0, True)])
@@ -247,18 +234,35 @@ def test_what_a_timeout_spares_counts_in_segments(young: int, accused: bool) -> 
     story.send(2, after=0.5 if young else 1.2).ack(3, after=RTT)
     for index in range(6):
         story.send_octets(6000 + 100 * young + 1000 * index, 1000)
-    assert _too_much_after_a_timeout(story) == accused
+    assert bool(_accused(story, "SNR-RTO-009")) == accused
 
 
-def _too_much_after_a_timeout(story: Story) -> bool:
-    """Whether a Linux host with SACK that sends at port 19 is accused of SNR-RTO-009."""
-    drawn = draw_encounter(3)
-    sysctls = {**drawn.sysctls[0], "net.ipv4.tcp_sack": "1", "net.ipv4.tcp_recovery": "1"}
-    meeting = replace(drawn.meetings[0], caller=1, port=19)
-    encounter = replace(drawn, meetings=[meeting], sysctls=(sysctls, sysctls))
-    own = [(int(item.time * 1e9), not item.outgoing, item.data) for item in story.packets]
-    heard = strangers.hear(encounter, (own, []))
-    return any(item.requirement == "SNR-RTO-009" for item in heard.accusations)
+@pytest.mark.parametrize(("reorders", "much", "accused"), [
+    (True, 4, False), (True, 6, True), (False, 4, True),
+])  # fmt: skip
+def test_duplicates_let_out_twice_what_they_report_where_the_link_reorders(
+    reorders: bool, much: int, accused: bool
+) -> None:
+    """Each reports two segments; slow start goes on."""
+    story = Story().send(*range(12)).ack(1, after=RTT).send(12, 13).ack(2, after=0.01).send(14, 15)
+    story.ack(2, (3, 5), after=0.01).send(*range(16, 16 + much))
+    story.ack(2, (3, 7), after=0.01).send(*range(16 + much, 16 + 2 * much))
+    assert bool(_accused(story, "SNR-LT-002", reorders=reorders)) == accused
+
+
+@pytest.mark.parametrize(("text", "accused"), [(True, False), (False, True)])
+def test_duplicates_whose_number_is_newer_than_that_of_the_last_text(
+    text: bool, accused: bool
+) -> None:
+    """They have overtaken it twice; Linux counts those behind as the first ones."""
+    story = duplicates(Story(sack=False).send(*range(16)).ack(2, after=RTT), 2, 6).send(2)
+    story.ack(3, after=RTT, seq=100).ack(3, after=0.01, seq=102)
+    if text:
+        story.ack(3, after=0.01, data=bytes(2))
+    for _ in range(2):
+        story.ack(3, after=0.01, seq=102)
+    story.ack(3, after=0.01, seq=102).send(3)
+    assert bool(_accused(story, "SNR-REC-001", tcp_sack="0")) == accused
 
 
 @pytest.mark.bed

@@ -157,7 +157,8 @@ def at_most_two_before_fast_retransmit(flow: Flow, context: Context) -> Findings
         allowed = segments * size
         if segments and flow.handshake.sack:
             # What is reported held has left the pipe (RFC 6675 section 5 step 3.3).
-            allowed = max(allowed, sum(b - a for a, b in ack.sacked))
+            reported = sum(b - a for a, b in ack.sacked)
+            allowed = max(allowed, segments * reported // 2)
         back = held_back
         if segments and m.last_advance is not None:
             back = max(back, _handed_at_once(m.last_advance) - 1)

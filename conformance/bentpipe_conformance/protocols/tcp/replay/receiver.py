@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from bentpipe_reference.common.ranges import Range, RangeSet
 
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, Tcp, one_of
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, Tcp, one_of
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.direction import Direction, older
 from bentpipe_conformance.protocols.tcp.replay.events import (
@@ -126,6 +126,11 @@ class Receiver:
     def only_its_timestamp(self, tcp: Tcp) -> bool:
         """Whether a bare acknowledgment is the next segment but for its timestamp."""
         return not tcp.length and self.offset(tcp.seq) == self.expected
+
+    def predicts(self, tcp: Tcp) -> bool:
+        """Whether a segment is the next one, with data and nothing special, and none is held."""
+        plain = tcp.flags & ~PSH == ACK and not tcp.sack
+        return bool(tcp.size) and plain and self.offset(tcp.seq) == self.expected and not self._held
 
     def is_a_tick_old(self, tcp: Tcp) -> bool:
         """Whether the timestamp is one less than what TS.Recent may be."""

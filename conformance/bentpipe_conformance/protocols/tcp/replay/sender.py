@@ -218,6 +218,11 @@ class Sender:
         self._last_ack = item
         return item
 
+    def predicted(self, start: int, ack: Ack) -> None:
+        """What Linux has predicted arrived: it takes the number as SND.WL1, be it a lower one."""
+        if ack.acceptable and ack.ack == ack.una and ack.tcp.window << self.shift == ack.window:
+            self._updated = (start, ack.ack)
+
     def repeats(self, tcp: Tcp) -> bool:
         """Whether a segment would repeat the last acknowledgment, and its window be ignored."""
         ack, start = self.offset(tcp.ack), self._updated[0]
