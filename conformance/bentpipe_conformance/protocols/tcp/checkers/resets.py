@@ -139,8 +139,9 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
                 expected = "a connection that continues"
                 yield context.violated(sentence, item, odd, expected=expected, actual="a RST")
             return
-        repeated = item.tcp.length and item.time > odd.time + flow.reaction
-        if repeated or (news is not None and item.packet.number > news.packet.number):
+        timed = bool(item.tcp.length) or _is_probe(flow, item)
+        lives = timed and item.time > odd.time + flow.reaction
+        if lives or (news is not None and item.packet.number > news.packet.number):
             yield context.holds(f"the connection outlived {what}", item, odd)
             return
     waiting = [a for a in flow.arrivals if a.packet.number > number and a.acceptable]

@@ -216,6 +216,19 @@ def test_second_reset_meets_no_connection() -> None:
     assert alone.later().verdicts("SNR-CON-012") >= FAIL
 
 
+@pytest.mark.parametrize(("probed", "expected"), [(True, PASS), (False, FAIL | PASS)])
+def test_connection_that_asks_whether_its_peer_lives_before_it_is_given_up(
+    probed: bool, expected: set[Verdict]
+) -> None:
+    """A RST in the window is challenged, whose sender falls silent; keep-alives go unanswered."""
+    receipt = Receipt().reply(0, payload=b"hello").data(0, 100, ack=5).reply(100, seq=5)
+    receipt.reset(150, after=1.0).reply(100, seq=5)
+    for _ in range(3 if probed else 0):
+        receipt.reply(100, seq=4, after=1.0)
+    receipt.reply(100, seq=5, flags=RST | ACK, after=1.0)
+    assert receipt.verdicts("SNR-CON-012") == expected
+
+
 def test_attempt_that_has_been_given_up_answers_by_a_reset() -> None:
     def late(after: float) -> Story:
         story = Story(calls=True, service=9)
