@@ -197,7 +197,9 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
     least = int(context.permitted("segments", 30))
     apart = float(context.permitted("apart_s", 0.1))
     after_reading = bool(context.permitted("after_reading", False))
+    edge_stays = bool(context.permitted("edge_stays", False))
     unmarked_at_once = bool(context.permitted("unmarked_at_once", False))
+    unit = 1 << (flow.handshake.answer.window_scale or 0)
     capable = False
     run: list[Arrival] = []
     for arrival, following in pairwise(still_receiving(flow)):
@@ -209,7 +211,9 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
         full = full and (marked or not (unmarked_at_once and capable))
         steady = arrival.in_order and not arrival.held and full
         alone = any(
-            _alone(reply, arrival, mss) and not (after_reading and _all_read(reply, arrival))
+            _alone(reply, arrival, mss)
+            and not (after_reading and _all_read(reply, arrival))
+            and not (edge_stays and _keeps_edge(reply, arrival, unit))
             for reply in arrival.replies
         )
         waits = not any(reply.ack >= arrival.end for reply in arrival.replies)
@@ -244,6 +248,11 @@ def _full_size(flow: Flow, mss: int) -> int:
 def _all_read(reply: Reply, arrival: Arrival) -> bool:
     """Whether a reply offers as wide a window as the one before: the user has read everything."""
     return reply.window >= arrival.window_edge - arrival.last_ack
+
+
+def _keeps_edge(reply: Reply, arrival: Arrival, unit: int) -> bool:
+    """Whether a reply offers no more than before, but for what rounding in units adds."""
+    return reply.window_edge < arrival.window_edge + unit
 
 
 def _alone(reply: Reply, arrival: Arrival, mss: int) -> bool:

@@ -220,16 +220,19 @@ def _may_have_been_written_since(m: Moment, flow: Flow, context: Context) -> boo
     return not always_sends(flow) or m.ack.time - last.time < enough
 
 
-def _may_complete_a_burst(m: Moment) -> bool:
+def _may_complete_a_burst(m: Moment, context: Context) -> bool:
     """Whether new data may have been due before, and held back to leave with more.
 
     A sender that hands several segments at once to the layer below may set PSH in the last of
     them, and waits until it may send as many again. Nothing was held back by one that sent all that
-    slow start permits.
+    slow start permits, unless its congestion control lets the window grow faster.
     """
     last = m.last_advance
     before = [sent for sent in last.responses if sent.new] if last is not None else []
-    if last is None or not before or sum(sent.length for sent in before) >= 2 * last.advance:
+    if last is None or not before:
+        return False
+    outruns = context.ics.get("congestion_control") in context.permitted("exempt")
+    if not outruns and sum(sent.length for sent in before) >= 2 * last.advance:
         return False
     return bool(before[-1].tcp.flags & PSH) and len(m.new_data) < len(before)
 
@@ -247,7 +250,7 @@ def limited_transmit_needs_sack_information(flow: Flow, context: Context) -> Fin
         if _may_have_been_written_since(m, flow, context):
             continue
         new = m.new_data
-        if new and _may_complete_a_burst(m):
+        if new and _may_complete_a_burst(m, context):
             continue
         octets = sum(sent.payload for sent in new)
         sentence = f"duplicate {m.ack.duplicates}, which reports nothing, sent {octets} new octets"

@@ -49,6 +49,8 @@ def slow_start_opens_by_a_segment(flow: Flow, context: Context) -> Findings:
         last = latest(flow, ack)
         narrow = ack.window_edge - ack.ack < window + 2 * segment
         full = last is not None and may_be_last(flow, last)
+        if last is not None and last.payload < segment and not full:
+            return  # SMSS has become smaller, as the path has shown (RFC 4821)
         burst = sum(sent.new for sent in ack.responses) >= context.permitted("burst_segments")
         if flight < window - slack and (narrow or full or burst):
             # A window that the receiver or the buffer does not let fill need not grow (RFC 7661),
@@ -85,15 +87,19 @@ def congestion_avoidance_opens_the_window(flow: Flow, context: Context) -> Findi
         if len(full) < context.permitted("round_trips"):
             continue
         first, last = full[0], full[-1]
+        assert first.largest is not None
         assert last.largest is not None
         largest = [item.largest for item in full if item.largest is not None]
+        # SMSS may have become smaller, as the path has shown (RFC 4821).
+        within = (s for s in flow.between(first.largest.time, last.largest.time) if s.new)
+        used = min(segment, max((s.payload for s in within), default=segment))
         # The edge may have moved back.
         edges = [(sent, sent.window_edge if sent.cause is None else sent.cause.window_edge)
                  for sent in largest]  # fmt: skip
         room = min(edge - sent.end for sent, edge in edges)
         if last.largest.packet.number >= stopped_at(flow) or room < 2 * segment:
             continue
-        wanted = first.peak + int(least * (len(full) - 1)) * segment - segment
+        wanted = first.peak + int(least * (len(full) - 1)) * used - used
         if last.peak < wanted and any(may_be_last(flow, sent) for sent in largest):
             # The buffer may be full.
             continue

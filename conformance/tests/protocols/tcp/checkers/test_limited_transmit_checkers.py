@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
     FAIL,
     NOTHING,
     PASS,
@@ -105,6 +106,17 @@ def test_first_duplicate_after_a_pause_of_a_user_that_always_sends() -> None:
     late = pushed_flight().ack(2, after=0.15)
     assert late.verdicts("SNR-LT-004") == PASS
     assert late.send(8).verdicts("SNR-LT-004") == FAIL
+
+
+@pytest.mark.parametrize(("control", "expected"), [("hybla", NOTHING), ("reno", FAIL)])
+def test_first_duplicate_completes_a_burst_of_a_fast_slow_start(
+    control: str, expected: set[Verdict]
+) -> None:
+    """Twice what was acknowledged has left, which is all for slow start as RFC 5681 has it."""
+    story = Story().send(*range(8)).ack(2, after=RTT).send(*range(8, 12), push=True)
+    story.ack(4, after=0.1).send(*range(12, 16), push=True).ack(4, after=0.2).send(16)
+    claims = {**CLAIMS, "congestion_control": control}
+    assert story.verdicts("SNR-LT-004", claims=claims) == expected
 
 
 @pytest.mark.parametrize(("push", "expected"), [(False, FAIL), (True, NOTHING)])

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, SIZE, Story
+from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    SIZE,
+    Story,
+    duplicates,
+)
 
 
 @pytest.mark.parametrize(
@@ -250,3 +259,32 @@ def test_slow_start_behind_a_burst_that_is_limited(burst: int, expected: set[Ver
     story = Story().send(*range(10)).ack(10, after=RTT).send(*range(10, 10 + burst))
     story.ack(11, after=RTT).send(*range(10 + burst, 10 + 2 * burst)).ack(12, after=0.01)
     assert story.verdicts("SNR-SS-005") == expected
+
+
+def _shorter(story: Story, start: int, octets: int, segments: int) -> int:
+    """Segments of so many octets from an offset; where they end."""
+    for index in range(segments):
+        story.send_octets(start + index * octets, octets)
+    return start + segments * octets
+
+
+@pytest.mark.parametrize(("segments", "expected"), [(2, NOTHING), (0, PASS | FAIL)])
+def test_slow_start_goes_on_in_smaller_segments(segments: int, expected: set[Verdict]) -> None:
+    """The path has shown a smaller MTU (RFC 4821)."""
+    story, end = Story().send(*range(10)), 10 * SIZE
+    for index in range(1, 9):
+        story.ack(index, after=RTT if index == 1 else 0.01)
+        end = _shorter(story, end, 700, segments)
+    assert story.verdicts("SNR-SS-005") == expected
+
+
+@pytest.mark.parametrize(("growth", "expected"), [(1, PASS), (0, FAIL)])
+def test_window_that_opens_by_smaller_segments(growth: int, expected: set[Verdict]) -> None:
+    """After a loss in full ones, flights of ten segments of 250 octets and more."""
+    story = duplicates(Story(sack=False).send(*range(10)).ack(1, after=RTT), 1)
+    end = 10 * SIZE
+    story.send(1).ack(10, after=RTT)
+    for flight in range(10, 19):
+        end = _shorter(story, end, 250, flight if growth else 10)
+        story.ack(end / SIZE, after=RTT)
+    assert story.verdicts("SNR-CA-004") == expected
