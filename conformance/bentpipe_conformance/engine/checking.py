@@ -41,18 +41,28 @@ from bentpipe_conformance.engine.verdict import Verdict
 Checker = Callable[[Any, Context[Any]], Iterable[Finding]]
 """Given a flow of the suite's kind and the context, what was found."""
 
+Needed = Callable[[Any], object]
+"""What a checker goes through, of a flow; it is false where there is none."""
+
 _CHECKERS: dict[str, Checker] = {}
+_NEEDED: dict[Checker, Needed] = {}
 
 _Function = TypeVar("_Function", bound=Checker)
 
 
-def checker(requirement: str) -> Callable[[_Function], _Function]:
-    """Register the checker of one requirement."""
+def checker(requirement: str, of: Needed | None = None) -> Callable[[_Function], _Function]:
+    """Register the checker of one requirement.
+
+    It is asked only about flows that have something ``of`` which it judges; of the others it would
+    say nothing.
+    """
 
     def register(function: _Function) -> _Function:
         if requirement in _CHECKERS:
             raise ValueError(f"{requirement} has two checkers")
         _CHECKERS[requirement] = function
+        if of is not None:
+            _NEEDED[function] = of
         return function
 
     return register
@@ -101,9 +111,16 @@ def judge(
         granted: set[str] = set()  # conditions that the handshake does not contradict
         asked: list[tuple[Checker, Context[Any]]] = []
         refusals: list[tuple[int, Finding]] = []
+        had: dict[Needed, bool] = {}
         for requirement, check in applicable:
+            granted_before = requirement.condition in granted
+            if granted_before and (needed := _NEEDED.get(check)) is not None:
+                if needed not in had:
+                    had[needed] = bool(needed(flow))
+                if not had[needed]:
+                    continue
             context = Context(requirement, profile, ics, trace.timing_error, readings.prepared)
-            if requirement.condition not in granted:
+            if not granted_before:
                 refused = interpreter.refused(flow, context)
                 if refused is not None:
                     refusals.append((len(asked), refused))

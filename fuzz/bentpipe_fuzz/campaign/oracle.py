@@ -40,30 +40,40 @@ def violated(oracle: str, sentence: str, *packets: int) -> Finding:
 
 
 class _Stream:
-    """The octets of one direction, and which of them are known."""
+    """The octets of one direction, which of them are known, and what else was said of one."""
 
     def __init__(self) -> None:
         self._octets = bytearray()
         self._known = bytearray()
+        self._others: dict[int, set[int]] = {}
 
     def agrees(self, start: int, octets: bytes, *, whole: bool = False) -> bool:
-        """Whether the octets that are known are these; with ``whole``, all are known."""
+        """Whether the octets that are known are these; with ``whole``, all are known.
+
+        Of a place of which the tester has said several things, any of them will do.
+        """
         end = start + len(octets)
         known = self._known[start:end]
-        if 0 not in known and len(known) == len(octets):
-            return self._octets[start:end] == octets
-        if whole:
+        if 0 not in known and len(known) == len(octets) and self._octets[start:end] == octets:
+            return True
+        if whole and (0 in known or len(known) < len(octets)):
             return False
         return all(
-            self._octets[start + at] == octets[at] for at, is_known in enumerate(known) if is_known
-        )
+            self._octets[start + at] == octets[at]
+            or octets[at] in self._others.get(start + at, ())
+            for at, is_known in enumerate(known) if is_known
+        )  # fmt: skip
 
     def add(self, start: int, octets: bytes) -> None:
-        """These octets are known from now on."""
+        """These octets are known from now on, beside what was known there."""
         end = start + len(octets)
         if missing := max(0, end - len(self._octets)):
             self._octets += bytes(missing)
             self._known += bytes(missing)
+        if self._octets[start:end] != octets:
+            for at, now in enumerate(octets, start):
+                if self._known[at] and self._octets[at] != now:
+                    self._others.setdefault(at, set()).add(self._octets[at])
         self._octets[start:end] = octets
         self._known[start:end] = b"\1" * len(octets)
 

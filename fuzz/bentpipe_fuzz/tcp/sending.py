@@ -161,13 +161,16 @@ small_writes = episode(
 
 @st.composite
 def _growing(draw: st.DrawFn) -> list[Step]:
-    """Reports of ever more above a hole, each of which may offer another window."""
-    first, size = draw(some_of([1, 1, 2])), 1460
+    """Reports of ever more above a hole, each of which may offer another window.
+
+    All of them may stand beside data.
+    """
+    first, size, octets = draw(some_of([1, 1, 2])), 1460, draw(some_of([0, 0, 100]))
     steps = []
     for last in range(first + 1, first + draw(st.integers(3, 6))):
         window = draw(some_of([None, 30_000, 36_000, 45_000]))
         blocks = [[("delivered", first * size), ("delivered", last * size)]]
-        steps.append(Step("segment", {"sack": blocks, "window": window}))
+        steps.append(Step("segment", {"sack": blocks, "window": window, "octets": octets}))
     return steps
 
 
@@ -175,6 +178,48 @@ reports_with_windows = episode(
     bulk_with_sack, segments([10, 20]), wait(some_of([0.7, 0.9])), _growing(),
     perhaps | wait(soon), segments([10, 20]),
 )  # fmt: skip
+_holes = st.one_of(
+    some_of([[0], [0, 1], [0, 2], [1, 3, 5], [0, 8, 10], [0, 0], [2, 11]]),
+    st.integers(9, 19).map(lambda late: [0, late]),
+)  # fmt: skip
+
+
+@st.composite
+def _amid(draw: st.DrawFn) -> Step:
+    """What can come while a sender recovers: a duplicate reported, blocks, windows, data."""
+    old = [("delivered", -1460), ("delivered", 0)]
+    far = draw(some_of([1460, 2920, 4380, 7300]))
+    block = [("delivered", far), ("delivered", far + draw(some_of([1460, 2920, 500])))]
+    return draw(st.one_of(
+        step("segment", sack=some_of([[old], [old, block], [block], []]), times=some_of([1, 2])),
+        step("segment", window=some_of([30_000, 50_000, 60_000, WIDE])),
+        step("segment", octets=some_of([1, 100]), sack=some_of([None, [block]])),
+        step("segment", ack=place("delivered", 1, 500, 1460)),
+        step("receive", segments=one(1), seconds=some_of([0.01, 0.7])),
+    ))  # fmt: skip
+
+
+amid_recovery = episode(
+    opened("chargen", window=some_of([40_000, 60_000]), sack=either, timestamps=either),
+    segments([5, 10]),
+    step("receive", losing=_holes, segments=one(14), seconds=some_of([0.65, 0.7, 0.9])),
+    repeated(_amid(), 4), segments([10, 20], losing=some_of([[], [], [0], [1, 3]])),
+)  # fmt: skip
+"""A recovery, in which something other than plain acknowledgments comes."""
+late_report = episode(
+    bulk_with_sack, segments([5], losing=some_of([[0], [1, 3]])), segments([1, 5]), _amid(),
+    segments([20]),
+)  # fmt: skip
+"""Likewise once it is over, or nearly."""
+last_lost = episode(
+    opened("echo", window=one(40_000), sack=either, timestamps=either),
+    step("write", octets=some_of([8000, 10_000, 14_000])), close,
+    step("receive", seconds=some_of([1.5, 8.0]),
+         losing=some_of([[6], [9], [5, 6], [3, 6], [2, 4, 6], [5, 7, 9], [0, 9], [6, 9], [6, 6],
+                         [0, 3], [5, 8], [5]])),
+    perhaps | step("segment", times=one(3)), receive(5.0),
+)  # fmt: skip
+"""The end of a stream, and something before it, is lost and recovered."""
 owed = episode(
     opened("echo", window=some_of([2920, 20_000])), perhaps | text,
     step("offer", window=some_of([0, 0, 100, 1460])),
@@ -192,5 +237,5 @@ long_after = episode(
 SENDING: tuple[Situation, ...] = (
     lone, backed_off, gone_back, no_reports, one_report, thrown_away, stretched, divided, shut,
     shut_again, shrunk, rested, long_after, requested, dribble, small_writes,
-    reports_with_windows, owed,
+    reports_with_windows, amid_recovery, late_report, last_lost, owed,
 )  # fmt: skip

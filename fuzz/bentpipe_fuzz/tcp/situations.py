@@ -136,6 +136,19 @@ intruding = episode(
          octets=some_of([0, 0, 1, 100])),
     receive(1.0), perhaps | text, settle,
 )  # fmt: skip
+_dropped = st.one_of(
+    step("segment", flags=some_of(["", "P", "F", "U"]), octets=some_of([1, 100]),
+         seq=place("next", 0, 0, 0, -1)),
+    step("segment", flags=some_of(["S", "SA", "R", "RA"]), seq=place("next", 0, 1, 1000)),
+    step("segment", ack=place("delivered", 1, 1000, 1 << 20, -(1 << 30)), octets=some_of([0, 100])),
+    step("segment", seq=place("edge", 0, 1, 1000), octets=some_of([0, 1, 100])),
+    step("segment", seq=place("next", -1, -100), octets=some_of([0, 1, 100])),
+    step("segment", octets=one(100), odd=st.fixed_dictionaries({"checksum": one(True)})),
+)  # fmt: skip
+dropped = episode(
+    _leads, repeated(_dropped, 4), perhaps | wait(soon), receive(1.0), perhaps | text, settle,
+)  # fmt: skip
+"""What is to be dropped or challenged, several in a row in one state, before what is not."""
 again = episode(
     _leads, perhaps | episode(step("segment", flags=one("R")), wait(soon)),
     step("reopen", ahead=some_of([1, 1, 1000, 1 << 20, 0, -1, -1000, 1 << 30])),
@@ -263,7 +276,8 @@ OPENING: tuple[Situation, ...] = (
     given_up, wrong_answer, refusal, late_third, repeated_opening, half_open, small_peer,
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (
-    lingering, both_close, unheard_end, half_closed, sends_on, intruding, again, kept_alive,
+    lingering, both_close, unheard_end, half_closed, sends_on, intruding, dropped, again,
+    kept_alive,
 )  # fmt: skip
 CARRYING: tuple[Situation, ...] = (
     strange_options, strange_acknowledgments, without_flags, old_stamps, no_stamps, stray_stamps,

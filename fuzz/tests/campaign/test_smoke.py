@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from bentpipe_conformance.engine import checking
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.selftest.stage import stage
+from bentpipe_fuzz.campaign.binding import binding_of
 from bentpipe_fuzz.campaign.engine import Campaign
+from bentpipe_fuzz.campaign.plan import drawn
+from bentpipe_fuzz.campaign.run import play
+from bentpipe_fuzz.campaign.script import Script
 from bentpipe_reference.common.subject import subject_of
 
 SEED = 3
@@ -32,3 +37,16 @@ def test_reference_is_not_accused_by_a_smoke_campaign(suite: str, mode: str) -> 
     assert not told
     assert (tally.conversations, tally.problem, tally.broken) == (CONVERSATIONS, "", "")
     assert len(tally.reached) > 5 and len(tally.met) > 20, "a campaign that reaches nothing"
+
+
+def test_checkers_that_are_not_asked_would_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of transfers, of connections on which there is none (``checker(..., of=)``)."""
+    suite = suite_named("stp")
+    lane, settings = stage(subject_of(suite.folder), suite.profiles[0], "", 0)
+    for mode in MODES:
+        for number, steps in enumerate(drawn(binding_of(suite).modes[mode], 5, SEED)):
+            script = Script("stp", mode, tuple(steps), (), number)
+            asked = play(script, lane, settings).outcome.findings
+            with monkeypatch.context() as patched:
+                patched.setattr(checking, "_NEEDED", {})
+                assert play(script, lane, settings).outcome.findings == asked

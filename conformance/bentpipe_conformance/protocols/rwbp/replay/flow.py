@@ -21,6 +21,7 @@ from bentpipe_conformance.protocols.rwbp.replay import Packet, Trace
 from bentpipe_conformance.protocols.rwbp.replay.events import (
     Ack,
     Arrival,
+    Call,
     Event,
     Reply,
     Reset,
@@ -177,12 +178,14 @@ class _Replay:
         (opening.own if segment.packet.outgoing else opening.theirs).append(segment)
         if opening.agreed and not flow.agreed:
             self._agree()
+        elif flow.agreed and not segment.packet.outgoing and not segment.tcp.flags & ACK:
+            flow.receiver.opening(segment.packet, Call.CHALLENGE, certainly=False)
         if flow.agreed and segment.packet.outgoing and len(opening.own) > 1:
             asked = len(opening.theirs) >= len(opening.own)
             flow.sender.estimate.repeated(certainly=not asked)
         if opening.iut_calls and flow.agreed and self._completes(segment):
             self._establish(segment)
-            flow.receiver.handshake(segment.packet, certainly=not opening.crossed)
+            flow.receiver.opening(segment.packet, Call.HANDSHAKE, certainly=not opening.crossed)
         return False
 
     def _completes(self, segment: Segment) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.remembered import remembered
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged, transfer
 from bentpipe_conformance.protocols.stp.codec import BEGIN
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, ReportHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
@@ -66,7 +66,7 @@ def _largest_packet(flow: Flow) -> int:
 # -- the window
 
 
-@checker("STP-CG-001")
+@checker("STP-CG-001", of=transfer)
 def initial_window(flow: Flow, context: Context) -> Findings:
     """The initial window is at most ten SMSS (section 7.3)."""
     flight = initial_flight(flow)
@@ -81,7 +81,7 @@ def initial_window(flow: Flow, context: Context) -> Findings:
     )  # fmt: skip
 
 
-@checker("STP-CG-002")
+@checker("STP-CG-002", of=transfer)
 def window_bounds_flight(flow: Flow, context: Context) -> Findings:
     """What is in flight fits into the largest window that any rule permits (section 7.3)."""
     declared = int(context.ics.get("initial_window_sds", 4))
@@ -164,19 +164,19 @@ def _exceeds(
     )  # fmt: skip
 
 
-@checker("STP-CG-003")
+@checker("STP-CG-003", of=transfer)
 def slow_start(_flow: Flow, context: Context) -> Findings:
     """Slow start grows by no more than the octets that have arrived (section 7.3)."""
     yield from _within(context, "slow start", "the initial window and what has arrived")
 
 
-@checker("STP-CG-004")
+@checker("STP-CG-004", of=transfer)
 def congestion_avoidance(_flow: Flow, context: Context) -> Findings:
     """Congestion avoidance grows by two SMSS for each window that arrives (section 7.3)."""
     yield from _within(context, "avoidance", "half the window, and two SMSS for each that arrived")
 
 
-@checker("STP-CG-005")
+@checker("STP-CG-005", of=transfer)
 def loss_halves_the_window(_flow: Flow, context: Context) -> Findings:
     """A loss halves the window, but not one from before two silences (section 7.3)."""
     items = context.prepared.bounded(context.ics)
@@ -191,7 +191,7 @@ def loss_halves_the_window(_flow: Flow, context: Context) -> Findings:
     yield from _within(context, "reduced", "half of the window")
 
 
-@checker("STP-CG-007")
+@checker("STP-CG-007", of=transfer)
 def two_silences(_flow: Flow, context: Context) -> Findings:
     """After two silences in a row the window is one SMSS (section 7.3)."""
     yield from _within(context, "silence", "one SMSS and what has arrived since", least=1)
@@ -225,7 +225,7 @@ def _is_of_phase(item: Bounded) -> bool:
     return item.grown < item.sd.flight_with and not _is_beyond_doubt(item)
 
 
-@checker("STP-CG-010")
+@checker("STP-CG-010", of=transfer)
 def unused_window_does_not_grow(flow: Flow, context: Context) -> Findings:
     """The window does not grow on a report before which little was in flight (section 7.3)."""
     size = smss(flow)
@@ -248,7 +248,7 @@ def unused_window_does_not_grow(flow: Flow, context: Context) -> Findings:
         )
 
 
-@checker("STP-CG-006")
+@checker("STP-CG-006", of=transfer)
 def first_retransmission_at_once(flow: Flow, context: Context) -> Findings:
     """The first retransmission after a reduction waits for pacing only (section 7.3)."""
     trips = context.prepared.round_trips(context.ics)
@@ -321,7 +321,7 @@ def _first_after_reductions(context: Context) -> Iterator[Bounded]:
 # -- pacing
 
 
-@checker("STP-CG-008")
+@checker("STP-CG-008", of=transfer)
 def packets_are_spread(flow: Flow, context: Context) -> Findings:
     """Once a round-trip time is known, SDs pass through a token bucket (section 7.4)."""
     trips = context.prepared.round_trips(context.ics).exact

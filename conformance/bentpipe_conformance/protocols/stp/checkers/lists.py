@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged, transfer
 from bentpipe_conformance.protocols.stp.checkers.format import LARGEST_PACKET
 from bentpipe_conformance.protocols.stp.replay.events import (
     ReportSent,
@@ -17,7 +17,7 @@ PARTS_S = 0.02
 """Seconds within which the parts of one list leave."""
 
 
-@checker("STP-PF-011")
+@checker("STP-PF-011", of=transfer)
 def well_formed_list(flow: Flow, context: Context) -> Findings:
     """A STAT's list is empty, or rises strictly from N(R) to at most N(MR) (section 3.5)."""
     for report in flow.reports_sent:
@@ -29,7 +29,7 @@ def well_formed_list(flow: Flow, context: Context) -> Findings:
             )
 
 
-@checker("STP-PF-012")
+@checker("STP-PF-012", of=transfer)
 def long_list_is_cut(flow: Flow, context: Context) -> Findings:
     """A list longer than MaxSTAT is cut at an odd element, repeated next (section 3.5)."""
     before = None
@@ -89,7 +89,7 @@ def _repeats_poll(before: ReportSent, report: ReportSent) -> bool:
     return same and together and before.poll is report.poll and listed
 
 
-@checker("STP-PF-013")
+@checker("STP-PF-013", of=transfer)
 def one_run(flow: Flow, context: Context) -> Findings:
     """A USTAT reports one run between N(R) and N(MR) (section 3.5)."""
     for report in flow.reports_sent:

@@ -11,7 +11,7 @@ from typing import Literal
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged, transfer
 from bentpipe_conformance.protocols.stp.codec import (
     BGAK,
 )
@@ -165,7 +165,7 @@ def _silences(flow: Flow, trips: RoundTrips) -> list[_Silence]:
     return _Silences(flow, trips).found
 
 
-@checker("STP-PL-007")
+@checker("STP-PL-007", of=transfer)
 def silence_doubles_the_interval(flow: Flow, context: Context) -> Findings:
     """In silence a sender polls again, each time after twice the time before (section 7.2)."""
     trips = context.prepared.round_trips(context.ics)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise, zip_longest
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged, transfer
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.checkers.poll_timer import (
     cause_of_silences,
@@ -59,7 +59,7 @@ class _Polls:
         return self._polls[place - 1] if place else None
 
 
-@checker("STP-PL-001")
+@checker("STP-PL-001", of=transfer)
 def poll_follows_every_sd(flow: Flow, context: Context) -> Findings:
     """A POLL follows every SD within a poll interval (section 7.1)."""
     for sd, following, until, longest in _waits(flow, context):
@@ -102,7 +102,7 @@ def _waits(flow: Flow, context: Context) -> Iterator[tuple[SdSent, PollSent | No
         yield sd, following, until, longest
 
 
-@checker("STP-PL-009")
+@checker("STP-PL-009", of=transfer)
 def round_trip_time_is_smoothed(flow: Flow, context: Context) -> Findings:
     """The timers follow the smoothed measurements of first answers, and no others (section 7.2)."""
     yield from measured(flow, context)
@@ -142,7 +142,7 @@ def _arrived_by(flow: Flow, sd: SdSent, time: float) -> bool:
     )
 
 
-@checker("STP-PL-002")
+@checker("STP-PL-002", of=transfer)
 def polls_keep_their_distance(flow: Flow, context: Context) -> Findings:
     """Half a poll interval passes between POLLs, silence and the end apart (section 7.1)."""
     trips = context.prepared.round_trips(context.ics)
@@ -170,7 +170,7 @@ def _silent(flow: Flow, poll: PollSent, trips: RoundTrips) -> bool:
     return poll.time - heard >= trips.silence(poll.time)[0] - LATE_S - flow.timing_error
 
 
-@checker("STP-PL-003")
+@checker("STP-PL-003", of=transfer)
 def sender_polls_before_it_has_to_stop(flow: Flow, context: Context) -> Findings:
     """A sender that has to stop polls, if a poll interval has passed (section 7.1)."""
     if flow.established is None:
@@ -223,7 +223,7 @@ def _arrives_after(flow: Flow, sd: SdSent) -> float:
     return flow.heard[following].time if following < len(flow.heard) else math.inf
 
 
-@checker("STP-PL-004")
+@checker("STP-PL-004", of=transfer)
 def end_of_the_stream_polls(flow: Flow, context: Context) -> Findings:
     """The SD with the FIN flag polls (section 7.1).
 
@@ -283,7 +283,7 @@ def _polls(
         )  # fmt: skip
 
 
-@checker("STP-PL-005")
+@checker("STP-PL-005", of=transfer)
 def polls_ride_on_sds(flow: Flow, context: Context) -> Findings:
     """A POLL that is due soon after a new SD rides on it (section 7.1)."""
     arrivals = [at.time for at in flow.heard]
@@ -315,7 +315,7 @@ def polls_ride_on_sds(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@checker("STP-PL-006")
+@checker("STP-PL-006", of=transfer)
 def polls_are_numbered(flow: Flow, context: Context) -> Findings:
     """POLLs and SDPs count N(PS) up by one, and carry VT(S) and the CSN (section 7.1)."""
     before = 0

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, transfer
 from bentpipe_conformance.protocols.stp.checkers.poll_timer import MARGIN, SLACK_S
 from bentpipe_conformance.protocols.stp.codec import (
     BGAK,
@@ -27,7 +27,7 @@ from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import MOST_SILENCE_S
 
 
-@checker("STP-DT-004")
+@checker("STP-DT-004", of=transfer)
 def polls_go_on_while_anything_is_unacknowledged(flow: Flow, context: Context) -> Findings:
     """While an SD is unacknowledged, one POLL follows the other (section 7.1)."""
     trips = context.prepared.round_trips(context.ics)
@@ -86,7 +86,7 @@ def _waits(flow: Flow) -> Iterator[tuple[Event, float, PollSent | None]]:
 # -- credit
 
 
-@checker("STP-DT-025")
+@checker("STP-DT-025", of=transfer)
 def closed_window_is_probed(flow: Flow, context: Context) -> Findings:
     """Without credit a sender with data polls, the time in between doubling (section 6.5)."""
     if flow.service not in (CHARGEN, ECHO) or flow.iut_calls:

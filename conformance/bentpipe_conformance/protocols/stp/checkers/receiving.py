@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged, transfer
 from bentpipe_conformance.protocols.stp.checkers.answers import discarded
 from bentpipe_conformance.protocols.stp.checkers.opening import exceeds_max_sd
 from bentpipe_conformance.protocols.stp.checkers.sending import only_what_is_named_has_arrived
@@ -30,7 +30,7 @@ USTAT_S = 1.0
 """Seconds after which a USTAT is missing for sure, ten times what is granted to it."""
 
 
-@checker("STP-DT-001")
+@checker("STP-DT-001", of=transfer)
 def gap_begins_at_vr_h(flow: Flow, context: Context) -> Findings:
     """A gap from VR(H) up to a new SD is reported by one USTAT (section 6.2)."""
     if context.prepared.unsure:
@@ -55,7 +55,7 @@ def gap_begins_at_vr_h(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@checker("STP-DT-031")
+@checker("STP-DT-031", of=transfer)
 def ustats_tell_the_truth(flow: Flow, context: Context) -> Findings:
     """A USTAT, at once or held back, reports what is missing and not reported yet (section 6.2)."""
     if context.prepared.unsure:
@@ -180,7 +180,7 @@ def _repeats_a_poll(ustat: ReportSent, latest: Sequence[SdHeard]) -> bool:
     return ustat.elements[0] == highest != before.vr_h and highest != before.vr_r
 
 
-@checker("STP-DT-002")
+@checker("STP-DT-002", of=transfer)
 def poll_raises_vr_h(flow: Flow, context: Context) -> Findings:
     """A POLL raises VR(H) to its N(S), so that a STAT reports its gap (section 6.3)."""
     if context.prepared.unsure:
@@ -206,7 +206,7 @@ def poll_raises_vr_h(flow: Flow, context: Context) -> Findings:
             )
 
 
-@checker("STP-DT-006")
+@checker("STP-DT-006", of=transfer)
 def bound_is_vr_h(flow: Flow, context: Context) -> Findings:
     """A STAT's bound is VR(H), and only what it names has arrived (sections 6.3 and 6.4)."""
     yield from only_what_is_named_has_arrived(flow, context)
@@ -266,7 +266,7 @@ def _discarded_polls(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"{what} was discarded", at)
 
 
-@checker("STP-DT-017")
+@checker("STP-DT-017", of=transfer)
 def polls_are_answered(flow: Flow, context: Context) -> Findings:
     """Every POLL is answered within 0.1 s by a STAT with its N(PS) (section 6.3).
 
@@ -323,7 +323,7 @@ def _release_on_completion(flow: Flow, context: Context) -> tuple[int, At] | Non
     return max(done.acknowledged.frame, *at_once.values()), release
 
 
-@checker("STP-DT-018")
+@checker("STP-DT-018", of=transfer)
 def stat_tells_the_truth(_flow: Flow, context: Context) -> Findings:
     """A STAT reports VR(R) and every run of missing SDs below VR(H) (section 6.3)."""
     for said in context.prepared.known:
@@ -338,7 +338,7 @@ def stat_tells_the_truth(_flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@checker("STP-DT-019")
+@checker("STP-DT-019", of=transfer)
 def duplicates_are_discarded(flow: Flow, context: Context) -> Findings:
     """An SD received before evokes no USTAT and changes nothing (section 6.2)."""
     for sd, said in _followed(flow, context, lambda sd: sd.duplicate):
@@ -351,7 +351,7 @@ def duplicates_are_discarded(flow: Flow, context: Context) -> Findings:
             yield context.violated(f"{what} changed what the IUT reports", sd, said)
 
 
-@checker("STP-DT-020")
+@checker("STP-DT-020", of=transfer)
 def only_the_credit_is_taken(flow: Flow, context: Context) -> Findings:
     """An SD below VR(MR) is taken, one at or above it changes nothing (section 6.2)."""
     yield from _taken(flow, context)
@@ -474,7 +474,7 @@ def credit_is_never_taken_back(flow: Flow, context: Context) -> Findings:
         most = max(most or 0, count)
 
 
-@checker("STP-DT-022")
+@checker("STP-DT-022", of=transfer)
 def held_data_is_kept(flow: Flow, context: Context) -> Findings:
     """An SD that a STAT has reported as arrived is kept and delivered (section 6.2)."""
     told: dict[int, Statement] = {}

@@ -11,7 +11,7 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
-from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged, transfer
 from bentpipe_conformance.protocols.stp.checkers.answers import answers
 from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
@@ -38,7 +38,7 @@ OPENED_S, PACED_RTTS = 2.0, 3.0
 """Seconds and round trips after which a sender with nothing in flight has used new credit."""
 
 
-@checker("STP-DT-003")
+@checker("STP-DT-003", of=transfer)
 def stat_retransmits_what_is_older_than_its_poll(flow: Flow, context: Context) -> Findings:
     """A STAT retransmits a missing SD last sent before its POLL, and no other (section 6.4)."""
     yield from _by_report(
@@ -47,7 +47,7 @@ def stat_retransmits_what_is_older_than_its_poll(flow: Flow, context: Context) -
     )  # fmt: skip
 
 
-@checker("STP-DT-014")
+@checker("STP-DT-014", of=transfer)
 def ustat_retransmits_what_was_sent_once(flow: Flow, context: Context) -> Findings:
     """A USTAT retransmits a missing SD sent exactly once, and no other (section 6.5)."""
     yield from _by_report(
@@ -103,7 +103,7 @@ def _named_only_by(item: Unasked, mine: Callable[[ReportHeard], bool]) -> bool:
     return item.arrived is None and bool(item.named) and all(map(mine, item.named))
 
 
-@checker("STP-DT-027")
+@checker("STP-DT-027", of=transfer)
 def only_reports_retransmit(flow: Flow, context: Context) -> Findings:
     """An SD is sent again only for a report that named it since it was last sent (section 6.4)."""
     again = context.prepared.retransmissions(context.ics)
@@ -117,7 +117,7 @@ def only_reports_retransmit(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"SD {sd.number} was sent again for a report", sd.awaited, sd)
 
 
-@checker("STP-DT-009")
+@checker("STP-DT-009", of=transfer)
 def retransmissions_go_first(flow: Flow, context: Context) -> Findings:
     """SDs that await retransmission are sent before any new SD (section 6.1)."""
     since: dict[int, ReportHeard] = {}
@@ -206,7 +206,7 @@ def _leave_in_time(
     )  # fmt: skip
 
 
-@checker("STP-DT-010")
+@checker("STP-DT-010", of=transfer)
 def what_has_not_arrived_is_kept(flow: Flow, context: Context) -> Findings:
     """An SD is kept, and can be sent again, until it is reported as arrived (section 6.1)."""
     found = context.prepared.retransmissions(context.ics)
@@ -246,7 +246,7 @@ def _taken_for_acknowledged(flow: Flow, context: Context, number: int) -> bool:
     return number in {sd.number for sd in early} and 0 < excess <= sum(sd.octets for sd in early)
 
 
-@checker("STP-DT-011")
+@checker("STP-DT-011", of=transfer)
 def credit_holds(flow: Flow, context: Context) -> Findings:
     """No new SD is numbered at or above VT(MS) (section 6.1)."""
     # What a report to be discarded gave is a matter of that report.
@@ -265,7 +265,7 @@ def credit_holds(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"SD {event.number} was the last that the credit permits", event)
 
 
-@checker("STP-DT-015")
+@checker("STP-DT-015", of=transfer)
 def retransmission_is_the_same(flow: Flow, context: Context) -> Findings:
     """A retransmission carries the data and FIN flag of the first transmission (section 6.1)."""
     first: dict[int, SdSent] = {}
@@ -287,7 +287,7 @@ def retransmission_is_the_same(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@checker("STP-DT-016")
+@checker("STP-DT-016", of=transfer)
 def new_sds_are_numbered_one_by_one(flow: Flow, context: Context) -> Findings:
     """New SDs are numbered from ISS, each one higher than the one before (section 6.1)."""
     for sd in flow.sds_sent:
@@ -343,7 +343,7 @@ def only_what_is_named_has_arrived(flow: Flow, context: Context) -> Findings:
                 )
 
 
-@checker("STP-DT-023")
+@checker("STP-DT-023", of=transfer)
 def invalid_reports_are_discarded(flow: Flow, context: Context) -> Findings:
     """A report with numbers out of range or a malformed list is discarded (section 6.4)."""
     yield from _discarded(flow, context, lambda report: not is_old(report))
@@ -359,7 +359,7 @@ def old_stats_are_discarded(flow: Flow, context: Context) -> Findings:
     yield from _discarded(flow, context, is_old)
 
 
-@checker("STP-DT-029")
+@checker("STP-DT-029", of=transfer)
 def valid_reports_count(flow: Flow, context: Context) -> Findings:
     """The credit of every valid report counts, whatever else it says (section 6.4)."""
     yield from _use_of_credit(flow, context, lambda report: report.n_mr >= report.vt_ms)

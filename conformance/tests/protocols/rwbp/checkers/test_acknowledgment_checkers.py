@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.rwbp.codec import option_octets
-from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, SIZE, Story
+from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
 from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 
 
@@ -46,6 +46,15 @@ def test_timer_expires_as_a_segment_arrives() -> None:
     story.reply(1, after=0.0005).arrive(2, after=0.02).reply(3, after=0.08).ack(0, after=0.5)
     for name in ("RWBP-AK-002", "RWBP-AK-004"):
         assert story.verdicts(name) == PASS, name
+
+
+@pytest.mark.parametrize("seq", [99, 150, 98, 90_000])
+def test_another_syn_in_syn_received(seq: int) -> None:
+    """It may be acknowledged as every SYN may (RFC 9293 section 3.10.7.4); once."""
+    story = Story(open=False, service=9)
+    story.put(False, flags=SYN, seq=seq, ack=0, after=RTT, mss=SIZE).reply(0, after=0.001)
+    assert story.verdicts("RWBP-AK-004") == PASS
+    assert story.reply(0, after=0.001).verdicts("RWBP-AK-004") == {*PASS, *FAIL}
 
 
 def test_every_second_segment_acknowledged() -> None:
@@ -148,6 +157,7 @@ def test_reported_run_is_discarded() -> None:
     [
         (0.9, {"seq": 99}, PASS),
         (0.9, {"ack": 99_000}, PASS),
+        (0.999_000_1, {"ack": 99_000}, PASS),  # a second after the reminder, as clocks round
         (1.1, {"seq": 99}, FAIL | PASS),
         (0.9, {"seq": 99, "payload": bytes(1)}, FAIL | PASS),
     ],
