@@ -547,11 +547,30 @@ def test_all_is_acknowledged_by_a_segment_that_is_old(start: int, expected: set[
     assert story.over().verdicts("PEP-RE-004") == expected
 
 
-@pytest.mark.parametrize(("lost", "expected"), [(True, NOTHING), (False, FAIL)])
-def test_end_behind_what_an_outage_has_taken(lost: bool, expected: set[object]) -> None:
+@pytest.mark.parametrize(
+    ("lost", "wait", "expected"),
+    [(True, 5.0, NOTHING), (True, 20.0, FAIL), (False, 5.0, FAIL)],
+)
+def test_end_behind_what_an_outage_has_taken(
+    lost: bool, wait: float, expected: set[object]
+) -> None:
+    """What the outage took is sent again, and at the latest what then was lost behind it."""
     story = asked(asked(Story().opened(), 0), 1, lost=lost)
     story = asked(story, 2)
     story.data(CLIENT, False, 0, 300).ack(CLIENT, True, 300)
     story.data(SERVER, True, 0, 300, after=0.3).ack(SERVER, False, 300)
     story.fin(CLIENT, False, 300).ack(CLIENT, True, 300)
+    assert story.over(wait).verdicts("PEP-RE-004") == expected
+
+
+@pytest.mark.parametrize(("after", "expected"), [(45.0, PASS), (90.0, FAIL)])
+def test_end_behind_outages_one_after_another(after: float, expected: set[object]) -> None:
+    """What came late behind one outage may wait longer behind the next."""
+    story = asked(Story().opened(), 0)
+    for number in (1, 3):
+        story.at += 10.0
+        story = asked(asked(story, number, lost=True), number + 1)
+    story.data(CLIENT, False, 0, 300).ack(CLIENT, True, 300)
+    story.data(SERVER, True, 0, 300, after=0.3).ack(SERVER, False, 300)
+    story.fin(CLIENT, False, 300).ack(CLIENT, True, 300).fin(SERVER, True, 300, after=after)
     assert story.over().verdicts("PEP-RE-004") == expected

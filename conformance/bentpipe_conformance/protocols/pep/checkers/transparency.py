@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
-    RECOVERS_S,
     At,
     Context,
     all_octets,
@@ -199,7 +198,7 @@ def pushed_octets_leave(relay: Relay, stream: Stream, context: Context) -> Itera
     if stream.differs is not None or stream.beyond is not None:
         return  # what was relayed is not the stream
     # A timer that has doubled meanwhile expires later than the path works again.
-    calm = relay.scene.quiet_since + RECOVERS_S if relay.scene.quiet_since >= 0 else -1.0
+    calm = relay.scene.repaired_at
     for step in stream.steps:
         segment = step.segment
         if step.packet.number > relay.reset_at:

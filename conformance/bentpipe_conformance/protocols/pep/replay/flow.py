@@ -15,7 +15,7 @@ from bentpipe_conformance.engine.lane import (
     SERVER,
 )
 from bentpipe_conformance.engine.trace import Trace as EngineTrace
-from bentpipe_conformance.protocols.pep.codec import Report, disturbed_until, is_last, reports
+from bentpipe_conformance.protocols.pep.codec import Report, disturbances, is_last, reports
 from bentpipe_conformance.protocols.pep.replay.fragments import Fragments, is_fragment
 from bentpipe_conformance.protocols.pep.replay.leg import (
     Leg,
@@ -30,6 +30,9 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
 Trace = EngineTrace[Tcp]
 
 _Ends = tuple[str, int, str, int]
+
+_TIMEOUT_S = 10.0
+"""Seconds: a first timeout of 3 s, doubled once, with round trips and queues."""
 
 
 @dataclass(eq=False)
@@ -157,7 +160,27 @@ class Scene:
     @cached_property
     def quiet_since(self) -> float:
         """Since when the path works as usual; -1.0 when that was always so."""
-        return disturbed_until(self.others)
+        return self._disturbed[0]
+
+    @cached_property
+    def repaired_at(self) -> float:
+        """When what was lost while the path did not work is repaired; -1.0 when it always did.
+
+        A timer that has doubled since the path failed has waited as long in all as it waits next
+        (RFC 6298 section 5.5). It stays so long until a round trip was measured (its section 3),
+        so that what is lost once more waits as long again, even behind the next disturbance.
+        """
+        ended, waits = self._disturbed
+        return ended if ended < 0 else ended + waits
+
+    @cached_property
+    def _disturbed(self) -> tuple[float, float]:
+        """End of the last disturbance, and seconds that its repair may take."""
+        ended, waits = -1.0, 0.0
+        for start, stop in disturbances(self.others):
+            before = waits if start < ended + waits else _TIMEOUT_S
+            ended, waits = stop, 2 * (stop - start) + before
+        return ended, waits
 
     @cached_property
     def reports(self) -> Sequence[Report]:
