@@ -239,6 +239,9 @@ class End:
             self.was_reset = True
             self.due = None
             return
+        if tcp.flags & SYN and self.established:
+            self.acknowledge()  # whatever its number (RFC 5961 section 4.2)
+            return
         if tcp.flags & SYN:
             self._take_syn(tcp)
             return

@@ -160,6 +160,8 @@ def both_end_at_once(relay: Relay, context: Context) -> Iterator[Finding]:
         for it in (each.last for each in relay.streams)
     )
     where = [it for it in ends if it is not None]
+    if any(_is_shut(each) for each in relay.streams if each.last and not each.last.end_relayed):
+        return  # what waits before the end has no room
     if whole:
         yield context.holds("both streams are delivered with their FINs", *where)
     elif watched(relay, max(it.time for it in where), 5.0):

@@ -42,6 +42,8 @@ def stalled_holds_up_nobody(scene: Scene, context: Context) -> Iterator[Finding]
     for relay in scene.relays:
         if relay in stalled or not ends_try(relay, since.packet.number):
             continue
+        if any(not it.outgoing and not it.counts for leg in relay.legs for it in leg.segments):
+            continue  # what it does not take may have ended it
         yield from is_served(relay, since, "while a receiver of another one does not read", context)
 
 

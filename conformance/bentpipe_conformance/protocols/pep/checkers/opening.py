@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.lane import CLIENT
+from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.checkers import (
     CROWD,
     At,
@@ -30,6 +30,8 @@ FIRST_S = (1.0, 3.0)
 """Seconds between the first two SYNs of a call."""
 ALIKE = 5
 """Times of that length at most, before the time doubles."""
+LONGEST_S = 60.0
+"""The least that a timeout may be bounded by (RFC 6298 section 2, rule 2.5)."""
 FINAL = (2, 3, 9, 10, 13)
 """Codes of "unreachable" that end a call: protocol, port, and three ways of being prohibited."""
 TOLERANCE = 0.25
@@ -252,9 +254,14 @@ def client_gives_up(relay: Relay, context: Context) -> Iterator[Finding]:
     resets = relay.resets(relay.client, by_box=False)
     if server is None or server.answered is None or not resets:
         return
-    if resets[0].packet.number > server.answered.number or _passes(relay, server.answered):
+    if resets[0].packet.number > server.answered.number:
         return
     told = relay.resets(server, by_box=True)
+    if not told and _passes(relay, server.answered):
+        refused = _refused_by_client(relay, server, server.answered)
+        if refused is not None:
+            yield context.holds("the client refuses it itself", At(refused), resets[0])
+        return
     if told and told[0].time - server.answered.time <= allowed(relay, WITHIN_S):
         yield context.holds("the server gets a RST", told[0], resets[0])
     elif told or relay.scene.until - server.answered.time > WITHIN_S + QUEUES:
@@ -393,6 +400,18 @@ def _passes(relay: Relay, answer: Packet) -> bool:
     )  # fmt: skip
 
 
+def _refused_by_client(relay: Relay, server: Leg, answer: Packet) -> Packet | None:
+    """The RST of the client that has passed to the server behind an answer of that."""
+    ends = server.ends
+    return next(
+        (it for it in relay.scene.packets
+         if it.outgoing and it.side == SERVER and it.number > answer.number
+         and it.content is not None and it.content.flags & RST
+         and (it.content.src, it.content.sport, it.content.dst, it.content.dport) == ends),
+        None,
+    )  # fmt: skip
+
+
 def _was_ended(relay: Relay, first: Leg, later: Leg) -> bool:
     """Whether a call had ended when another one began."""
     report = _report(relay)
@@ -417,12 +436,16 @@ def _was_refused_before(relay: Relay) -> bool:
 
 
 def _backs_off(gaps: Sequence[float]) -> bool:
-    """Whether times double, the first at most :data:`ALIKE` times staying the same."""
+    """Whether times double, the first at most :data:`ALIKE` times staying the same.
+
+    They need not become longer than :data:`LONGEST_S`.
+    """
     alike = 1
     while alike < len(gaps) and _near(gaps[alike], gaps[0], gaps[0]):
         alike += 1
     return alike <= ALIKE and all(
-        _near(later, 2 * earlier, 2 * earlier) for earlier, later in pairwise(gaps[alike - 1 :])
+        _near(later, min(2 * earlier, max(earlier, LONGEST_S)), 2 * earlier)
+        for earlier, later in pairwise(gaps[alike - 1 :])
     )
 
 

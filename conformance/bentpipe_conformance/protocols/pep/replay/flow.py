@@ -183,6 +183,20 @@ class Scene:
         return ended, waits
 
     @cached_property
+    def passed_on(self) -> frozenset[int]:
+        """Numbers of segments of the ends that the box has sent on as they were."""
+        came: dict[tuple[str, bytes], list[int]] = {}
+        for packet in self.packets:
+            if not packet.outgoing and packet.content is not None:
+                came.setdefault((packet.side, packet.data[20:40]), []).append(packet.number)
+        found = set()
+        for packet in self.others:
+            if packet.outgoing and packet.content is not None:
+                before = came.get((OTHER_SIDE[packet.side], packet.data[20:40]), [])
+                found.add(max((it for it in before if it < packet.number), default=-1))
+        return frozenset(found)
+
+    @cached_property
     def reports(self) -> Sequence[Report]:
         """ICMP messages about TCP segments, in order."""
         return tuple(reports(self.others))
