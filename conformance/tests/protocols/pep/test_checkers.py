@@ -625,7 +625,8 @@ def test_answer_to_a_cancelled_call_is_passed_to_the_client_that_refuses_it() ->
     answer = story.packets[-1].data
     story.tell(True, answer, 0.01, CLIENT)
     refusal = Tcp(
-        CLIENT_ADDRESS, SERVER_ADDRESS, *story.ports, story.numbers[SERVER, True] + 1, 0, RST, 0, b"",
+        CLIENT_ADDRESS, SERVER_ADDRESS, *story.ports, story.numbers[SERVER, True] + 1, 0, RST, 0,
+        b"",
     )  # fmt: skip
     story.tell(False, build(refusal), 0.0, CLIENT).tell(True, build(refusal), 0.01, SERVER).over()
     assert story.verdicts("PEP-OP-011", claims=Story.claims | {"opening": "early"}) == PASS
@@ -651,3 +652,48 @@ def test_tester_answers_a_syn_on_an_open_connection_and_goes_on(flags: int) -> N
     assert (sent[-1].seq, sent[-1].ack) == (1001, 5001)
     end.take(replace(answer, flags=ACK | PSH, seq=5001, payload=b"abc", mss=None))
     assert bytes(end.got) == b"abc"
+
+
+@pytest.mark.parametrize(("crosses", "expected"), [(0.2, NOTHING), (9.0, FAIL)])
+def test_resets_of_both_ends_that_cross(crosses: float, expected: set[object]) -> None:
+    story = sent(Story().opened()).ack(SERVER, False, 1000).reset(CLIENT, False, 1000)
+    story.reset(SERVER, False, 0, after=crosses).over()
+    assert story.verdicts("PEP-RE-006") == expected
+
+
+@pytest.mark.parametrize(("crosses", "expected"), [(0.2, NOTHING), (9.0, FAIL)])
+def test_pushed_octets_that_cross_a_reset(crosses: float, expected: set[object]) -> None:
+    story = Story().opened().say(CLIENT, False, ACK | PSH, 0, payload=octets(0, 300), after=5.0)
+    story.ack(CLIENT, True, 300).reset(SERVER, False, 0, after=crosses)
+    assert story.over().verdicts("PEP-TR-019") == expected
+
+
+def gives_up(*, answers: bool) -> Story:
+    """A box repeats to a server that may answer, in vain, and resets both connections then."""
+    story = Story().opened().ack(CLIENT, True, 0, window=40_000)
+    story.data(CLIENT, False, 0, 9000).data(CLIENT, False, 9000, 30_000)
+    story.ack(CLIENT, True, 30_000).data(SERVER, True, 0, 10_000, after=0.3)
+    story.ack(SERVER, False, 10_000, window=0)
+    for _ in range(6):
+        story.data(SERVER, True, 10_000, 10_001, after=20.0)
+        if answers:
+            story.ack(SERVER, False, 10_000, window=0, after=0.3)
+    return story.reset(SERVER, True, 10_000, after=20.0).reset(CLIENT, True, 0)
+
+
+@pytest.mark.parametrize(("answers", "expected"), [(True, FAIL), (False, NOTHING)])
+def test_closed_window_of_an_end_that_is_given_up(answers: bool, expected: set[object]) -> None:
+    assert gives_up(answers=answers).over().verdicts("PEP-FB-006") == expected
+
+
+@pytest.mark.parametrize(("answers", "expected"), [(True, FAIL), (False, NOTHING)])
+def test_half_closed_connection_that_is_given_up(answers: bool, expected: set[object]) -> None:
+    story = Story().opened().fin(SERVER, False, 0).ack(SERVER, True, 0).fin(CLIENT, True, 0)
+    story.ack(CLIENT, False, 1).say(CLIENT, False, ACK, 0, 1, octets(0, 1000))
+    story.say(CLIENT, True, ACK, 1, 1000)
+    for _ in range(6):
+        story.data(SERVER, True, 0, 1000, after=20.0)
+        if answers:
+            story.say(SERVER, False, ACK, 1, 500, after=0.3)
+    story.reset(SERVER, True, 1000, after=20.0).reset(CLIENT, True, 1)
+    assert story.over().verdicts("PEP-RE-009") == expected

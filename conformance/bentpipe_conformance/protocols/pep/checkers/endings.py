@@ -110,6 +110,8 @@ def half_stays_open(relay: Relay, context: Context) -> Iterator[Finding]:
         if other is None or ended is None:
             continue
         cut = next((it for it in resets_of_box(relay) if not relay.has_cause(it)), None)
+        if cut is not None and any(is_silent(leg, cut) for leg in relay.legs):
+            continue  # an end does not answer any more
         if cut is not None and _cuts_half(relay, other, ended, cut):
             yield context.violated(
                 f"the stream {stream.name} has ended, and the box resets the other one", cut,
@@ -230,7 +232,6 @@ def _cuts_half(relay: Relay, other: Stream, ended: Step, cut: Segment) -> bool:
         and bool(before) and before[-1].end is None
         and relay.scene.quiet_since < 0
         and cut.time - before[-1].time < QUIET_S
-        and not any(is_silent(leg, cut) for leg in relay.legs)
     )  # fmt: skip
 
 

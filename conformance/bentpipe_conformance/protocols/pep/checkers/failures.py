@@ -56,7 +56,8 @@ def reset_carried_over(relay: Relay, context: Context) -> Iterator[Finding]:
     # is not next may be taken, or is answered, so that the end can send the right one (RFC 9293
     # section 3.10.7.4, first for RST).
     for _, sink, reset in _reset_while_open(relay):
-        yield from _must_reset(relay, sink, reset, context)
+        if not _resets_itself(sink, reset, allowed(relay, WITHIN_S)):
+            yield from _must_reset(relay, sink, reset, context)
     for leg in relay.legs if relay.streams else ():
         odd = next((it for it in leg.segments if _is_odd_reset(it, leg)), None)
         if odd is None or not _is_open(leg, odd):
@@ -160,6 +161,15 @@ def _reset_while_open(relay: Relay) -> Iterator[tuple[Stream, Leg, Segment]]:
         for reset in relay.resets(stream.source, by_box=False)[:1]:
             if stream.sink is not None and _is_open(stream.sink, reset):
                 yield stream, stream.sink, reset
+
+
+def _resets_itself(leg: Leg, reset: Segment, within: float) -> bool:
+    """Whether the end at a side resets as well before it can have heard of another reset."""
+    return any(
+        not it.outgoing and it.tcp.flags & RST and (it.counts or it.doubtful)
+        and reset.packet.number < it.packet.number and it.time - reset.time <= within
+        for it in leg.segments
+    )  # fmt: skip
 
 
 def _is_odd_reset(segment: Segment, leg: Leg) -> bool:

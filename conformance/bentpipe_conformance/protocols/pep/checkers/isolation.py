@@ -53,7 +53,7 @@ def handshake_beside_bulk(relay: Relay, context: Context) -> Iterator[Finding]:
     # Exercised by a connection that opens while another one fills the link.
     busy = [other for other in relay.scene.relays if other is not relay and _is_bulk(other, relay)]
     answer = relay.client.answered
-    crowded = len(relay.scene.relays) > CROWD
+    crowded = relay.scene.most_at_once > CROWD
     if not busy or crowded or relay.is_whole or is_refused(relay):
         return
     most = HANDSHAKE_S + 2 * max(busy[0].crossing_s, 0.0)

@@ -37,6 +37,8 @@ def is_served(relay: Relay, since: Step | None, when: str, context: Context) -> 
     ended = next(iter(relay.resets(relay.client, by_box=True)), None)
     if ended is not None:
         where = (ended, *where)
+    if ended is not None and any(is_silent(leg, ended) for leg in relay.legs):
+        return  # an end does not answer any more
     if relay.client.answered is not None and not lacking and ended is None:
         yield context.holds(f"a connection is served {when}", *where)
     elif (ended is not None and not relay.has_cause(ended)) or watched(relay, start, SERVED_S):

@@ -214,6 +214,8 @@ def pushed_octets_leave(relay: Relay, stream: Stream, context: Context) -> Itera
             if it.packet.number > step.packet.number and it.relayed >= segment.end
         )  # fmt: skip
         least = PUSHED_S + relay.crossing_s + 0.5
+        if step.time <= relay.reset_time <= step.time + least:
+            return  # it has crossed a reset
         if step.relayed < segment.start and (left is None or left.time - step.time > least):
             continue  # more was waiting before it
         if (left is None or left.time - step.time > least) and _in_flights(
@@ -256,11 +258,11 @@ def urgent_in_place(relay: Relay, stream: Stream, context: Context) -> Iterator[
 
 def _in_flights(stream: Stream, step: Step, segment: Segment, least: float) -> bool:
     """Whether a segment is sent on in many, the first of which have left in time."""
-    sent: set[int] = set()
-    for it in stream.steps:
-        if it.packet.number > step.packet.number and it.time - step.time <= least:
-            if not it.inlet and it.by_box and segment.start < it.segment.end < segment.end:
-                sent.add(it.segment.end)
+    sent = {
+        it.segment.end for it in stream.steps
+        if it.packet.number > step.packet.number and it.time - step.time <= least
+        and not it.inlet and it.by_box and segment.start < it.segment.end < segment.end
+    }  # fmt: skip
     return len(sent) >= LEAST_WINDOW
 
 

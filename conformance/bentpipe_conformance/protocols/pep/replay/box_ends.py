@@ -131,6 +131,7 @@ def _own(leg: Leg, scene: Scene) -> list[Packet]:
     resets = (it.packet.number for it in leg.segments if it.counts and it.tcp.flags & RST)
     first = min(resets, default=math.inf)
     return [
-        packet for packet in leg.packets
+        packet
+        for packet in leg.packets
         if packet.number <= first and packet.number not in scene.passed_on
     ]

@@ -105,10 +105,16 @@ class Relay:
     @cached_property
     def was_reset(self) -> bool:
         """Whether an end has reset it, or may have."""
-        return any(
-            it.tcp.flags & RST and not it.outgoing and (it.counts or it.doubtful)
-            for leg in (self.client, *self.calls) for it in leg.segments
+        return self.reset_time < math.inf
+
+    @cached_property
+    def reset_time(self) -> float:
+        """When an end has reset it, or may have, for the first time; or infinity."""
+        resets = (
+            it.time for leg in (self.client, *self.calls) for it in leg.segments
+            if it.tcp.flags & RST and not it.outgoing and (it.counts or it.doubtful)
         )  # fmt: skip
+        return min(resets, default=math.inf)
 
     @cached_property
     def reset_at(self) -> float:
@@ -181,6 +187,20 @@ class Scene:
             before = waits if start < ended + waits else _TIMEOUT_S
             ended, waits = stop, 2 * (stop - start) + before
         return ended, waits
+
+    @cached_property
+    def most_at_once(self) -> int:
+        """How many connections there were at the same time, from first packet to last."""
+        moments = [
+            moment for relay in self.relays
+            for moment in ((relay.client.began, 1), (max(it.packets[-1].time for it in (
+                relay.client, *relay.calls)), -1))
+        ]  # fmt: skip
+        most = now = 0
+        for _, change in sorted(moments):
+            now += change
+            most = max(most, now)
+        return most
 
     @cached_property
     def passed_on(self) -> frozenset[int]:
