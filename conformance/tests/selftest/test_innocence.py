@@ -107,8 +107,9 @@ def test_boxes_that_were_once_accused_are_not(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("mutant", "seed"),
-    [("pep-changes-an-octet", 1), ("pep-ends-nothing", 8), ("pep-reset-becomes-an-end", 5),
-     ("pep-answers-unasked", 5)],
+    [("pep-changes-an-octet", 1), ("pep-ends-nothing", 1), ("pep-ends-nothing", 3),
+     ("pep-ends-nothing", 7), ("pep-ends-nothing", 8), ("pep-ends-nothing", 10),
+     ("pep-reset-becomes-an-end", 5), ("pep-answers-unasked", 5)],
 )  # fmt: skip
 def test_mutant_of_a_box_between_random_ends_is_accused(
     mutant: str, seed: int, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 from bentpipe_reference.common.checksum import internet_checksum
 
@@ -108,11 +109,13 @@ def question(number: int, now: float, *, up: bool) -> bytes:
     return PING + f"{'up' if up else 'down'} {number} {now:.6f}".encode()
 
 
-def disturbed_until(packets: Iterable[Packet]) -> float:
-    """Until when the path did not work as usual, as the tester's questions show; -1.0 for never.
+def disturbances(packets: Iterable[Packet]) -> list[tuple[float, float]]:
+    """When the path did not work as usual, as the tester's questions show: spans of seconds.
 
     A question that is lost, or takes twice as long as the fastest, was asked while it did not. A
-    link between box and tester is part of the path; so each question says when it was asked.
+    link between box and tester is part of the path; so each question says when it was asked. A
+    span begins with the last question before it that was answered in time, and ends with the
+    first behind it; the end of the last one is infinite where there is none.
     """
     asked: dict[int, float] = {}
     came: dict[tuple[bytes, int], float] = {}
@@ -125,16 +128,15 @@ def disturbed_until(packets: Iterable[Packet]) -> float:
         asked.setdefault(which, when)
         if packet.outgoing:
             came.setdefault((way, which), packet.time - when)
-    if not asked:
-        return -1.0
     ways = {
         way: 2 * min((took for (at, _), took in came.items() if at == way), default=0.0) + 0.1
         for way in (b"up", b"down")
     }
-    until, bad = -1.0, False
+    spans: list[tuple[float, float]] = []
+    good, bad = 0.0, False
     for number, time in sorted(asked.items()):
         late = any(came.get((way, number), most + 1.0) > most for way, most in ways.items())
         if bad and not late:
-            until = time
-        bad = late
-    return float("inf") if bad else until
+            spans.append((good, time))
+        good, bad = (good, late) if late else (time, False)
+    return [*spans, (good, inf)] if bad else spans

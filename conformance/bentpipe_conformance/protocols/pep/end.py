@@ -37,7 +37,8 @@ class Offer:
     ``buffer`` is what it holds for its user, in octets; it is also its largest window. ``away_s``
     is how long what arrives is on its way to the end, in seconds; see :class:`.distant.Distant`.
     With ``ecn`` it says that it knows ECN (RFC 3168), and does no more about it. ``wraps_s``
-    seconds after it was made the clock of its timestamps wraps.
+    seconds after it was made the clock of its timestamps wraps. ``number`` is its initial sequence
+    number, drawn by default.
     """
 
     mss: int | None = 1460
@@ -48,6 +49,7 @@ class Offer:
     away_s: float = 0.0
     ecn: bool = False
     wraps_s: float | None = None
+    number: int | None = None
 
 
 Place = tuple[str, int]
@@ -238,6 +240,9 @@ class End:
         if tcp.flags & RST:
             self.was_reset = True
             self.due = None
+            return
+        if tcp.flags & SYN and self.established:
+            self.acknowledge()  # whatever its number (RFC 5961 section 4.2)
             return
         if tcp.flags & SYN:
             self._take_syn(tcp)

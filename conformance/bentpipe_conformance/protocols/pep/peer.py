@@ -291,7 +291,8 @@ class Peer:
             self._pass(side, False, tcp, lambda: self.send(side, build(tcp)))
 
         kind = Distant if offer.away_s else End
-        end = kind(send, self.now, local, remote, self.random.getrandbits(32), offer)
+        number = self.random.getrandbits(32) if offer.number is None else offer.number
+        end = kind(send, self.now, local, remote, number, offer)
         self._ends[side, local, remote] = end
         return end
 

@@ -141,7 +141,7 @@ def flows(trace: Trace) -> list[Relay]:
     for each in found:
         if isinstance(each, Scene):
             # Nobody has asked the path: it may have been disturbed all the time.
-            each.quiet_since = math.inf
+            each.quiet_since = each.repaired_at = math.inf
     return [each for each in found if isinstance(each, Relay)]
 
 

@@ -10,6 +10,7 @@ from bentpipe_conformance.engine.codec import UDP, build_ipv4, build_udp
 from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_NEAR, SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import unreachable
 from bentpipe_conformance.protocols.pep.codec import question
+from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.story import (
     BUFFER,
     CLIENT_ADDRESS,
@@ -197,6 +198,8 @@ def calling(gaps: list[float]) -> Story:
         ([1.0, 2.0, 4.0, 8.0], PASS),
         ([1.03, 1.04, 1.04, 1.04, 1.04, 2.08, 4.08], PASS),  # Linux since 6.5
         ([3.0, 6.0, 12.0], PASS),
+        ([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0, 60.0], PASS),  # a bound of RFC 6298, rule 2.5
+        ([1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0], FAIL),
         ([1.0] * 9, FAIL),
         ([1.0, 2.0, 2.0, 2.0, 2.0], FAIL),
         ([0.2, 0.4, 0.8, 1.6, 3.2, 6.4], FAIL),
@@ -547,11 +550,150 @@ def test_all_is_acknowledged_by_a_segment_that_is_old(start: int, expected: set[
     assert story.over().verdicts("PEP-RE-004") == expected
 
 
-@pytest.mark.parametrize(("lost", "expected"), [(True, NOTHING), (False, FAIL)])
-def test_end_behind_what_an_outage_has_taken(lost: bool, expected: set[object]) -> None:
+@pytest.mark.parametrize(
+    ("lost", "wait", "expected"),
+    [(True, 5.0, NOTHING), (True, 20.0, FAIL), (False, 5.0, FAIL)],
+)
+def test_end_behind_what_an_outage_has_taken(
+    lost: bool, wait: float, expected: set[object]
+) -> None:
+    """What the outage took is sent again, and at the latest what then was lost behind it."""
     story = asked(asked(Story().opened(), 0), 1, lost=lost)
     story = asked(story, 2)
     story.data(CLIENT, False, 0, 300).ack(CLIENT, True, 300)
     story.data(SERVER, True, 0, 300, after=0.3).ack(SERVER, False, 300)
     story.fin(CLIENT, False, 300).ack(CLIENT, True, 300)
+    assert story.over(wait).verdicts("PEP-RE-004") == expected
+
+
+@pytest.mark.parametrize(("after", "expected"), [(45.0, PASS), (90.0, FAIL)])
+def test_end_behind_outages_one_after_another(after: float, expected: set[object]) -> None:
+    """What came late behind one outage may wait longer behind the next."""
+    story = asked(Story().opened(), 0)
+    for number in (1, 3):
+        story.at += 10.0
+        story = asked(asked(story, number, lost=True), number + 1)
+    story.data(CLIENT, False, 0, 300).ack(CLIENT, True, 300)
+    story.data(SERVER, True, 0, 300, after=0.3).ack(SERVER, False, 300)
+    story.fin(CLIENT, False, 300).ack(CLIENT, True, 300).fin(SERVER, True, 300, after=after)
     assert story.over().verdicts("PEP-RE-004") == expected
+
+
+@pytest.mark.parametrize(("parts", "expected"), [(5, NOTHING), (2, FAIL)])
+def test_pushed_octets_in_more_segments_than_the_window_permits(
+    parts: int, expected: set[object]
+) -> None:
+    """A congestion window holds three segments at least; whose segments are small sends no more."""
+    story = Story().opened().say(CLIENT, False, ACK | PSH, 0, payload=octets(0, 500), after=5.0)
+    story.ack(CLIENT, True, 500)
+    for part in range(parts):
+        story.data(SERVER, True, 40 * part, 40 * part + 40, after=0.01)
+    story.data(SERVER, True, 40 * parts, 500, after=3.0).ack(SERVER, False, 500)
+    assert story.over().verdicts("PEP-TR-019") == expected
+
+
+@pytest.mark.parametrize(("passed", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_guessed_octets_that_are_sent_on_as_they_were(passed: bool, expected: set[object]) -> None:
+    """A NAT before the box's own end does not take them for its connection's."""
+    story = sent(Story().opened()).ack(SERVER, False, 1000)
+    story.data(CLIENT, False, 500_000, 500_100, after=1.0)
+    guess = story.packets[-1].data
+    if passed:
+        story.tell(True, guess, 0.01, SERVER)
+    story.data(CLIENT, False, 1000, 1100, after=4.0).ack(CLIENT, True, 1100)
+    story.data(SERVER, True, 1000, 1100, after=0.3).ack(SERVER, False, 1100).over()
+    found = story.findings("PEP-LR-008", claims={**Story.claims, "ends": "rfc"})
+    assert {it.verdict for it in found if "SNR-RCV-015" in it.sentence} == expected
+
+
+@pytest.mark.parametrize(("guesses", "expected"), [(0, FAIL), (1, NOTHING)])
+def test_connection_that_something_else_may_have_ended(guesses: int, expected: set[object]) -> None:
+    story = Story().opened().ack(CLIENT, True, 0, window=40_000)
+    story.data(CLIENT, False, 0, 30_000).ack(CLIENT, True, 30_000)
+    story.data(SERVER, True, 0, 10_000, after=0.3).ack(SERVER, False, 10_000, window=0)
+    story.ack(SERVER, False, 10_000, window=0, after=10.0)
+    other = Story(at=story.at, packets=story.packets, ports=(20_003, 20_004)).opened()
+    for _ in range(guesses):
+        other.reset(CLIENT, False, 3000)
+    other.data(CLIENT, False, 0, 100)
+    assert other.over(60.0).verdicts("PEP-FI-001") == expected
+
+
+def test_answer_to_a_cancelled_call_is_passed_to_the_client_that_refuses_it() -> None:
+    story = Story().syn(CLIENT).syn(CLIENT, answer=True).say(CLIENT, False, ACK)
+    story.syn(SERVER).reset(CLIENT, False, 0, after=0.3).syn(SERVER, answer=True, after=3.0)
+    answer = story.packets[-1].data
+    story.tell(True, answer, 0.01, CLIENT)
+    refusal = Tcp(
+        CLIENT_ADDRESS, SERVER_ADDRESS, *story.ports, story.numbers[SERVER, True] + 1, 0, RST, 0,
+        b"",
+    )  # fmt: skip
+    story.tell(False, build(refusal), 0.0, CLIENT).tell(True, build(refusal), 0.01, SERVER).over()
+    assert story.verdicts("PEP-OP-011", claims=Story.claims | {"opening": "early"}) == PASS
+
+
+@pytest.mark.parametrize(("window", "expected"), [(0, NOTHING), (5000, FAIL)])
+def test_both_end_before_one_that_has_no_room(window: int, expected: set[object]) -> None:
+    story = Story().opened().data(CLIENT, False, 0, 1000).ack(CLIENT, True, 1000)
+    story.fin(CLIENT, False, 1000).ack(CLIENT, True, 1000)
+    story.say(SERVER, False, FIN | ACK, 0, 0, window=window)
+    assert story.over(60.0).verdicts("PEP-RE-010") == expected
+
+
+@pytest.mark.parametrize("flags", [SYN, SYN | ACK])
+def test_tester_answers_a_syn_on_an_open_connection_and_goes_on(flags: int) -> None:
+    sent: list[Tcp] = []
+    end = End(sent.append, lambda: 0.0, ("10.0.0.1", 1), ("10.0.0.2", 2), 1000, Offer())
+    end.call()
+    answer = Tcp("10.0.0.2", "10.0.0.1", 2, 1, 5000, 1001, SYN | ACK, 9000, b"", mss=1460)
+    end.take(answer)
+    end.take(replace(answer, flags=flags, seq=7000))
+    assert sent[-1].flags == ACK
+    assert (sent[-1].seq, sent[-1].ack) == (1001, 5001)
+    end.take(replace(answer, flags=ACK | PSH, seq=5001, payload=b"abc", mss=None))
+    assert bytes(end.got) == b"abc"
+
+
+@pytest.mark.parametrize(("crosses", "expected"), [(0.2, NOTHING), (9.0, FAIL)])
+def test_resets_of_both_ends_that_cross(crosses: float, expected: set[object]) -> None:
+    story = sent(Story().opened()).ack(SERVER, False, 1000).reset(CLIENT, False, 1000)
+    story.reset(SERVER, False, 0, after=crosses).over()
+    assert story.verdicts("PEP-RE-006") == expected
+
+
+@pytest.mark.parametrize(("crosses", "expected"), [(0.2, NOTHING), (9.0, FAIL)])
+def test_pushed_octets_that_cross_a_reset(crosses: float, expected: set[object]) -> None:
+    story = Story().opened().say(CLIENT, False, ACK | PSH, 0, payload=octets(0, 300), after=5.0)
+    story.ack(CLIENT, True, 300).reset(SERVER, False, 0, after=crosses)
+    assert story.over().verdicts("PEP-TR-019") == expected
+
+
+def gives_up(*, answers: bool) -> Story:
+    """A box repeats to a server that may answer, in vain, and resets both connections then."""
+    story = Story().opened().ack(CLIENT, True, 0, window=40_000)
+    story.data(CLIENT, False, 0, 9000).data(CLIENT, False, 9000, 30_000)
+    story.ack(CLIENT, True, 30_000).data(SERVER, True, 0, 10_000, after=0.3)
+    story.ack(SERVER, False, 10_000, window=0)
+    for _ in range(6):
+        story.data(SERVER, True, 10_000, 10_001, after=20.0)
+        if answers:
+            story.ack(SERVER, False, 10_000, window=0, after=0.3)
+    return story.reset(SERVER, True, 10_000, after=20.0).reset(CLIENT, True, 0)
+
+
+@pytest.mark.parametrize(("answers", "expected"), [(True, FAIL), (False, NOTHING)])
+def test_closed_window_of_an_end_that_is_given_up(answers: bool, expected: set[object]) -> None:
+    assert gives_up(answers=answers).over().verdicts("PEP-FB-006") == expected
+
+
+@pytest.mark.parametrize(("answers", "expected"), [(True, FAIL), (False, NOTHING)])
+def test_half_closed_connection_that_is_given_up(answers: bool, expected: set[object]) -> None:
+    story = Story().opened().fin(SERVER, False, 0).ack(SERVER, True, 0).fin(CLIENT, True, 0)
+    story.ack(CLIENT, False, 1).say(CLIENT, False, ACK, 0, 1, octets(0, 1000))
+    story.say(CLIENT, True, ACK, 1, 1000)
+    for _ in range(6):
+        story.data(SERVER, True, 0, 1000, after=20.0)
+        if answers:
+            story.say(SERVER, False, ACK, 1, 500, after=0.3)
+    story.reset(SERVER, True, 1000, after=20.0).reset(CLIENT, True, 1)
+    assert story.over().verdicts("PEP-RE-009") == expected

@@ -100,3 +100,17 @@ def test_receivers_of_two_connections_read_nothing(second: int, expected: set[ob
         story.data(CLIENT, False, READ, READ + room).ack(CLIENT, True, READ + room, window=0)
     verdicts = story.over().verdicts("PEP-FI-002")
     assert verdicts == expected
+
+
+@pytest.mark.parametrize(("parted", "expected"), [(False, FAIL), (True, NOTHING)])
+def test_octets_that_leave_in_two_flights_are_not_lost(parted: bool, expected: set[object]) -> None:
+    """Where its segments are small, a box may send a part and has to wait for its way."""
+    late, others = [(10.0, 11.0)], [(10.1, 11.0), (10.2, 11.0)]
+    whole = told([CONTROL[0] + late, CONTROL[1] + others, CONTROL[2] + others])
+    for nth, pieces in enumerate(CONTROL) if parted else ():
+        start = 100 * len(pieces)
+        story = Story(ports=(20_001 + 10 * nth, 20_002 + 10 * nth), at=10.35 + 0.1 * (nth > 0))
+        story.data(SERVER, True, start, start + 50, after=0.0)
+        whole.packets += story.ack(SERVER, False, start + 50, after=0.001).packets
+    whole.packets.sort(key=lambda it: it.time)
+    assert whole.verdicts("PEP-FI-003") == expected

@@ -77,6 +77,7 @@ class _Piece:
         came: when that was.
         under_way: octets of all connections that were not delivered then, these included.
         room: whether their receiver had answered and permitted them by then; they wait for it else.
+        parted: whether some of them waited until the receiver had acknowledged others.
         took: seconds until their receiver had acknowledged them; None if it never has.
     """
 
@@ -85,6 +86,7 @@ class _Piece:
     came: float
     under_way: int
     room: bool
+    parted: bool = False
     took: float | None = None
 
     @property
@@ -132,7 +134,7 @@ def _lost(pieces: Sequence[_Piece], way: float) -> Iterator[_Piece]:
     """Pieces that took longer than any queue that was seen explains, in order."""
     half = max(way / 2, 2 * CLEAR_S)
     for piece in pieces:
-        if piece.took is None or not piece.room or piece.took <= way + half:
+        if piece.took is None or not piece.room or piece.parted or piece.took <= way + half:
             continue
         before = sorted(
             (it.under_way, it.took) for it in pieces
@@ -152,6 +154,7 @@ def _pieces(relays: Sequence[Relay], up: bool) -> list[_Piece]:
     waiting: dict[int, list[tuple[int, _Piece]]] = {}
     arrived: dict[int, int] = {}
     delivered: dict[int, int] = {}
+    begins: dict[int, int] = {}
     for step, relay in steps:
         key = id(relay)
         if step.arrived > arrived.get(key, 0):
@@ -164,6 +167,8 @@ def _pieces(relays: Sequence[Relay], up: bool) -> list[_Piece]:
             delivered[key] = step.delivered
             queue = waiting.get(key, [])
             while queue and queue[0][0] <= step.delivered:
-                piece = queue.pop(0)[1]
+                begins[key], piece = queue.pop(0)
                 piece.took = step.time - piece.came
+            if queue and step.delivered > begins.get(key, 0) and step.relayed < queue[0][0]:
+                queue[0][1].parted = True
     return found

@@ -16,6 +16,7 @@ from bentpipe_conformance.protocols.pep.checkers import (
     soon,
     watched,
 )
+from bentpipe_conformance.protocols.pep.checkers.service import is_silent
 from bentpipe_conformance.protocols.pep.replay.flow import Relay
 from bentpipe_conformance.protocols.pep.replay.leg import Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
@@ -169,7 +170,9 @@ def closed_window_is_probed(relay: Relay, stream: Stream, context: Context) -> I
     )  # fmt: skip
     until = relay.scene.until if end is None else end
     until = until if reset is None else min(until, reset.time)
-    if reset is not None and not relay.has_cause(reset):
+    if reset is not None and any(is_silent(leg, reset) for leg in relay.legs):
+        return  # an end does not answer any more
+    if reset is not None and (end is None or reset.time < end) and not relay.has_cause(reset):
         yield context.violated(
             "the box gives up an end whose window is closed, and that answers", reset, closed,
             expected="probes for ever", actual="a RST",

@@ -42,6 +42,8 @@ def stalled_holds_up_nobody(scene: Scene, context: Context) -> Iterator[Finding]
     for relay in scene.relays:
         if relay in stalled or not ends_try(relay, since.packet.number):
             continue
+        if any(not it.outgoing and not it.counts for leg in relay.legs for it in leg.segments):
+            continue  # what it does not take may have ended it
         yield from is_served(relay, since, "while a receiver of another one does not read", context)
 
 
@@ -51,7 +53,7 @@ def handshake_beside_bulk(relay: Relay, context: Context) -> Iterator[Finding]:
     # Exercised by a connection that opens while another one fills the link.
     busy = [other for other in relay.scene.relays if other is not relay and _is_bulk(other, relay)]
     answer = relay.client.answered
-    crowded = len(relay.scene.relays) > CROWD
+    crowded = relay.scene.most_at_once > CROWD
     if not busy or crowded or relay.is_whole or is_refused(relay):
         return
     most = HANDSHAKE_S + 2 * max(busy[0].crossing_s, 0.0)

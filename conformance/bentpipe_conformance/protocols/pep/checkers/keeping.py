@@ -28,7 +28,7 @@ def kept(relay: Relay, context: Context) -> Iterator[Finding]:
     """What both ends keep, the box keeps."""
     # Exercised by each connection that opens, of which no end lets go.
     scene = relay.scene
-    if not relay.streams or not is_up(relay) or len(scene.relays) > CROWD:
+    if not relay.streams or not is_up(relay) or scene.most_at_once > CROWD:
         return
     if _is_let_go(relay):
         return

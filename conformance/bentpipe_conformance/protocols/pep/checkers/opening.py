@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.engine.lane import CLIENT
+from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.checkers import (
     CROWD,
     At,
@@ -19,10 +19,11 @@ from bentpipe_conformance.protocols.pep.checkers import (
     soon,
     watched,
 )
+from bentpipe_conformance.protocols.pep.checkers.service import SERVED_S, is_up
 from bentpipe_conformance.protocols.pep.codec import Report
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Leg, Packet, Segment
-from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 
 WITHIN_S = 1.0
 EARLY_S = 0.1
@@ -30,6 +31,10 @@ FIRST_S = (1.0, 3.0)
 """Seconds between the first two SYNs of a call."""
 ALIKE = 5
 """Times of that length at most, before the time doubles."""
+LONGEST_S = 60.0
+"""The least that a timeout may be bounded by (RFC 6298 section 2, rule 2.5)."""
+LEAST_CALLS = 3
+"""SYNs of a client that goes on to call."""
 FINAL = (2, 3, 9, 10, 13)
 """Codes of "unreachable" that end a call: protocol, port, and three ways of being prohibited."""
 TOLERANCE = 0.25
@@ -58,7 +63,7 @@ def early_answer(relay: Relay, context: Context) -> Iterator[Finding]:
     # Exercised by each connection that opens. In a flood a pair may lose calls for want of room,
     # which looks like a refusal of the server to the box that has answered for it.
     answer = relay.client.answered
-    if len(relay.scene.relays) > CROWD:
+    if relay.scene.most_at_once > CROWD:
         return
     again = any(
         it.client.ends == relay.client.ends and it.client.began < relay.client.began
@@ -77,13 +82,15 @@ def early_answer(relay: Relay, context: Context) -> Iterator[Finding]:
 @of_relay("PEP-OP-003")
 def one_call(relay: Relay, context: Context) -> Iterator[Finding]:
     """One connection for one connection."""
-    # Exercised by a client that repeats its SYN.
+    # Exercised by a client that repeats its SYN, or whose call opens. One that has called with
+    # these ports before may have to wait (PEP-RX-007).
+    yield from _must_open(relay, context)
     first = relay.calls[0] if relay.calls else None
     syns = [
         packet for packet in relay.client.packets
         if packet.content and packet.content.flags & (SYN | ACK) == SYN and not packet.outgoing
     ]  # fmt: skip
-    if first is None or len(syns) < 2:
+    if first is None or (len(syns) < 2 and not is_up(relay)):
         return
     sent = [packet.data[20:] for packet in relay.client.packets if not packet.outgoing]
     again = next(
@@ -97,7 +104,42 @@ def one_call(relay: Relay, context: Context) -> Iterator[Finding]:
             At(first.packets[0]), expected="one connection to the server", actual="two",
         )  # fmt: skip
     else:
-        yield context.holds("one connection to the server for one of the client", At(syns[1]))
+        yield context.holds("one connection to the server for one of the client", At(syns[-1]))
+
+
+def _must_open(relay: Relay, context: Context) -> Iterator[Finding]:
+    """Whether a client that calls on and on gets its connection, where there is room for it."""
+    client, scene = relay.client, relay.scene
+    most = int(context.ics.get("connections", 0)) or CROWD
+    if client.answered is not None or relay.is_whole or scene.most_at_once > min(most, CROWD):
+        return
+    asked = [it for it in client.packets if not it.outgoing]
+    again = any(
+        it.client.ends == client.ends and it.client.began < client.began for it in scene.relays
+    )
+    told = any(it.outgoing for it in client.packets) or any(
+        it.packet.outgoing and it.packet.side == CLIENT for it in scene.reports
+    )
+    calls = all(it.content and it.content.flags & (SYN | ACK | RST | FIN) == SYN for it in asked)
+    if again or told or not calls or len(asked) < LEAST_CALLS or _touched(relay):
+        return
+    server = relay.server
+    if server is not None and server.answered is not None:
+        what, since = "the server has answered, and its client is not", server.answered.time
+    elif server is None:
+        what, since = "a client calls again and again, and no server is called", client.began
+    else:
+        return
+    if watched(relay, since, SERVED_S) and scene.until - asked[-1].time < SERVED_S:
+        yield context.violated(
+            what, At(asked[0]), At(asked[-1]), expected="one connection to the server, and an "
+            "answer to the client", actual=f"neither, after {len(asked)} SYNs",
+        )  # fmt: skip
+
+
+def _touched(relay: Relay) -> bool:
+    """Whether an end or a message has said that the call has failed."""
+    return relay.was_reset or _refusal(relay) is not None or _report(relay) is not None
 
 
 @of_scene("PEP-OP-004")
@@ -226,7 +268,7 @@ def server_is_called_again(relay: Relay, context: Context) -> Iterator[Finding]:
         packet for packet in server.packets
         if packet.outgoing and packet.content and packet.content.flags & SYN
     ]  # fmt: skip
-    pressed = len(relay.scene.relays) > CROWD
+    pressed = relay.scene.most_at_once > CROWD
     if pressed or until - server.began < 8.0 or _report(relay) or relay.was_reset:
         return
     times = [packet.time for packet in syns]
@@ -252,9 +294,14 @@ def client_gives_up(relay: Relay, context: Context) -> Iterator[Finding]:
     resets = relay.resets(relay.client, by_box=False)
     if server is None or server.answered is None or not resets:
         return
-    if resets[0].packet.number > server.answered.number or _passes(relay, server.answered):
+    if resets[0].packet.number > server.answered.number:
         return
     told = relay.resets(server, by_box=True)
+    if not told and _passes(relay, server.answered):
+        refused = _refused_by_client(relay, server, server.answered)
+        if refused is not None:
+            yield context.holds("the client refuses it itself", At(refused), resets[0])
+        return
     if told and told[0].time - server.answered.time <= allowed(relay, WITHIN_S):
         yield context.holds("the server gets a RST", told[0], resets[0])
     elif told or relay.scene.until - server.answered.time > WITHIN_S + QUEUES:
@@ -393,6 +440,18 @@ def _passes(relay: Relay, answer: Packet) -> bool:
     )  # fmt: skip
 
 
+def _refused_by_client(relay: Relay, server: Leg, answer: Packet) -> Packet | None:
+    """The RST of the client that has passed to the server behind an answer of that."""
+    ends = server.ends
+    return next(
+        (it for it in relay.scene.packets
+         if it.outgoing and it.side == SERVER and it.number > answer.number
+         and it.content is not None and it.content.flags & RST
+         and (it.content.src, it.content.sport, it.content.dst, it.content.dport) == ends),
+        None,
+    )  # fmt: skip
+
+
 def _was_ended(relay: Relay, first: Leg, later: Leg) -> bool:
     """Whether a call had ended when another one began."""
     report = _report(relay)
@@ -417,12 +476,16 @@ def _was_refused_before(relay: Relay) -> bool:
 
 
 def _backs_off(gaps: Sequence[float]) -> bool:
-    """Whether times double, the first at most :data:`ALIKE` times staying the same."""
+    """Whether times double, the first at most :data:`ALIKE` times staying the same.
+
+    They need not become longer than :data:`LONGEST_S`.
+    """
     alike = 1
     while alike < len(gaps) and _near(gaps[alike], gaps[0], gaps[0]):
         alike += 1
     return alike <= ALIKE and all(
-        _near(later, 2 * earlier, 2 * earlier) for earlier, later in pairwise(gaps[alike - 1 :])
+        _near(later, min(2 * earlier, max(earlier, LONGEST_S)), 2 * earlier)
+        for earlier, later in pairwise(gaps[alike - 1 :])
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import At, Context, watched
 from bentpipe_conformance.protocols.pep.replay.flow import Relay
-from bentpipe_conformance.protocols.pep.replay.leg import Segment
+from bentpipe_conformance.protocols.pep.replay.leg import Leg, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step
 
 SERVED_S = 30.0
@@ -37,6 +37,8 @@ def is_served(relay: Relay, since: Step | None, when: str, context: Context) -> 
     ended = next(iter(relay.resets(relay.client, by_box=True)), None)
     if ended is not None:
         where = (ended, *where)
+    if ended is not None and any(is_silent(leg, ended) for leg in relay.legs):
+        return  # an end does not answer any more
     if relay.client.answered is not None and not lacking and ended is None:
         yield context.holds(f"a connection is served {when}", *where)
     elif (ended is not None and not relay.has_cause(ended)) or watched(relay, start, SERVED_S):
@@ -59,3 +61,20 @@ def is_refused(relay: Relay) -> bool:
     """Whether the server has refused it, or did not answer."""
     server = relay.server
     return server is not None and server.answered is None
+
+
+def resets_of_box(relay: Relay) -> list[Segment]:
+    """Resets of the box at both sides that count."""
+    return [reset for leg in relay.legs for reset in relay.resets(leg, by_box=True)]
+
+
+def is_silent(leg: Leg, until: Segment) -> bool:
+    """Whether the end of a leg had not answered for 30 s, and the box had asked."""
+    before = [it for it in leg.segments if it.packet.number < until.packet.number]
+    heard = max((it.time for it in before if not it.outgoing), default=leg.began)
+    known = max((it.ack for it in before if not it.outgoing and it.ack is not None), default=0)
+    asked = any(
+        it.outgoing and it.time > heard and (it.tcp.size or it.fin is not None or it.start < known)
+        for it in before
+    )
+    return asked and until.time - heard > 30.0

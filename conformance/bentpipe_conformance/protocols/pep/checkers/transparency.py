@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
-    RECOVERS_S,
     At,
     Context,
     all_octets,
@@ -19,7 +18,7 @@ from bentpipe_conformance.protocols.pep.checkers import (
 from bentpipe_conformance.protocols.pep.codec import TCP, header
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Packet, Segment
-from bentpipe_conformance.protocols.pep.replay.stream import Stream
+from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
 from bentpipe_conformance.protocols.pep.routed import altered
 from bentpipe_conformance.protocols.tcp.codec import PSH, RST, SYN, URG
 
@@ -29,6 +28,8 @@ CAPABLE, JOIN = 0, 1
 EXPERIMENTAL = range(200, 256)
 """Kinds of options that nobody implements: 253 and 254 are for experiments (RFC 4727)."""
 PUSHED_S = 0.2
+LEAST_WINDOW = 3
+"""Segments that a congestion window permits at least behind a pause (RFC 3390, RFC 5681 4.1)."""
 
 
 @of_stream("PEP-TR-001")
@@ -199,7 +200,7 @@ def pushed_octets_leave(relay: Relay, stream: Stream, context: Context) -> Itera
     if stream.differs is not None or stream.beyond is not None:
         return  # what was relayed is not the stream
     # A timer that has doubled meanwhile expires later than the path works again.
-    calm = relay.scene.quiet_since + RECOVERS_S if relay.scene.quiet_since >= 0 else -1.0
+    calm = relay.scene.repaired_at
     for step in stream.steps:
         segment = step.segment
         if step.packet.number > relay.reset_at:
@@ -213,8 +214,14 @@ def pushed_octets_leave(relay: Relay, stream: Stream, context: Context) -> Itera
             if it.packet.number > step.packet.number and it.relayed >= segment.end
         )  # fmt: skip
         least = PUSHED_S + relay.crossing_s + 0.5
+        if step.time <= relay.reset_time <= step.time + least:
+            return  # it has crossed a reset
         if step.relayed < segment.start and (left is None or left.time - step.time > least):
             continue  # more was waiting before it
+        if (left is None or left.time - step.time > least) and _in_flights(
+            stream, step, segment, least
+        ):
+            continue  # its congestion window does not permit them all at once
         if left is not None and (left.time - step.time <= least or step.time <= calm):
             yield context.holds("octets with PSH leave", left, step)
         elif step.time > calm and (left is not None or watched(relay, step.time, PUSHED_S)):
@@ -247,6 +254,16 @@ def urgent_in_place(relay: Relay, stream: Stream, context: Context) -> Iterator[
 
 
 # -- what several ask --------------------------------------------------------------------------
+
+
+def _in_flights(stream: Stream, step: Step, segment: Segment, least: float) -> bool:
+    """Whether a segment is sent on in many, the first of which have left in time."""
+    sent = {
+        it.segment.end for it in stream.steps
+        if it.packet.number > step.packet.number and it.time - step.time <= least
+        and not it.inlet and it.by_box and segment.start < it.segment.end < segment.end
+    }  # fmt: skip
+    return len(sent) >= LEAST_WINDOW
 
 
 def _options(packet: Packet) -> Iterator[tuple[int, bytes]]:

@@ -121,9 +121,17 @@ def _told(packets: Iterable[Packet]) -> Iterator[_Ends]:
 
 
 def _own(leg: Leg, scene: Scene) -> list[Packet]:
-    """What passed before a reset, behind which a box lets pass what is not its own."""
+    """What passed before a reset, behind which a box lets pass what is not its own.
+
+    What it has sent on as it was has not reached its own end, as where a NAT before that does not
+    take a segment for one of the connection.
+    """
     if any(relay.is_whole for relay in scene.relays if leg in (relay.client, *relay.calls)):
         return []
     resets = (it.packet.number for it in leg.segments if it.counts and it.tcp.flags & RST)
     first = min(resets, default=math.inf)
-    return [packet for packet in leg.packets if packet.number <= first]
+    return [
+        packet
+        for packet in leg.packets
+        if packet.number <= first and packet.number not in scene.passed_on
+    ]

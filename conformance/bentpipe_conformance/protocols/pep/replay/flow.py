@@ -15,7 +15,7 @@ from bentpipe_conformance.engine.lane import (
     SERVER,
 )
 from bentpipe_conformance.engine.trace import Trace as EngineTrace
-from bentpipe_conformance.protocols.pep.codec import Report, disturbed_until, is_last, reports
+from bentpipe_conformance.protocols.pep.codec import Report, disturbances, is_last, reports
 from bentpipe_conformance.protocols.pep.replay.fragments import Fragments, is_fragment
 from bentpipe_conformance.protocols.pep.replay.leg import (
     Leg,
@@ -30,6 +30,9 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
 Trace = EngineTrace[Tcp]
 
 _Ends = tuple[str, int, str, int]
+
+_TIMEOUT_S = 10.0
+"""Seconds: a first timeout of 3 s, doubled once, with round trips and queues."""
 
 
 @dataclass(eq=False)
@@ -102,10 +105,16 @@ class Relay:
     @cached_property
     def was_reset(self) -> bool:
         """Whether an end has reset it, or may have."""
-        return any(
-            it.tcp.flags & RST and not it.outgoing and (it.counts or it.doubtful)
-            for leg in (self.client, *self.calls) for it in leg.segments
+        return self.reset_time < math.inf
+
+    @cached_property
+    def reset_time(self) -> float:
+        """When an end has reset it, or may have, for the first time; or infinity."""
+        resets = (
+            it.time for leg in (self.client, *self.calls) for it in leg.segments
+            if it.tcp.flags & RST and not it.outgoing and (it.counts or it.doubtful)
         )  # fmt: skip
+        return min(resets, default=math.inf)
 
     @cached_property
     def reset_at(self) -> float:
@@ -157,7 +166,55 @@ class Scene:
     @cached_property
     def quiet_since(self) -> float:
         """Since when the path works as usual; -1.0 when that was always so."""
-        return disturbed_until(self.others)
+        return self._disturbed[0]
+
+    @cached_property
+    def repaired_at(self) -> float:
+        """When what was lost while the path did not work is repaired; -1.0 when it always did.
+
+        A timer that has doubled since the path failed has waited as long in all as it waits next
+        (RFC 6298 section 5.5). It stays so long until a round trip was measured (its section 3),
+        so that what is lost once more waits as long again, even behind the next disturbance.
+        """
+        ended, waits = self._disturbed
+        return ended if ended < 0 else ended + waits
+
+    @cached_property
+    def _disturbed(self) -> tuple[float, float]:
+        """End of the last disturbance, and seconds that its repair may take."""
+        ended, waits = -1.0, 0.0
+        for start, stop in disturbances(self.others):
+            before = waits if start < ended + waits else _TIMEOUT_S
+            ended, waits = stop, 2 * (stop - start) + before
+        return ended, waits
+
+    @cached_property
+    def most_at_once(self) -> int:
+        """How many connections there were at the same time, from first packet to last."""
+        moments = [
+            moment for relay in self.relays
+            for moment in ((relay.client.began, 1), (max(it.packets[-1].time for it in (
+                relay.client, *relay.calls)), -1))
+        ]  # fmt: skip
+        most = now = 0
+        for _, change in sorted(moments):
+            now += change
+            most = max(most, now)
+        return most
+
+    @cached_property
+    def passed_on(self) -> frozenset[int]:
+        """Numbers of segments of the ends that the box has sent on as they were."""
+        came: dict[tuple[str, bytes], list[int]] = {}
+        for packet in self.packets:
+            if not packet.outgoing and packet.content is not None:
+                came.setdefault((packet.side, packet.data[20:40]), []).append(packet.number)
+        found = set()
+        for packet in self.others:
+            if packet.outgoing and packet.content is not None:
+                before = came.get((OTHER_SIDE[packet.side], packet.data[20:40]), [])
+                found.add(max((it for it in before if it < packet.number), default=-1))
+        return frozenset(found)
 
     @cached_property
     def reports(self) -> Sequence[Report]:
