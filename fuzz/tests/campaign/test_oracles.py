@@ -49,10 +49,14 @@ IN = {"outgoing": False, "echoes": True}
         # A tester whose data offset covers some of its data says two things of one place.
         ([piece(0, b"abcd", **IN), piece(0, b"cd", **IN), piece(0, b"abcd", echoes=True)], ""),
         ([piece(0, b"abcd", **IN), piece(0, b"cd", **IN), piece(0, b"cd", echoes=True)], ""),
-        ([piece(0, b"abcd", **IN), piece(0, b"cd", **IN), piece(0, b"bb", echoes=True)],
-         "had not been sent"),
-        ([piece(0, b"abcd", **IN), piece(0, b"cd", **IN), piece(0, b"abcdd", echoes=True)],
-         "had not been sent"),
+        (
+            [piece(0, b"abcd", **IN), piece(0, b"cd", **IN), piece(0, b"bb", echoes=True)],
+            "had not been sent",
+        ),
+        (
+            [piece(0, b"abcd", **IN), piece(0, b"cd", **IN), piece(0, b"abcdd", echoes=True)],
+            "had not been sent",
+        ),
         ([piece(FARTHEST, b"a"), piece(FARTHEST, b"b")], ""),
     ],
 )
