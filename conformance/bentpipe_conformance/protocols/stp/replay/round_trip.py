@@ -237,7 +237,7 @@ def measured_calls(flow: Flow) -> Iterator[Pair]:
 def calls(flow: Flow) -> Iterator[tuple[list[At], At]]:
     """The transmissions of each BEGIN of the IUT from these ports, and what answered them.
 
-    BEGINs before a call anew belong to it.
+    BEGINs before a call anew belong to it. A BGAK that opens nothing is discarded, and no answer.
     """
     if not flow.iut_calls:
         return
@@ -245,6 +245,7 @@ def calls(flow: Flow) -> Iterator[tuple[list[At], At]]:
     opened = [place for place, item in enumerate(tries[:-1]) if item.established is not None]
     tries = tries[opened[-1] + 1 :] if opened else tries
     passed = sorted((at for item in tries for at in item.passed), key=lambda at: at.frame)
+    opening = {item.established for item in tries}
     begins: dict[int | None, list[At]] = {}
     for at in passed:
         stp = at.stp
@@ -252,7 +253,7 @@ def calls(flow: Flow) -> Iterator[tuple[list[At], At]]:
             continue
         if at.outgoing and stp.type == BEGIN:
             begins.setdefault(stp.csn, []).append(at)
-        elif not at.outgoing and stp.type in (BGAK, BGREJ):
+        elif not at.outgoing and (stp.type == BGREJ or stp.type == BGAK and at.time in opening):
             asked = begins.pop(stp.peer_csn, [])
             if asked:
                 yield asked, at

@@ -7,6 +7,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
+    BGREJ,
     END,
     FIN,
     POLL,
@@ -17,7 +18,8 @@ from bentpipe_conformance.protocols.stp.codec import (
     A,
 )
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO
-from bentpipe_conformance.protocols.stp.story import FAIL, NOTHING, PASS, StpStory
+from bentpipe_conformance.protocols.stp.replay.round_trip import calls, measured_calls
+from bentpipe_conformance.protocols.stp.story import FAIL, IUT_CSN, NOTHING, PASS, StpStory
 
 RTT = 0.6
 DATA = b"d" * 1000
@@ -331,6 +333,16 @@ def test_end_of_the_stream_that_had_credit_is_not_probed_for() -> None:
     story.tester(SD, 3, flags=FIN).iut(SDP, 3, flags=FIN, n_ps=4)
     story.tester(STAT, 4, n_ps=4, n_mr=4, after=RTT).tester(SD, 3, flags=FIN, after=20.0)
     assert story.of_service(ECHO).verdicts("STP-DT-025") == NOTHING
+
+
+def test_bgak_to_be_discarded_answers_no_begin() -> None:
+    """It acknowledges SDs that were never sent; what answers then has two BEGINs to answer."""
+    story = StpStory().iut(BEGIN, csn=IUT_CSN - 1, seq=7, cookie=None)
+    story.tester(BGREJ, reason=6, peer_csn=IUT_CSN - 1, after=RTT).iut(BEGIN)
+    story.tester(BGAK, 9, after=RTT).iut(BEGIN, after=0.4).tester(BGAK, 0, after=1.6)
+    flow = story.flow()
+    assert [(at.stp.type, len(asked)) for asked, at in calls(flow)] == [(BGREJ, 1), (BGAK, 2)]
+    assert [at.stp.type for _, at in measured_calls(flow)] == [BGREJ]
 
 
 def test_stat_to_be_discarded_measures_nothing() -> None:
