@@ -149,6 +149,20 @@ dropped = episode(
     _leads, repeated(_dropped, 4), perhaps | wait(soon), receive(1.0), perhaps | text, settle,
 )  # fmt: skip
 """What is to be dropped or challenged, several in a row in one state, before what is not."""
+
+
+@st.composite
+def _end_above_a_gap(draw: st.DrawFn) -> list[Step]:
+    """FIN, alone or behind data, above a gap, and what fills that."""
+    gap = draw(some_of([1, 100, 1000, 2920]))
+    above = {"seq": ("next", gap), "octets": draw(some_of([0, 0, 100, 1000])), "flags": "FA"}
+    return [Step("segment", above), Step("write", {"octets": gap})]
+
+
+end_above_a_gap = episode(
+    opened("echo", sack=either, timestamps=either), perhaps | text, perhaps | settle,
+    _end_above_a_gap(), receive(2.0), perhaps | text, settle,
+)  # fmt: skip
 again = episode(
     _leads, perhaps | episode(step("segment", flags=one("R")), wait(soon)),
     step("reopen", ahead=some_of([1, 1, 1000, 1 << 20, 0, -1, -1000, 1 << 30])),
@@ -277,7 +291,7 @@ OPENING: tuple[Situation, ...] = (
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (
     lingering, both_close, unheard_end, half_closed, sends_on, intruding, dropped, again,
-    kept_alive,
+    end_above_a_gap, kept_alive,
 )  # fmt: skip
 CARRYING: tuple[Situation, ...] = (
     strange_options, strange_acknowledgments, without_flags, old_stamps, no_stamps, stray_stamps,

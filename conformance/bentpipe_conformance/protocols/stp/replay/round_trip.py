@@ -253,7 +253,8 @@ def calls(flow: Flow) -> Iterator[tuple[list[At], At]]:
             continue
         if at.outgoing and stp.type == BEGIN:
             begins.setdefault(stp.csn, []).append(at)
-        elif not at.outgoing and (stp.type == BGREJ or stp.type == BGAK and at.time in opening):
-            asked = begins.pop(stp.peer_csn, [])
+        elif not at.outgoing and stp.type in (BGAK, BGREJ):
+            opens_nothing = stp.type == BGAK and at.time not in opening
+            asked = [] if opens_nothing else begins.pop(stp.peer_csn, [])
             if asked:
                 yield asked, at
