@@ -308,7 +308,7 @@ def test_interrupted_campaign_keeps_what_it_has_and_says_so(
 
     monkeypatch.setattr(shards, "run", interrupted)
     out = tmp_path / "campaign"
-    result = invoke(*words_for(out, "--examples", "12", "--shrink-runs", "0"))
+    result = invoke(*words_for(out, "--examples", "30", "--shrink-runs", "0"))
     assert result.exit_code == 1 and "interrupted: the campaign is partial" in result.output
     assert json.loads((out / "exploration.json").read_text())["interrupted"] is True
     assert invoke("verify", str(out)).exit_code == 0
