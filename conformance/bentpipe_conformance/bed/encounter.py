@@ -32,6 +32,8 @@ LONGEST_WAIT_S = 0.5
 """Between two looks at the captures."""
 _PIECE = bytes(1 << 16)
 _SNDBUF, _RCVBUF = socket.SO_SNDBUF, socket.SO_RCVBUF
+_PACING_RATE = 47
+"""SO_MAX_PACING_RATE, octets a second, which Python's socket does not name."""
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -72,7 +74,8 @@ class Meeting:
         port: the port it opens; of no other meeting with the same host.
         options: of the caller's and the other's socket: ``congestion``, ``mss``, ``send``,
             ``receive`` (buffers, octets), ``nodelay``, ``keepalive`` (seconds), ``clamp`` (the
-            widest window, octets).
+            widest window, octets), ``quickack``, ``cork``, ``low`` (octets that wake a reader),
+            ``pacing_rate`` (octets a second).
         scripts: of the caller's and the other's user.
     """
 
@@ -218,6 +221,8 @@ def configure(handle: socket.socket, options: Mapping[str, Any]) -> None:
             numbers = {
                 "mss": (tcp, socket.TCP_MAXSEG), "send": (own, _SNDBUF), "receive": (own, _RCVBUF),
                 "nodelay": (tcp, socket.TCP_NODELAY), "clamp": (tcp, socket.TCP_WINDOW_CLAMP),
+                "quickack": (tcp, socket.TCP_QUICKACK), "cork": (tcp, socket.TCP_CORK),
+                "low": (own, socket.SO_RCVLOWAT), "pacing_rate": (own, _PACING_RATE),
             }  # fmt: skip
             handle.setsockopt(*numbers[name], value)
 

@@ -6,8 +6,9 @@ What a host is set to do goes into its conformance statement; nothing else about
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from bentpipe_reference.common.link.profile import Direction, LinkProfile
@@ -21,6 +22,9 @@ MOST_PACKETS = 5000
 
 WIDER_FROM = 1_000_000
 """Encounters from this seed on draw more; those before stay what they were when they were named."""
+
+FURTHER_FROM = 3_000_000
+"""From this seed on encounters draw more again: what operators set for satellites and proxies."""
 
 CONTROLS = ("cubic", "cubic", "reno", "reno", "bbr", "hybla", "vegas", "westwood")
 """Congestion controls of the bed's kernel, the usual ones twice."""
@@ -39,23 +43,44 @@ def draw_encounter(seed: int) -> Encounter:
     taken: set[tuple[int, int]] = set()
     meetings = [_draw_meeting(numbers, taken) for _ in range(numbers.choice((1, 2, 3, 4)))]
     drawn = Encounter(link, seed, sysctls, meetings, LONGEST_S, MOST_PACKETS)
-    return _widened(drawn, numbers) if seed >= WIDER_FROM else drawn
+    drawn = _widened(drawn, numbers) if seed >= WIDER_FROM else drawn
+    return _widened_further(drawn, numbers) if seed >= FURTHER_FROM else drawn
 
 
 def _widened(drawn: Encounter, numbers: random.Random) -> Encounter:
     """With other MTUs, more sysctls, and narrow windows."""
     link = replace(drawn.link, mtu=numbers.choice((296, 576, 900, 1280, 1400, 1492, 1500)))
+    narrowed = partial(_narrowed, numbers)
+    return replace(_with_more(drawn, numbers, _WIDER_SYSCTLS, narrowed), link=link)
+
+
+def _widened_further(drawn: Encounter, numbers: random.Random) -> Encounter:
+    """With sockets that acknowledge, hold back, wake and pace otherwise."""
+
+    def with_more(options: Mapping[str, Any]) -> dict[str, Any]:
+        rare = {
+            name: numbers.choice(values)
+            for name, values in _FURTHER_OPTIONS.items() if numbers.random() < 0.15
+        }  # fmt: skip
+        return {**options, **rare}
+
+    return _with_more(drawn, numbers, _FURTHER_SYSCTLS, with_more)
+
+
+def _with_more(
+    drawn: Encounter, numbers: random.Random, sysctls: Mapping[str, tuple[str, ...]],
+    altered: Callable[[Mapping[str, Any]], dict[str, Any]],
+) -> Encounter:  # fmt: skip
+    """An encounter with more sysctls at each host and with altered options of each socket."""
     first, second = (
-        {**sysctls, **{f"net.ipv4.{name}": numbers.choice(values)
-                       for name, values in _WIDER_SYSCTLS.items()}}
-        for sysctls in drawn.sysctls
-    )  # fmt: skip
+        {**own, **{f"net.ipv4.{name}": numbers.choice(values) for name, values in sysctls.items()}}
+        for own in drawn.sysctls
+    )
     meetings = [
-        replace(meeting, options=(_narrowed(numbers, one), _narrowed(numbers, other)))
+        replace(meeting, options=(altered(meeting.options[0]), altered(meeting.options[1])))
         for meeting in drawn.meetings
-        for one, other in (meeting.options,)
     ]
-    return replace(drawn, link=link, sysctls=(first, second), meetings=meetings)
+    return replace(drawn, sysctls=(first, second), meetings=meetings)
 
 
 def _narrowed(numbers: random.Random, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,6 +106,20 @@ _WIDER_SYSCTLS: Mapping[str, tuple[str, ...]] = {
     "tcp_rfc1337": ("0", "1"),
 }
 """Beside those of every encounter."""
+
+_FURTHER_SYSCTLS: Mapping[str, tuple[str, ...]] = {
+    "tcp_pingpong_thresh": ("1", "1", "3"),
+    "tcp_backlog_ack_defer": ("1", "0"),
+    "tcp_rto_min_us": ("200000", "200000", "1000000"),
+    "tcp_max_reordering": ("300", "300", "8"),
+    "tcp_base_mss": ("1024", "512"),
+    "tcp_comp_sack_slack_ns": ("100000", "5000000"),
+    "tcp_pacing_ss_ratio": ("200", "120"),
+    "tcp_workaround_signed_windows": ("0", "0", "1"),
+}
+_FURTHER_OPTIONS: Mapping[str, tuple[int, ...]] = {
+    "quickack": (0, 1), "cork": (1,), "low": (3000, 20_000), "pacing_rate": (20_000, 200_000),
+}  # fmt: skip
 
 
 def draw_link(numbers: random.Random) -> LinkProfile:
@@ -247,12 +286,12 @@ def statement(sysctls: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
         "frto": on("tcp_frto"),
         "ecn": on("tcp_ecn"),
         "byte_counting": "unlimited",
-        "nagle": not options["nodelay"],
+        "nagle": not options["nodelay"] or "cork" in options,
         "keep_alive": "keepalive" in options,
         "challenge_acks": True,
         "reset_at_held": sack,
         "congestion_control": options["congestion"],
-        "pacing": options["congestion"] == "bbr",
+        "pacing": options["congestion"] == "bbr" or "pacing_rate" in options,
         "slow_start_by_delay": False,
         # Hybla's grows with the round trip: 24 segments at 600 ms.
         "initial_window_segments": 24 if options["congestion"] == "hybla" else 10,

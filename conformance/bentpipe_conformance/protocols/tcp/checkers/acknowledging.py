@@ -273,6 +273,8 @@ def duplicate_reports_are_true(flow: Flow, context: Context) -> Findings:
     if not flow.handshake.sack:
         return
     seen, twice, fresh = RangeSet(), RangeSet(), RangeSet()
+    if flow.handshake.offer is not None:
+        seen.add(0, flow.handshake.offer.size)  # data that came with the SYN
     reporting: Reply | None = None
     told: tuple[Range, ...] = ()
     with_fin = takes_held_fin(flow) if context.permitted("keeps_blocks_with_fin", False) else None

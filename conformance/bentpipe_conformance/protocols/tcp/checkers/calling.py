@@ -17,7 +17,12 @@ from bentpipe_conformance.protocols.tcp.checkers.opening import refused_by_reset
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset, lasts, leaving_after
+from bentpipe_conformance.protocols.tcp.replay.lifetime import (
+    is_reset,
+    lasts,
+    leaving_after,
+    throttled,
+)
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, later
 
 ATTEMPT_S = 60.0
@@ -234,7 +239,7 @@ def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
             said = f"flags {answer.tcp.flag_names}, acknowledgment {answer.tcp.ack}"
             sentence = f"a SYN-ACK was answered by {said}"
             yield judged(context, met, sentence, answer, item, expected=expected, actual=said)
-        elif lasts(flow, item, longest + flow.reaction):
+        elif lasts(flow, item, longest + flow.reaction) and not throttled(flow, item):
             sentence = "a SYN-ACK was not acknowledged"
             yield context.violated(sentence, item, expected=expected, actual="nothing")
             return

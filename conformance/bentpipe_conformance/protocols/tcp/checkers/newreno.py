@@ -115,9 +115,12 @@ def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Findings:
 
 
 def _repetition(flow: Flow, ack: Ack, until: float) -> Sent | None:
-    """The retransmission of the segment that an acknowledgment asks for."""
+    """The retransmission of the segment that an acknowledgment asks for.
+
+    One that is acknowledged in part may leave whole again (RFC 9293 section 3.10.7.4).
+    """
     answers = flow.after(ack.packet, until)
-    return next((s for s in answers if s.retransmission and s.start == ack.ack), None)
+    return next((s for s in answers if s.retransmission and s.start <= ack.ack < s.end), None)
 
 
 def _unanswered(context: Context, ack: Ack, answer: Sent | None, when: str) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
@@ -15,7 +15,6 @@ from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     DAYTIME_PORT,
     LONGEST_DELAY_S,
-    THROTTLED_S,
     acknowledging,
     answer_within,
 )
@@ -26,6 +25,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     is_reset,
     lasts,
     leaving_after,
+    throttled,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through, later
 from bentpipe_conformance.protocols.tcp.replay.resets import latest_before
@@ -251,15 +251,6 @@ def _at_last_acknowledgment(flow: Flow, context: Context) -> Findings:
             yield from _survives(flow, context, reset, what)
 
 
-def _throttled(flow: Flow, odd: Segment) -> bool:
-    """Whether something else that is odd had to be answered so lately that a limit may hold."""
-    since, number = odd.time - THROTTLED_S, odd.packet.number
-    opened = flow.handshake.tester
-    challenges = (s for s in flow.arriving if s.tcp.flags & (SYN | RST) and s.packet is not opened)
-    refused = (ack for ack in flow.acks if ack.rejected)
-    return any(since < s.time and s.packet.number < number for s in chain(challenges, refused))
-
-
 def _challenged(
     flow: Flow, context: Context, odd: Segment, known: Reply | None, what: str
 ) -> Findings:
@@ -281,7 +272,7 @@ def _challenged(
         actual = f"flags {answer.tcp.flag_names}, acknowledgment {answer.tcp.ack}"
         sentence = f"{what} was answered by {actual}"
         yield judged(context, met, sentence, answer, odd, expected=wanted, actual=actual)
-    elif lasts(flow, odd, longest) and not _throttled(flow, odd):
+    elif lasts(flow, odd, longest) and not throttled(flow, odd):
         sentence = f"{what} was not answered"
         yield context.violated(sentence, odd, expected=wanted, actual="nothing")
     yield from _survives(flow, context, odd, what)

@@ -147,6 +147,17 @@ def _beyond_the_text(flow: Flow, context: Context, aftermath: Aftermath, step: S
     return octets
 
 
+def _asked_by(aftermath: Aftermath, segment: int) -> int:
+    """Octets of new data by which F-RTO asks whether the timeout was spurious.
+
+    Behind them it may retransmit as if they had not left (RFC 5682 section 2.1 steps 2b and 3a).
+    """
+    first = [step.sent for step in aftermath.steps if step.acks == 1]
+    if not first or not first[0].new:
+        return 0
+    return min(sum(sent.payload for sent in first if sent.new), 2 * segment)
+
+
 @checker("SNR-RTO-009")
 def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
     """Slow start follows a timeout (RFC 5681 section 3.1)."""
@@ -171,6 +182,8 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
             pipe = step.least if by_time else step.pipe
             if pipe > limit:
                 limit += _beyond_the_text(flow, context, aftermath, step)
+            if pipe > limit and context.ics.get("frto", True):
+                limit += _asked_by(aftermath, segment)
             if pipe > limit and step.spurious and context.ics.get("frto", True):
                 break  # the window may be what it was
             if pipe > limit:

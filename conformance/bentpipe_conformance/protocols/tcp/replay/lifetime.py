@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.replay.answers import THROTTLED_S
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.order import later
@@ -93,6 +95,15 @@ def leaving_after(
 def lasts(flow: Flow, segment: Segment, seconds: float) -> bool:
     """Whether the capture goes on for so long after a segment."""
     return flow.last_time - segment.time > seconds
+
+
+def throttled(flow: Flow, odd: Segment) -> bool:
+    """Whether something else that is odd had to be answered so lately that a limit may hold."""
+    since, number = odd.time - THROTTLED_S, odd.packet.number
+    opened = flow.handshake.tester
+    challenges = (s for s in flow.arriving if s.tcp.flags & (SYN | RST) and s.packet is not opened)
+    refused = (ack for ack in flow.acks if ack.rejected)
+    return any(since < s.time and s.packet.number < number for s in chain(challenges, refused))
 
 
 def strays(flow: Flow, lifetime: Lifetime) -> Iterator[Segment]:

@@ -252,3 +252,22 @@ def test_reset_after_the_peers_own_reset_answers_no_data(is_reset: bool) -> None
     claims = {**CLAIMS, "daytime": True}
     found = receipt.later().verdicts("SNR-CON-020", claims=claims)
     assert found == (NOTHING if is_reset else FAIL)
+
+
+@pytest.mark.parametrize(("carried", "expected"), [(100, PASS), (0, FAIL)])
+def test_d_sack_of_what_came_with_the_syn(carried: int, expected: set[Verdict]) -> None:
+    receipt = Receipt()
+    receipt.packets.clear()
+    receipt.syn(payload=bytes(carried)).reply(0, seq=-1, flags=ACK | SYN, sack_permitted=True)
+    receipt.data(0, 0, ack=0).data(0, 100, after=0.1).reply(100, (0, 100))
+    assert receipt.verdicts("SNR-RCV-024") == expected
+
+
+@pytest.mark.parametrize(("apart", "expected"), [(0.3, PASS), (1.0, PASS | FAIL)])
+def test_copies_of_a_syn_ack_soon_after_one_another(apart: float, expected: set[Verdict]) -> None:
+    """Answers to what comes again may be limited (RFC 5961 section 7)."""
+    story = Story(calls=True).send_octets(0, 0)
+    story._put(False, flags=SYN | ACK, seq=99, after=1.0, ack=500).send_octets(0, 0)
+    story._put(False, flags=SYN | ACK, seq=99, after=apart, ack=500).ack(0, after=5.0)
+    claims = {**CLAIMS, "active_open": True}
+    assert story.verdicts("SNR-CON-030", claims=claims) == expected

@@ -244,3 +244,14 @@ def test_tail_loss_probe_soon_after_the_end_of_a_recovery(
     story.ack(2, (3, 5), after=0.01).ack(2, (3, 6), after=0.01).send(2).ack(16, after=RTT)
     story.send(16, 17).send(last, after=0.014)
     assert story.verdicts("SNR-REC-012", claims={**CLAIMS, "tlp": probes}) - PASS == expected
+
+
+@pytest.mark.parametrize(("start", "accused"), [(2000, False), (1000, True)])
+def test_partial_acknowledgment_within_a_segment_that_leaves_whole_again(
+    start: int, accused: bool
+) -> None:
+    story = duplicates(Story(sack=False).send(*range(16)).ack(1, after=RTT), 1).send(1)
+    story.ack(2.5, after=RTT).send_octets(start, 1000)
+    for _ in range(3):
+        story.ack(2.5, after=0.01)
+    assert (Verdict.FAIL in story.verdicts("SNR-REC-001")) == accused

@@ -235,3 +235,18 @@ def test_repair_after_progress_that_a_pacing_timer_may_have_put_off(
     for requirement in ("SNR-RTO-007", "SNR-RTO-012"):
         verdicts = story.verdicts(requirement, claims={**CLAIMS, "pacing": pacing})
         assert accused == (Verdict.FAIL in verdicts)
+
+
+@pytest.mark.parametrize(("again", "frto", "accused"), [
+    (3, True, False), (5, True, True), (3, False, True),
+])  # fmt: skip
+def test_repair_behind_new_data_that_asked_whether_the_timeout_was_spurious(
+    again: int, frto: bool, accused: bool
+) -> None:
+    """A duplicate answers, so that it was not (RFC 5682 section 2.1 step 3a)."""
+    story = Story(sack=False).send(*range(10)).ack(2, after=RTT).send(10, 11)
+    story.send(2, after=2.0).ack(3, after=RTT).send(12, 13)
+    story.ack(3, after=0.1).send(*range(3, 3 + again))
+    claims = {**CLAIMS, "frto": frto, "byte_counting": "no"}
+    found = story.verdicts("SNR-RTO-009", claims=claims)
+    assert (Verdict.FAIL in found) == accused
