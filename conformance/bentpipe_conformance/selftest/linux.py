@@ -293,6 +293,7 @@ def statement(sysctls: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
         "congestion_control": options["congestion"],
         "pacing": options["congestion"] == "bbr" or "pacing_rate" in options,
         "slow_start_by_delay": False,
+        "finds_segment_size": sysctls.get("net.ipv4.tcp_mtu_probing", "0") != "0",
         # Hybla's grows with the round trip: 24 segments at 600 ms.
         "initial_window_segments": 24 if options["congestion"] == "hybla" else 10,
     }

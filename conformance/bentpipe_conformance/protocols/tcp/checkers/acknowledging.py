@@ -30,7 +30,10 @@ from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S
 from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import by_packet, later
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
-from bentpipe_conformance.protocols.tcp.replay.users import echoes
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    echoes,
+    smss_may_vary,
+)
 
 PROBE_S = 0.15
 """Seconds after which a tail loss probe may send what waits (RFC 8985 section 7.2: it allows for an
@@ -327,6 +330,8 @@ def _followed(reply: Reply) -> bool:
 def block_around_a_duplicate_is_second(flow: Flow, context: Context) -> Findings:
     """The block around a duplicate follows its D-SACK block (RFC 2883 section 4, step 4)."""
     # Exercised by every D-SACK block above the acknowledgment number, as long as they are true.
+    if context.ics.get("reneges", False):
+        return
     if not flow.handshake.sack:
         return
     flushes = context.permitted("flushes_first", False)
@@ -406,6 +411,8 @@ def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
     """One small segment is outstanding at a time (RFC 9293 section 3.7.4, SHLD-7)."""
     # Exercised by a small segment that waited for another, which shows as one sent upon its
     # acknowledgment. A tail loss probe may send one by timer (RFC 8985 section 7.3).
+    if smss_may_vary(flow, context.ics):
+        return
     if not echoes(flow):
         return  # a user that writes much shows where its writes end, not what waited
     small: Sent | None = None

@@ -30,7 +30,10 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     ROUND_TRIP_SHARE,
     Episode,
 )
-from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    largest_segment,
+    smss_may_vary,
+)
 
 REORDERING_WINDOW_SHARE = 0.2
 """Share of a round trip; RFC 8985 section 6.2 uses a quarter of the smallest one."""
@@ -206,6 +209,8 @@ def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
 def no_recovery_on_insufficient_sack_evidence(flow: Flow, context: Context) -> Findings:
     """With SACK, recovery needs the profile's evidence (RFC 6675 4, RFC 8985 6.2)."""
     # Exercised by acknowledgments outside recovery that newly report held data.
+    if smss_may_vary(flow, context.ics):
+        return
     if not flow.handshake.sack:
         return
     kinds, rack = evidence_kinds(context), context.ics.get("rack", True)

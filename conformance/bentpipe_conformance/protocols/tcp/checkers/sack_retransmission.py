@@ -20,7 +20,10 @@ from bentpipe_conformance.protocols.tcp.replay.order import count_before
 from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S, Repeat, Scoreboard
-from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
+from bentpipe_conformance.protocols.tcp.replay.users import (
+    largest_segment,
+    smss_may_vary,
+)
 
 
 def negotiated_scoreboard(flow: Flow, context: Context) -> Scoreboard:
@@ -244,6 +247,8 @@ def _lost_by_time(flow: Flow, sent: Sent) -> bool:
 def recovery_begins_at_the_threshold(flow: Flow, context: Context) -> Findings:
     """Recovery begins at the threshold (RFC 6675 section 5, RFC 8985 section 6.2)."""
     # Exercised by the first retransmission of every recovery that no timeout starts.
+    if smss_may_vary(flow, context.ics):
+        return
     board = negotiated_scoreboard(flow, context)
     runs = context.permitted("held_runs")
     octets = context.permitted("held_segments") * flow.segment

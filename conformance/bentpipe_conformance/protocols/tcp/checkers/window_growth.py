@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     latest,
     may_be_last,
     most_outstanding,
+    smss_may_vary,
     stopped_at,
 )
 
@@ -36,6 +37,8 @@ def _busy(flow: Flow, context: Context) -> bool:
 def slow_start_opens_by_a_segment(flow: Flow, context: Context) -> Findings:
     """Slow start grows by a segment for each acknowledgment (RFC 5681 section 3.1, equation 2)."""
     # Exercised by the acknowledgments of a connection's beginning.
+    if smss_may_vary(flow, context.ics):
+        return
     if not _busy(flow, context):
         return
     opening, segment = read_opening(flow), largest_segment(flow)
@@ -127,6 +130,8 @@ def _counts_less(flow: Flow, ack: Ack, segment: int) -> bool:
 def slow_start_after_timeout_opens_the_window(flow: Flow, context: Context) -> Findings:
     """After a timeout slow start opens the window (RFC 5681 section 3.1)."""
     # Exercised by acknowledgments after a timeout that leave data to send.
+    if smss_may_vary(flow, context.ics):
+        return
     if not acts_at_once(context.ics) or any(map(reneges, flow.acks)):
         return
     # SMSS may be larger; but then nothing has shown that the window lags.

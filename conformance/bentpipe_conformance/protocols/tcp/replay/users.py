@@ -7,8 +7,9 @@ other user sends and aborts when it likes, and every implementation that calls h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import accumulate, pairwise
+from typing import Any
 
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.engine.remembered import remembered
@@ -147,6 +148,15 @@ def largest_segment(flow: Flow) -> int:
     new = (sent for sent in flow.sent if not sent.retransmission and sent.end < sent.window_edge)
     full = any(sent.payload == flow.segment and more_waited(flow, sent) for sent in new)
     return flow.segment if full or always_sends(flow) else max(flow.segment, flow.mss)
+
+
+def smss_may_vary(flow: Flow, ics: Mapping[str, Any]) -> bool:
+    """Whether SMSS may have changed, or not be known, as the path's MTU is found (RFC 4821)."""
+    if not ics.get("finds_segment_size", False):
+        return False
+    full = [sent.payload for sent in flow.sent if sent.new and not sent.tcp.flags & PSH]
+    least = min(full, default=flow.segment)
+    return least < flow.segment - MAX_OPTIONS or flow.segment < flow.mss - MAX_OPTIONS
 
 
 def _fits_half_a_window(flow: Flow) -> bool:

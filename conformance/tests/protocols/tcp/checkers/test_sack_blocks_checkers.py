@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
-from bentpipe_conformance.protocols.tcp.receipt import Receipt
+from bentpipe_conformance.protocols.tcp.receipt import CLAIMS, Receipt
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS
 
 UNKNOWN = bytes((200, 4, 1, 2))
@@ -212,3 +213,14 @@ def test_reported_block_kept_or_dropped() -> None:
     receipt = _holes(200).data(100, 200, after=0.1)
     assert receipt.reply(200).verdicts("SNR-RCV-019") == FAIL
     assert _holes(200).data(100, 200, after=0.1).reply(300).verdicts("SNR-RCV-019") == PASS
+
+
+@pytest.mark.parametrize(("reneges", "expected"), [(True, PASS), (False, PASS | FAIL)])
+def test_block_that_is_shorter_since_a_part_was_discarded(
+    reneges: bool, expected: set[Verdict]
+) -> None:
+    """RFC 2018 section 8 lets a receiver discard what it has reported."""
+    receipt = Receipt().data(200, 300).reply(0, (200, 300)).data(300, 400, after=1.0)
+    receipt.reply(0, (200, 400)).data(500, 600, after=1.0).reply(0, (500, 600), (200, 300))
+    claims = {**CLAIMS, "reneges": reneges}
+    assert receipt.later().verdicts("SNR-RCV-010", claims=claims) == expected

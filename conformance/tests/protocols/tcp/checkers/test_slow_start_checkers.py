@@ -288,3 +288,17 @@ def test_window_that_opens_by_smaller_segments(growth: int, expected: set[Verdic
         end = _shorter(story, end, 250, flight if growth else 10)
         story.ack(end / SIZE, after=RTT)
     assert story.verdicts("SNR-CA-004") == expected
+
+
+@pytest.mark.parametrize(("found", "octets", "expected"), [
+    (True, 500, NOTHING), (False, 500, FAIL), (True, 1000, FAIL),
+])  # fmt: skip
+def test_recovery_by_two_and_a_half_segments_where_their_size_is_being_found(
+    found: bool, octets: int, expected: set[Verdict]
+) -> None:
+    """Whether SMSS is 500 octets or 1000 is the implementation's secret (RFC 4821)."""
+    story = Story().send(*range(10)).ack(2, after=RTT)
+    story.send_octets(10_000, octets).send_octets(10_000 + octets, octets)
+    story.ack(2, (3, 4), after=0.01).ack(2, (3, 4.5), after=0.01).send(2)
+    claims = {**CLAIMS, "finds_segment_size": found}
+    assert story.verdicts("SNR-SAK-006", claims=claims) == expected
