@@ -182,7 +182,7 @@ def slow_start_after_timeout(flow: Flow, context: Context) -> Findings:
             pipe = step.least if by_time else step.pipe
             if pipe > limit:
                 limit += _beyond_the_text(flow, context, aftermath, step)
-            if pipe > limit and context.ics.get("frto", True):
+            if pipe > limit and step.sent.retransmission and context.ics.get("frto", True):
                 limit += _asked_by(aftermath, segment)
             if pipe > limit and step.spurious and context.ics.get("frto", True):
                 break  # the window may be what it was
