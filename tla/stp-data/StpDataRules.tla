@@ -118,7 +118,7 @@ PollsAskForAll ==
 NewMayGoAtOnce ==
     /\ vt_s < written /\ vt_s < vt_ms /\ queue = {} /\ Len(forward) < Capacity
     /\ \A m \in Contents(forward) \cup Contents(return) :
-          ForwardReorders \/ ReturnReorders => m.n + Modulus > vt_s + 1 + Window
+          ~(ForwardReorders \/ ReturnReorders) \/ m.n + Modulus > vt_s + 1 + Window
     => ENABLED SendNew
 
 (* What a report shows as arrived, and what it asks for that was sent before (STP-DT-003, STP-DT-006,   *)
