@@ -25,8 +25,9 @@ NeverDisownsWhileCalling ==
     [][\A m \in Sending("END") :
           m.kind = "unknown" /\ m.from = "client" /\ m.csn # Unknown => C[m.port].st # "begun"]_vars
 
-(* STP-CC-006, STP-CC-025: either end releases, and the server's user aborts as the client's does. *)
+(* STP-CC-006, STP-CC-025: either end releases, and the server's user speaks and aborts as the client's. *)
 NeverClientReleases == ~\E m \in net : m.type = "END" /\ m.kind = "release" /\ m.from = "client"
 NeverServerReleases == ~\E m \in net : m.type = "END" /\ m.kind = "release" /\ m.from = "server"
+NeverServerSpeaks == ~\E m \in net : m.type = "SD" /\ m.from = "server"
 NeverServerAborts == ~\E m \in net : m.type = "END" /\ m.kind = "abort" /\ m.from = "server"
 ==============================================================================
