@@ -11,6 +11,11 @@ Sending == Len(link') = Len(link) + 1
 OnTimer == Len(link') = Len(link) + 2
 Told(ack) == {p \in All : p < ack.cum} \cup ack.sack
 
+(* Nothing has been sent, and nothing is known to have arrived. *)
+BeginsRight ==
+    /\ sndNxt = 0 /\ sndUna = 0 /\ released = {} /\ rightEdge < 0 /\ lost = {} /\ Len(transmissions) = 0
+    /\ held = {} /\ Len(delivered) = 0 /\ ~ackDue /\ Len(link) = 0 /\ Len(ackLink) = 0
+
 (* RWBP-EC-002, as it reads: all transmissions of the packet come before the first of the right edge.  *)
 Before(packet, edge) ==
     /\ \E i \in DOMAIN transmissions : transmissions[i] = packet

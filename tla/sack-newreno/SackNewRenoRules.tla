@@ -66,6 +66,10 @@ DuplicatesAreCounted ==
                                     THEN dupAcks ELSE dupAcks + 1
        /\ OnAdvance => dupAcks' = 0]_vars
 
+(* RFC 5681 section 2: where nothing is outstanding, no acknowledgment is a duplicate. *)
+NeedlessAcksChangeNothing ==
+    [][AckStep /\ sndMax = sndUna /\ Ack.cum = sndUna => UNCHANGED senderVars /\ Sent = <<>>]_vars
+
 (* Rule 2 and RFC 6675 section 5: recovery begins when a loss is shown and the gate is open, and only  *)
 (* then.                                                                                              *)
 EntersWhenDue ==
@@ -137,11 +141,11 @@ RepairsOnlyHoles ==
 
 (* SNR-RCV-006, SNR-RCV-007: every arrival is acknowledged at once. All below the number has arrived,   *)
 (* the number itself has not, and what else has is reported, the latest arrival with it.              *)
-Arriving == Len(link') < Len(link) /\ dataLosses' = dataLosses
+Arriving == Len(ackLink') > Len(ackLink) \/ (Len(link') < Len(link) /\ dataLosses' = dataLosses)
 ReportsWhatHasArrived ==
     [][Arriving =>
           LET ack == ackLink'[Len(ackLink')]
-          IN /\ Len(ackLink') = Len(ackLink) + 1
+          IN /\ Len(ackLink') = Len(ackLink) + 1 /\ link' = Tail(link)
              /\ held' = held \cup {Head(link)} /\ ack.cum \notin held'
              /\ {n \in held' : n < ack.cum} = 0..(ack.cum - 1)
              /\ ack.sack = {n \in held' : n > ack.cum}]_vars

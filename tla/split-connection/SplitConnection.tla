@@ -228,6 +228,13 @@ TypeOK ==
                        /\ Len(delivered[e]) <= taken[e] /\ read[e] <= Len(delivered[e])
                        /\ unheard[e] \in 0..Len(held[e])
 
+(* Two connections, nothing sent on either, and as much permitted as the box holds. *)
+BeginsRight ==
+    /\ box = "up" /\ \A e \in {1, 2} : side[e] /\ end[e] = "open" /\ limit[e] = Buffer
+    /\ \A d \in {1, 2} : /\ sent[d] + taken[d] + unheard[d] + read[d] = 0
+                         /\ Len(held[d]) = 0 /\ Len(delivered[d]) = 0
+                         /\ ~closed[d] /\ ~finTaken[d] /\ ~finAcked[d] /\ ~finGot[d]
+
 (* PEP-TR-001 *)
 Octets(n) == [i \in 1..n |-> i]
 Service(d) == INSTANCE ReliableFifo WITH

@@ -121,9 +121,7 @@ Numbers(held) == {h[2] : h \in held}
 Held(e, csn, n, fin) ==
     IF n < e.rcv \/ n \in Numbers(e.held) \/ (e.rfin # None /\ n > e.rfin) THEN e
     ELSE [e EXCEPT !.held = @ \cup {<<csn, n>>}, !.rfin = IF fin THEN n ELSE @]
-Reach(e) == LET have == Numbers(e.held)
-            IN CHOOSE n \in e.rcv..(e.rcv + Cardinality(have)) :
-                   n \notin have /\ \A k \in e.rcv..(n - 1) : k \in have
+Reach(e) == Lowest((e.rcv..(e.rcv + Cardinality(e.held))) \ Numbers(e.held))
 Advanced(e) == LET next == Reach(e)
                IN [e EXCEPT !.rcv = next, !.held = {h \in @ : h[2] > next}]
 HandedOver(e) == [k \in 1..(Reach(e) - e.rcv) |-> CHOOSE h \in e.held : h[2] = e.rcv + k - 1]

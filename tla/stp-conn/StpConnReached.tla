@@ -16,4 +16,18 @@ NeverEndedByRefusal == ~\E t \in DOMAIN begins :
     /\ calls[begins[t].call].told = "failure" /\ abandoned = {}
     /\ \E m \in net : m.type = "BGREJ" /\ m.reason = 5 /\ m.peer = begins[t].csn
     /\ ~\E m \in net : m.type = "END" /\ m.peer = begins[t].csn
+
+(* STP-CC-016: a BEGIN is sent again. *)
+NeverRepeats == ~\E m, n \in net : m.type = "BEGIN" /\ n.type = "BEGIN" /\ m.csn = n.csn /\ m.at < n.at
+
+(* STP-CC-020: in state 2 as well, a BGAK for another try is disowned. *)
+NeverDisownsWhileCalling ==
+    [][\A m \in Sending("END") :
+          m.kind = "unknown" /\ m.from = "client" /\ m.csn # Unknown => C[m.port].st # "begun"]_vars
+
+(* STP-CC-006, STP-CC-025: either end releases, and the server's user speaks and aborts as the client's. *)
+NeverClientReleases == ~\E m \in net : m.type = "END" /\ m.kind = "release" /\ m.from = "client"
+NeverServerReleases == ~\E m \in net : m.type = "END" /\ m.kind = "release" /\ m.from = "server"
+NeverServerSpeaks == ~\E m \in net : m.type = "SD" /\ m.from = "server"
+NeverServerAborts == ~\E m \in net : m.type = "END" /\ m.kind = "abort" /\ m.from = "server"
 ==============================================================================

@@ -13,6 +13,14 @@ Whole(e, own, other) == e.acked = own /\ e.rcv = other     \* both streams are t
 Has(e) == (0..(e.rcv - 1)) \cup {h[2] : h \in e.held}
 Least(numbers) == CHOOSE n \in 0..Cardinality(numbers) : n \notin numbers /\ \A k \in 0..(n - 1) : k \in numbers
 
+(* Nobody has called, and cookies, if any, were made before. *)
+BeginsRight ==
+    /\ now = Dawn /\ epoch = 0 /\ gone = 0 /\ Len(begins) = 0 /\ Len(calls) = 0 /\ Len(opened) = 0
+    /\ \A p \in PortSet : \A e \in {C[p], S[p]} : e.st = "idle" /\ e.csn = 0 /\ e.peer = 0 /\ e.rcv = 0
+    /\ DOMAIN made = 1..Stock /\ \A k \in 1..Stock : made[k].life = 0 /\ made[k].at = 0
+    /\ Len(stock) = Stock /\ \A k \in 1..Stock : \E i \in 1..Stock : stock[i] = k
+    /\ used = {} /\ net = {} /\ Len(log) = 0 /\ Len(back) = 0
+
 ----------------------------------------------------------------------------
 (* Packets. Each field of what is sent, from the state of its sender after the step.                   *)
 
@@ -27,6 +35,10 @@ BeginsAreTries ==
           /\ \E t \in DOMAIN begins' : begins'[t].csn = m.csn /\ begins'[t].ck = m.ck
           /\ m.data <=> m.ck # NoCookie
           /\ m.fin <=> m.data /\ Packets = 1]_vars
+
+(* STP-CC-016: as long as that, it may be repeated. *)
+RepeatsWhileItMay ==
+    \A p \in PortSet : C[p].st = "begun" /\ C[p].since + Repeat >= now => ENABLED Repeats(p)
 
 (* STP-CC-012, STP-CC-015, STP-DT-010: a BGAK names both CSNs, what is next expected, a new cookie.    *)
 BgaksAreTrue ==
@@ -298,14 +310,19 @@ OnlyOpenEndsTake ==
 
 ----------------------------------------------------------------------------
 (* A peer that keeps no rules: it sends a normal END whenever it likes, with any N(R) that can be     *)
-(* (STP-CC-027).                                                                                      *)
+(* (STP-CC-027), and answers the first BEGIN by a BGAK with an N(R) beyond all that there is to send.  *)
 HastyEnd ==
     /\ \E p \in PortSet, from \in {"client", "server"}, r \in 0..Max(Packets, Replies) :
           LET e == IF from = "client" THEN C[p] ELSE S[p]
           IN /\ e.st = "open" /\ r <= (IF from = "client" THEN S[p].sent ELSE C[p].sent)
              /\ Emit({END(from, p, e.csn, e.peer, "release", r)}, {})
     /\ UNCHANGED <<now, clientVars, serverVars, abandoned>>
-HastySpec == Init /\ [][Next \/ HastyEnd]_vars
+HastyBgak ==
+    /\ \A m \in net : m.from = "client"
+    /\ \E p \in PortSet : /\ C[p].st = "begun"
+                         /\ Emit({BGAK(p, NextOwn, C[p].csn, Packets + 1, Forged)}, {})
+    /\ UNCHANGED <<now, clientVars, serverVars, abandoned>>
+HastySpec == Init /\ [][Next \/ HastyEnd \/ HastyBgak]_vars
 
 ----------------------------------------------------------------------------
 (* A server whose user speaks while the connection is open, and not before. *)

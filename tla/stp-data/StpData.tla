@@ -151,10 +151,14 @@ Asked == vt_s
 (* STP-DT-027: an expiry makes nothing be sent again. *)
 RequeuedByTimer == {}
 
-Poll ==
+(* How many POLLs may be under way, and how old, is a bound of the model.                             *)
+PollFits ==
     /\ HasRoom(forward, Capacity, 1)
     /\ Cardinality(StatusUnderWay) < MaxPolls
     /\ ~TooOld(forward) /\ ~TooOld(return)
+
+Poll ==
+    /\ PollFits
     /\ forward' = Append(Aged(forward), POLL(Asked))
     /\ return' = Aged(return)
     /\ buffer' = [n \in DOMAIN buffer |-> Older(buffer[n])]

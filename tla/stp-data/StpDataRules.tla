@@ -13,6 +13,15 @@ Leaving == forward'[Len(forward')]
 Sending(type) == Len(forward') > Len(forward) /\ Leaving.type = type
 Reply == SubSeq(return', Len(return) + 1, Len(return'))
 
+(* STP-DT-011, STP-DT-019, STP-DT-021: the first SD is the one expected, as many are permitted as there *)
+(* is room for, and nothing has been told yet.                                                        *)
+BeginsRight ==
+    /\ written \in {0, Packets} /\ (UserWaits <=> written = 0)
+    /\ vt_s = 0 /\ vt_a = 0 /\ vt_ms = Window /\ vt_pa > MaxPolls
+    /\ DOMAIN buffer = {} /\ queue = {} /\ repeated = {} /\ ~silence /\ ~unanswered
+    /\ vr_r = 0 /\ vr_h = 0 /\ vr_mr = Window /\ held = {} /\ ~closed
+    /\ Len(delivered) = 0 /\ taken = 0 /\ Len(forward) = 0 /\ Len(return) = 0
+
 (* STP-DT-019, STP-DT-020: an SD is taken if it is within what was permitted, and not there yet.       *)
 IsNew(n) == n >= vr_r /\ n < vr_mr
 TakesExactly ==
@@ -61,7 +70,7 @@ AnsweredInParts ==
 CreditIsKnown ==
     [][IF Reply = <<>> THEN vr_mr' = vr_mr ELSE vr_mr' = Reply[1].mr /\ vr_mr' = taken' + Window]_vars
 ClosedIsKnown ==
-    [][Reply # <<>> => closed' = (Reply[1].mr <= vr_h')]_vars
+    [][closed' = IF Reply = <<>> THEN closed ELSE Reply[1].mr <= vr_h']_vars
 
 (* STP-DT-024: a window that was shown closed is announced when it has opened by half, or by 16.       *)
 AnnouncesInTime ==
@@ -97,11 +106,20 @@ LowestAgain ==
 (* and starts Timer_SILENCE and Timer_NO-RESPONSE. Nothing is sent again for it (STP-DT-027).          *)
 PollsAskForAll ==
     [][Sending("POLL") =>
-          /\ Leaving.n = vt_s /\ silence' /\ unanswered' /\ queue' = queue
+          /\ Leaving = [type |-> "POLL", n |-> vt_s, age |-> 0]
+          /\ silence' /\ unanswered' /\ queue' = queue
           /\ keepAlives' = keepAlives => silence \/ \E n \in DOMAIN buffer : buffer[n] = 0
           /\ keepAlives' # keepAlives => ~silence /\ buffer = <<>> /\ written = vt_s
           /\ vt_pa' = Min(vt_pa + 1, OldestAge)
           /\ \A n \in DOMAIN buffer : buffer'[n] = Min(buffer[n] + 1, OldestAge)]_vars
+
+(* STP-DT-009, STP-DT-011, STP-DT-013: a new SD need wait for nothing but what is sent again, credit,   *)
+(* room on the way, and packets that are so old that its number would mean another one.               *)
+NewMayGoAtOnce ==
+    /\ vt_s < written /\ vt_s < vt_ms /\ queue = {} /\ Len(forward) < Capacity
+    /\ \A m \in Contents(forward) \cup Contents(return) :
+          ~(ForwardReorders \/ ReturnReorders) \/ m.n + Modulus > vt_s + 1 + Window
+    => ENABLED SendNew
 
 (* What a report shows as arrived, and what it asks for that was sent before (STP-DT-003, STP-DT-006,   *)
 (* STP-DT-014).                                                                                       *)
@@ -142,6 +160,19 @@ NumbersAreNear ==
     \A m \in Contents(forward) \cup Contents(return) :
         /\ m.n <= vt_s /\ m.n >= vt_s - (Modulus - Window)
         /\ m.type = "POLL" => m.n > vt_s - (Modulus - Window)
+
+----------------------------------------------------------------------------
+(* A window that was just shown closed, full of SDs that the user has not read.                        *)
+Full ==
+    /\ written = Packets /\ vt_s = Window /\ vt_a = Window /\ vt_ms = Window /\ vt_pa = OldestAge
+    /\ buffer = <<>> /\ queue = {} /\ repeated = {} /\ silence = TRUE /\ unanswered = FALSE
+    /\ vr_r = Window /\ vr_h = Window /\ vr_mr = Window /\ held = {} /\ closed = TRUE
+    /\ delivered = [k \in 1..Window |-> k - 1] /\ taken = 0
+    /\ forward = <<>> /\ return = <<>>
+    /\ forwardLosses = ForwardLosses /\ returnLosses = ReturnLosses /\ duplicates = Duplicates
+    /\ keepAlives = KeepAlives
+    /\ spurious = FALSE /\ misread = FALSE /\ strange = FALSE
+FullSpec == Full /\ [][Next]_vars
 
 ----------------------------------------------------------------------------
 (* Packets that a peer that keeps the rules never sends, one of them at any time: reports of SDs that   *)

@@ -175,7 +175,7 @@ class Reading:
             first = text.splitlines()[0]
             outcome.violated = first
             outcome.name = _violated_name(first)
-            if code == _INVARIANT_AT_START:
+            if code in (_INVARIANT_AT_START, _IMPLIED_INIT):
                 outcome.trace.append(State("Initial predicate", _variables(text.splitlines()[1:])))
         elif code == _TRACE:
             self._state(text)

@@ -91,10 +91,17 @@ def test_violation_and_its_trace_read(job: tlc.Job, code: int, sentence: str, na
     assert outcome.trace[0].variables == {"x": "0", "y": "<<1, 2>>"}
 
 
-def test_violation_at_the_start_read(job: tlc.Job) -> None:
-    text = "Invariant Inv is violated by the initial state:\n/\\ x = 1\n/\\ y = 2"
-    outcome = run(job, message(2107, 1, text), 12)
-    assert outcome.name == "Inv" and outcome.trace[0].variables == {"x": "1", "y": "2"}
+@pytest.mark.parametrize(
+    ("code", "sentence", "name"),
+    [
+        (2107, "Invariant Inv is violated", "Inv"),
+        (2108, "Property line 3, col 1 to line 3, col 9 of module M is violated", ""),
+    ],
+)
+def test_violation_at_the_start_read(job: tlc.Job, code: int, sentence: str, name: str) -> None:
+    text = f"{sentence} by the initial state:\n/\\ x = 1\n/\\ y = 2"
+    outcome = run(job, message(code, 1, text), 12)
+    assert outcome.name == name and outcome.trace[0].variables == {"x": "1", "y": "2"}
 
 
 def test_property_that_constants_make_false_is_violated_without_a_trace(job: tlc.Job) -> None:
