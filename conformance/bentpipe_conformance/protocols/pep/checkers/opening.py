@@ -216,6 +216,8 @@ def failed_call_resets(relay: Relay, context: Context) -> Iterator[Finding]:
     answer = relay.client.answered
     if cause is None or answer is None or answer.number > cause.packet.number:
         return
+    if any(it.packet.number < cause.packet.number for it in _own_resets(relay)):
+        return  # there is nobody to be told
     if isinstance(cause, Report) and _may_go_on(relay, cause):
         return
     ended = next((it for it in relay.client.segments if it.outgoing and it.fin is not None), None)
@@ -384,6 +386,14 @@ def scanner_learns_once(relay: Relay, context: Context) -> Iterator[Finding]:
 
 
 # -- what several ask --------------------------------------------------------------------------
+
+
+def _own_resets(relay: Relay) -> list[Segment]:
+    """Resets of the client that count, or may."""
+    return [
+        it for it in relay.client.segments
+        if not it.outgoing and it.tcp.flags & RST and (it.counts or it.doubtful)
+    ]  # fmt: skip
 
 
 def _refusal(relay: Relay) -> Segment | None:

@@ -86,14 +86,13 @@ def guessed_message(relay: Relay, context: Context) -> Iterator[Finding]:
             if report.ends != ends or first is None or not before:
                 continue
             offset = (report.seq - first.seq - 1) % MODULUS
-            heard = sink.acked_before(report.packet.number)
-            if offset >= heard and any(
+            if offset >= sink.acked_before(report.packet.number) and any(
                 it.outgoing and it.tcp.seq == report.seq for it in sink.segments
             ):
                 if report.too_big:
                     valid[sink.side] = min(report.mtu, valid.get(sink.side, report.mtu))
                 continue
-            if offset > 1 << 20 or offset < heard - 1:
+            if sink.is_guess(report.seq, report.packet.number):
                 found.append(report)
             small = _shrunk(before, sink.segments, report.packet.number, report.mtu)
             if report.too_big and small is not None:

@@ -14,6 +14,8 @@ Packet = EnginePacket[Tcp]
 
 LARGEST_SHIFT = 14
 DEFAULT_MSS = 536
+_FAR = 1 << 20
+"""Octets beyond the first that no box has sent; where it has, a guess is not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,18 @@ class Leg:
              if not it.outgoing and it.ack is not None and it.packet.number < number),
             default=0,
         )  # fmt: skip
+
+    def is_guess(self, seq: int, number: int) -> bool:
+        """Whether a segment of the box that a message quotes was certainly not outstanding.
+
+        Args:
+            seq: its sequence number.
+            number: of the packet that brought the message.
+        """
+        if self.box.first is None:
+            return True
+        offset = nearest((seq - self.box.first.seq - 1) % MODULUS, 0)
+        return offset > _FAR or offset < self.acked_before(number) - 1
 
     def add(self, packet: Packet) -> None:
         """Take the next packet of the connection."""
