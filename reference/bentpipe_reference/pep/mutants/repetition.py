@@ -1,4 +1,4 @@
-"""Mutants that show when something happens again, or comes before an answer."""
+"""Mutants that show in what comes again, comes early, or is no octets at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bentpipe_reference.tcp.wire.segment import Flags, Segment
 _MODULUS = 1 << 32
 _GUESSES, _LOST_PLACES = 30, 40
 _SLEEPS_S = 1800.0
-_HEADERS, _FLAGS = 40, 33
+_HEADERS, _FLAGS, _TCP = 40, 33, 6
 
 
 @mutant("pep-numbers-do-not-wrap-in-a-segment", breaks="PEP-LR-006")
@@ -158,5 +158,28 @@ class HeedsWrongResets(Box):
             named = int.from_bytes(packet[20:22], "big"), int.from_bytes(packet[22:24], "big")
             ended = isinstance(endpoint, Endpoint) and endpoint.stream_has_ended
             if ended and named == (ports.remote_port, ports.local_port):
+                assert isinstance(endpoint, Endpoint)
                 endpoint.fail("the peer reset the connection", now)
                 self.settle(relay, now)
+
+
+@mutant("pep-class-never-falls-back", breaks="PEP-TR-005")
+class ClassStays(Box):
+    """Octets without a class leave in the one that their stream had before."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.kept: dict[tuple[Relay, int], int] = {}
+
+    def collect(self, relay: Relay, port: int, endpoint: End, now: float) -> None:
+        """See :class:`Box`."""
+        before = self.kept.get((relay, port), 0)
+        relay.classes[1 - port] = self.kept[relay, port] = relay.classes[1 - port] or before
+        super().collect(relay, port, endpoint, now)
+
+
+@mutant("pep-resets-of-strangers-vanish", "forward", breaks="PEP-TR-018")
+def drops_resets_of_strangers(self: Box, port: int, packet: bytes) -> None:
+    """What would end a connection that the box does not know is dropped."""
+    if packet[9] != _TCP or len(packet) < _HEADERS or not packet[_FLAGS] & Flags.RST:
+        Box.forward(self, port, packet)
