@@ -151,9 +151,13 @@ class End:
 
     def go_on(self) -> None:
         """The user reads again."""
+        self.read_all()
+        self.acknowledge()
+
+    def read_all(self) -> None:
+        """The user reads again, and nothing says so yet."""
         self.reading = True
         self._read()
-        self.acknowledge()
 
     def read(self, octets: int) -> None:
         """The user, who has stopped, reads some octets."""

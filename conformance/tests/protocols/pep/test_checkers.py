@@ -729,3 +729,21 @@ def test_reset_that_crosses_the_end_of_what_it_would_reset(end: str, expected: s
     story.ack(CLIENT, False, 1).reset(SERVER, False, 1, after=2.0)
     story.say(CLIENT, False, FIN | ACK, 0, 1, after=0.1).say(CLIENT, True, ACK, 1, 1).over()
     assert story.verdicts("PEP-RE-006", claims=Story.claims | {"end": end}) == expected
+
+
+@pytest.mark.parametrize(("outstanding", "expected"), [(True, FAIL), (False, NOTHING)])
+def test_message_about_the_next_number(outstanding: bool, expected: set[object]) -> None:
+    """What is sent with that number later was not outstanding."""
+    story = sent(Story().opened())
+    if not outstanding:
+        story.ack(SERVER, False, 1000)
+    at = 0 if outstanding else 1000
+    quoted = Tcp(
+        CLIENT_ADDRESS, SERVER_ADDRESS, *story.ports, story.numbers[SERVER, True] + 1 + at, 0,
+        ACK, 100, b"x" * 1000,
+    )  # fmt: skip
+    message = unreachable(build(quoted), "10.77.255.1", CLIENT_ADDRESS, 4, 600)
+    story.tell(False, message, 1.0, SERVER)
+    story.data(CLIENT, False, 1000, 2400).ack(CLIENT, True, 2400)
+    story.data(SERVER, True, 1000, 2400, after=3.0).ack(SERVER, False, 2400)
+    assert story.over().verdicts("PEP-PC-005") == expected

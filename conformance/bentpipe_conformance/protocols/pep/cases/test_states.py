@@ -96,7 +96,7 @@ def _messages(peer: Peer, it: End) -> Iterator[bytes]:
     here, there = it.local, it.remote
     sent = Tcp(there[0], here[0], there[1], here[1], 0, 0, ACK, 100, peer.octets(1400))
     expected = it.next_segment(b"").ack
-    numbers = [expected + distance for distance in FAR]
+    numbers = [expected + distance for distance in (0, *FAR)]
     numbers += [seen.seq for seen in it.seen if seen.payload][:1] if it.acknowledging else []
     for code, mtu in ((1, 0), (2, 0), (3, 0), (13, 0), (4, 600)):
         for number in numbers:
@@ -200,6 +200,29 @@ def test_opening_answers_that_are_none(peer: Peer) -> None:
     peer.run(lambda: client.was_reset or bool(listener.ends), 20.0)
     if listener.ends:
         _go_on(peer, client, listener.ends[-1])
+    quiet(peer, 40.0)
+
+
+@case("PEP-SEC-003", "PEP-RE-017")
+def test_opening_guessed_octets_before_the_handshake_ends(peer: Peer) -> None:
+    """Octets and FINs that acknowledge what the box has not sent come in place of the handshake."""
+    for with_octets in (True, False):
+        port, listener = peer.listen()
+        client = peer.call(port)
+        client.reached_by = lambda _: False
+        peer.wait(2 * peer.rtt + 0.3)
+        answer = peer.random.getrandbits(32)
+        made = replace(client.next_segment(b""), seq=(client.iss + 1) % MODULUS, tsecr=None)
+        for distance in (0, 1000, *FAR):
+            octets = peer.octets(80) if with_octets else b""
+            flags = ACK | PSH if with_octets else ACK | FIN
+            guess = replace(made, flags=flags, ack=(answer + distance) % MODULUS, tsval=None)
+            peer.send(CLIENT, build(replace(guess, payload=octets)))
+            peer.wait(APART_S)
+        client.reached_by = lambda _: True
+        peer.run(lambda it=client, of=listener: it.established and bool(of.ends), 20.0)  # type: ignore[misc]
+        if listener.ends:
+            _go_on(peer, client, listener.ends[-1])
     quiet(peer, 40.0)
 
 

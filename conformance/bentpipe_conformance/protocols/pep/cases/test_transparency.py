@@ -9,6 +9,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.codec import CE, build_ipv4
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import (
+    DEAF,
     LONG,
     MD5,
     both_ways,
@@ -95,6 +96,36 @@ def test_established_packets_of_a_class(peer: Peer) -> None:
     _sent_as(peer, through.client, EF)
     _sent_as(peer, through.server, EF)
     quiet(peer)
+
+
+@case("PEP-TR-005")
+def test_established_octets_of_a_class_are_sent_again(peer: Peer) -> None:
+    """Octets of the class EF are lost behind the box, or wait for a receiver that does not read."""
+    for offer in (Offer(), DEAF):
+        through = peer.connect(offer, offer)
+        ends = through.client, through.server
+        for sender, receiver in (ends, ends[::-1]):
+            if offer is DEAF:
+                receiver.stop()
+            else:
+                receiver.reached_by = _every_second()
+            _sent_as(peer, sender, EF, 14 if offer is DEAF else 4)
+            receiver.go_on()
+            peer.run(lambda a=receiver, b=sender: len(a.got) >= len(b.written), 20.0)  # type: ignore[misc]
+    quiet(peer)
+
+
+def _every_second() -> Callable[[Tcp], bool]:
+    """Loses each second segment with octets, the first time that it is sent."""
+    seen: list[int] = []
+
+    def reaches(tcp: Tcp) -> bool:
+        if not tcp.payload or tcp.seq in seen:
+            return True
+        seen.append(tcp.seq)
+        return len(seen) % 2 == 0
+
+    return reaches
 
 
 @case("PEP-TR-005")

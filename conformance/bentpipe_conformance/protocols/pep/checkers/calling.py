@@ -15,7 +15,6 @@ from bentpipe_conformance.protocols.pep.checkers import (
     allowed,
     of_relay,
     of_scene,
-    watched,
 )
 from bentpipe_conformance.protocols.pep.checkers.service import (
     SERVED_S,
@@ -93,7 +92,9 @@ def _must_open(relay: Relay, context: Context) -> Iterator[Finding]:
         what, since = "a client calls again and again, and no server is called", client.began
     else:
         return
-    if watched(relay, since, SERVED_S) and scene.until - asked[-1].time < SERVED_S:
+    begin = since if since > scene.quiet_since else max(since, scene.repaired_at)
+    called = scene.until - asked[-1].time < SERVED_S
+    if called and scene.until - begin > allowed(relay, SERVED_S):
         yield context.violated(
             what, At(asked[0]), At(asked[-1]), expected="one connection to the server, and an "
             "answer to the client", actual=f"neither, after {len(asked)} SYNs",

@@ -109,7 +109,7 @@ def _is_let_go(relay: Relay) -> bool:
     return any(
         not it.packet.outgoing and not it.too_big
         and it.ends in (leg.ends, (*leg.ends[2:], *leg.ends[:2]))
-        and not leg.is_guess(it.seq, it.packet.number)
+        and not leg.is_guess(it.seq, it.packet)
         for it in relay.scene.reports for leg in legs if leg.side == it.packet.side
     )  # fmt: skip
 

@@ -168,27 +168,36 @@ def octets_before_the_answer(relay: Relay, context: Context) -> Iterator[Finding
 @of_relay("PEP-OP-012")
 def data_on_syn(relay: Relay, context: Context) -> Iterator[Finding]:
     """Data on a SYN is not lost."""
-    # Exercised by a client whose SYN has octets.
-    answer, stream = relay.client.answered, relay.up
-    syn = next((it for it in relay.client.segments if not it.outgoing and it.tcp.flags & SYN), None)
-    if answer is None or relay.is_whole or syn is None or not syn.payload or stream.last is None:
-        return
-    steps = [it for it in stream.steps if it.packet.number >= answer.number and it.inlet]
-    taken = steps[0].taken if steps else 0
-    if stream.differs or stream.beyond:
-        at = stream.differs[0] if stream.differs else stream.beyond
-        assert at is not None
-        yield context.violated(
-            "the octets of the SYN are lost or doubled", at, syn,
-            expected="the stream from its first octet on", actual="other octets",
+    # Exercised by a client whose SYN has octets, or a server whose answer has.
+    for stream in relay.streams:
+        syn = next(
+            (it for it in stream.source.segments
+             if not it.outgoing and it.tcp.flags & SYN and it.payload),
+            None,
         )  # fmt: skip
-    elif taken and stream.last.relayed < taken and watched(relay, answer.time, 5.0):
-        yield context.violated(
-            "octets of the SYN are acknowledged and not relayed", At(answer), syn,
-            expected=f"{taken} octets", actual=f"{stream.last.relayed}",
-        )  # fmt: skip
-    elif stream.last.relayed >= len(syn.payload):
-        yield context.holds("the octets of the SYN are relayed", syn)
+        if syn is None or stream.last is None or stream.source.answered is None:
+            continue
+        steps = (
+            it
+            for it in stream.steps
+            if it.inlet and it.by_box and it.packet.number > syn.packet.number
+        )
+        first = next(steps, None)
+        taken = 0 if first is None else first.taken
+        if stream.differs or stream.beyond:
+            at = stream.differs[0] if stream.differs else stream.beyond
+            assert at is not None
+            yield context.violated(
+                "the octets of the SYN are lost or doubled", at, syn,
+                expected="the stream from its first octet on", actual="other octets",
+            )  # fmt: skip
+        elif first and stream.last.relayed < taken and watched(relay, first.time, 5.0):
+            yield context.violated(
+                "octets of the SYN are acknowledged and not relayed", first, syn,
+                expected=f"{taken} octets", actual=f"{stream.last.relayed}",
+            )  # fmt: skip
+        elif stream.last.relayed >= len(syn.payload):
+            yield context.holds("the octets of the SYN are relayed", syn)
 
 
 @of_relay("PEP-OP-013")

@@ -333,7 +333,9 @@ def _ended_by_box(relay: Relay) -> Segment | None:
                 it.fin is not None and not it.outgoing and it.packet.number < before
                 for it in other.segments
             )  # fmt: skip
-            if (segment.tcp.flags & RST and not resets) or (segment.fin is not None and not fins):
+            if (segment.tcp.flags & RST and segment.counts and not resets) or (
+                segment.fin is not None and not fins
+            ):
                 return segment
     return None
 
@@ -354,6 +356,8 @@ def _too_big(relay: Relay) -> Iterator[tuple[Report, Stream]]:
         for stream in relay.streams:
             sink = stream.sink
             if sink is None or report.packet.side != sink.side:
+                continue
+            if sink.is_guess(report.seq, report.packet):
                 continue
             acked = sink.acked_before(report.packet.number)
             if any(
