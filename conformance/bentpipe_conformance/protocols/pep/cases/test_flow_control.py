@@ -14,7 +14,7 @@ from bentpipe_conformance.protocols.tcp.codec import ACK
 FULL = 500_000
 """Octets that no buffer of a usual box takes; a larger one is filled as far as it goes."""
 
-SLOW_S, PAUSE_S = 20.0, 12.0
+SLOW_S, PAUSE_S = 20.0, 17.0
 """Seconds: the latter long enough for probes that come less and less."""
 
 
