@@ -81,6 +81,7 @@ class End:
         closing: whether its user has closed.
         riding: whether its FIN rides on its last octets; else it has a segment of its own.
         seen: segments that have arrived.
+        carrier: the packet that has brought the last one.
         reached_by: says of a segment whether it reaches this end, or is lost before.
     """
 
@@ -97,6 +98,7 @@ class End:
         self.written, self.got = bytearray(), bytearray()
         self.acked = self.edge = 0
         self.seen: list[Tcp] = []
+        self.carrier = b""
         self.reached_by: Callable[[Tcp], bool] = lambda _: True
         self.on_data: Callable[[End], None] = lambda _: None
         self._send, self._now = send, now
@@ -151,9 +153,13 @@ class End:
 
     def go_on(self) -> None:
         """The user reads again."""
+        self.read_all()
+        self.acknowledge()
+
+    def read_all(self) -> None:
+        """The user reads again, and nothing says so yet."""
         self.reading = True
         self._read()
-        self.acknowledge()
 
     def read(self, octets: int) -> None:
         """The user, who has stopped, reads some octets."""

@@ -191,6 +191,7 @@ class Peer:
         if side == SERVER and new and (end is None or end.is_over):
             self._called(tcp, local, remote)
         elif end is not None:
+            end.carrier = octets
             end.take(tcp)
         else:
             self.strays.append((time, side, octets))

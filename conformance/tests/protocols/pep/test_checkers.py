@@ -697,3 +697,53 @@ def test_half_closed_connection_that_is_given_up(answers: bool, expected: set[ob
             story.say(SERVER, False, ACK, 1, 500, after=0.3)
     story.reset(SERVER, True, 1000, after=20.0).reset(CLIENT, True, 1)
     assert story.over().verdicts("PEP-RE-009") == expected
+
+
+@pytest.mark.parametrize(("late", "expected"), [(0.3, PASS), (9.0, FAIL)])
+def test_early_stream_that_has_ended_before_the_server_answers(
+    late: float, expected: set[object]
+) -> None:
+    story = Story().syn(CLIENT).syn(CLIENT, answer=True).say(CLIENT, False, ACK)
+    story.syn(SERVER, after=0.3).fin(CLIENT, False, 0).ack(CLIENT, True, 0)
+    story.syn(SERVER, answer=True, after=5.0).say(SERVER, True, ACK)
+    story.fin(SERVER, True, 0, after=late)
+    assert story.over().verdicts("PEP-RE-004", claims={"opening": "early"}) == expected
+
+
+@pytest.mark.parametrize(("resets", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_early_client_that_has_reset_before_its_call_fails(
+    resets: bool, expected: set[object]
+) -> None:
+    story = Story().syn(CLIENT).syn(CLIENT, answer=True).say(CLIENT, False, ACK)
+    story.syn(SERVER, after=0.3)
+    if resets:
+        story.reset(CLIENT, False, 0)
+    story.say(SERVER, False, RST | ACK, -1, 0, after=2.0)
+    assert story.over().verdicts("PEP-OP-008", claims={"opening": "early"}) == expected
+
+
+@pytest.mark.parametrize(("end", "expected"), [("local", NOTHING), ("confirmed", FAIL)])
+def test_reset_that_crosses_the_end_of_what_it_would_reset(end: str, expected: set[object]) -> None:
+    """Where both have ended before a reset can have come over, there is nothing to reset."""
+    story = Story().opened().fin(SERVER, False, 0).ack(SERVER, True, 1).fin(CLIENT, True, 0)
+    story.ack(CLIENT, False, 1).reset(SERVER, False, 1, after=2.0)
+    story.say(CLIENT, False, FIN | ACK, 0, 1, after=0.1).say(CLIENT, True, ACK, 1, 1).over()
+    assert story.verdicts("PEP-RE-006", claims=Story.claims | {"end": end}) == expected
+
+
+@pytest.mark.parametrize(("outstanding", "expected"), [(True, FAIL), (False, NOTHING)])
+def test_message_about_the_next_number(outstanding: bool, expected: set[object]) -> None:
+    """What is sent with that number later was not outstanding."""
+    story = sent(Story().opened())
+    if not outstanding:
+        story.ack(SERVER, False, 1000)
+    at = 0 if outstanding else 1000
+    quoted = Tcp(
+        CLIENT_ADDRESS, SERVER_ADDRESS, *story.ports, story.numbers[SERVER, True] + 1 + at, 0,
+        ACK, 100, b"x" * 1000,
+    )  # fmt: skip
+    message = unreachable(build(quoted), "10.77.255.1", CLIENT_ADDRESS, 4, 600)
+    story.tell(False, message, 1.0, SERVER)
+    story.data(CLIENT, False, 1000, 2400).ack(CLIENT, True, 2400)
+    story.data(SERVER, True, 1000, 2400, after=3.0).ack(SERVER, False, 2400)
+    assert story.over().verdicts("PEP-PC-005") == expected

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import product
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.pep.cases.steps import DEAF, quiet, transfer
 from bentpipe_conformance.protocols.pep.end import End, Offer
@@ -11,7 +14,8 @@ from bentpipe_conformance.protocols.tcp.codec import ACK
 FULL = 500_000
 """Octets that no buffer of a usual box takes; a larger one is filled as far as it goes."""
 
-SLOW_S = 20.0
+SLOW_S, PAUSE_S = 20.0, 17.0
+"""Seconds: the latter long enough for probes that come less and less."""
 
 
 def _fill(peer: Peer, *, back: bool = False) -> tuple[Through, End, End]:
@@ -59,6 +63,48 @@ def test_established_server_acknowledges_nothing(peer: Peer) -> None:
     quiet(peer)
 
 
+def _reads_and_writes(peer: Peer, end: End) -> None:
+    end.read_all()
+    end.write(peer.octets(400))
+
+
+def _reads_and_ends(_: Peer, end: End) -> None:
+    end.read_all()
+    end.close()
+
+
+def _reads_and_repeats(_: Peer, end: End) -> None:
+    """Its acknowledgment comes thrice, as duplicates do."""
+    end.read_all()
+    for _ in range(3):
+        end.acknowledge()
+
+
+OPENINGS: tuple[Callable[[Peer, End], None], ...] = (
+    _reads_and_writes, _reads_and_ends, _reads_and_repeats,
+)  # fmt: skip
+"""How an end says that it has room again: in a packet of each kind."""
+
+
+@case("PEP-FB-010", "PEP-FB-004")
+def test_stopped_window_opens_in_each_kind_of_packet(peer: Peer) -> None:
+    """A window that was closed opens in a segment with octets, with a FIN, or in duplicates."""
+    for back in (False, True):
+        for opens in OPENINGS:
+            through = peer.connect(DEAF, DEAF)
+            ends = (through.server, through.client) if back else (through.client, through.server)
+            sender, receiver = ends
+            receiver.stop()
+            sender.write(peer.octets(20_000))
+            peer.wait(PAUSE_S + 2 * peer.rtt)
+            opens(peer, receiver)
+            peer.run(lambda it=receiver: len(it.got) >= 20_000, 70.0)  # type: ignore[misc]
+            for end in ends:
+                end.close()
+            peer.run(lambda it=ends: all(end.is_over for end in it), 30.0)  # type: ignore[misc]
+    quiet(peer)
+
+
 @case("PEP-FB-005")
 def test_stopped_sender_probes(peer: Peer) -> None:
     """The sender probes the window of the box that is closed."""
@@ -71,14 +117,20 @@ def test_stopped_sender_probes(peer: Peer) -> None:
 
 @case("PEP-FB-006")
 def test_stopped_for_minutes(peer: Peer) -> None:
-    """The server does not read for ten minutes, and answers probes."""
-    through = peer.connect(server=DEAF)
-    through.server.stop()
-    octets = peer.octets(20_000)
-    through.client.write(octets)
+    """Servers and clients do not read for ten minutes, half closed or not, and answer probes."""
+    found = []
+    for way, half_closed in product((0, 1), (False, True)):
+        through = peer.connect(DEAF, DEAF)
+        receiver, sender = (through.server, through.client)[:: -1 if way else 1]
+        receiver.stop()
+        sender.write(peer.octets(20_000))
+        if half_closed:
+            receiver.close()
+        found.append(receiver)
     peer.wait(600.0)
-    through.server.go_on()
-    peer.run(lambda: len(through.server.got) >= len(octets), 60.0)
+    for receiver in found:
+        receiver.go_on()
+    peer.run(lambda: all(len(it.got) >= 20_000 for it in found), 60.0)
     quiet(peer)
 
 

@@ -27,7 +27,7 @@ from bentpipe_conformance.protocols.pep.end import End
 from bentpipe_conformance.protocols.pep.peer import Answer, Listener, Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp, build
 
-TIMES = 40
+TIMES = 70
 """Events in one connection."""
 SPARE = 6
 """Connections beyond those that the box serves at once."""

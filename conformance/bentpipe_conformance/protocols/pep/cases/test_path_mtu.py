@@ -14,7 +14,15 @@ NARROWER = (1200, 900, 700)
 PIECE = 30_000
 """Octets that are sent on each path; more than a first window."""
 
+SMALL = ((600, 0), (500, 500), (300, 300))
+"""What a path carries, and what messages name: none, or less than hosts like to believe."""
+FEW = 4000
+ADAPTED_S = 140.0
+"""Seconds in which any box has found a size that fits, or none."""
+
 _TOO_BIG = 4
+_FLAGS, _DONT_FRAGMENT = 6, 0x40
+"""Of an IPv4 header (RFC 791)."""
 _LESS_THAN_ANY_LINK = 40
 """RFC 791: every link carries 68 octets."""
 
@@ -28,20 +36,23 @@ class Narrow:
         side: of that end.
 
     Attributes:
-        mtu: octets that fit.
+        mtu: octets that fit; what may be cut in fragments fits always.
+        named: what messages name in its place, as old routers do; None for itself.
         silent: whether nothing reaches the end, although messages tell.
     """
 
     def __init__(self, peer: Peer, end: End, side: str) -> None:
         self.mtu = 1500
+        self.named: int | None = None
         self.silent = False
-        self._peer, self._side = peer, side
+        self._peer, self._side, self._end = peer, side, end
         end.reached_by = self._reaches
 
     def _reaches(self, tcp: Tcp) -> bool:
         packet = build(tcp)
-        if len(packet) > self.mtu:
-            message = unreachable(packet, HOP, tcp.src, _TOO_BIG, self.mtu)
+        if len(packet) > self.mtu and self._end.carrier[_FLAGS] & _DONT_FRAGMENT:
+            named = self.mtu if self.named is None else self.named
+            message = unreachable(packet, HOP, tcp.src, _TOO_BIG, named)
             self._peer.send(self._side, message)
             return False
         return not self.silent
@@ -118,3 +129,15 @@ def test_established_message_names_less_than_any_link_carries(peer: Peer) -> Non
             sender.write(peer.octets(100))
             _get(peer, sender, receiver, len(sender.written))
         quiet(peer)
+
+
+@case("PEP-PC-005")
+def test_packets_become_too_big_for_small_links(peer: Peer) -> None:
+    """Paths carry 600, 500 and 300 octets; messages name that, or nothing as old routers do."""
+    pairs = [(way, small) for small in SMALL for way in _ways(peer)]
+    for (sender, _, path), (mtu, named) in pairs:
+        path.mtu, path.named = mtu, named
+        sender.write(peer.octets(FEW))
+    receivers = [(sender, receiver) for (sender, receiver, _), _ in pairs]
+    peer.run(lambda: all(len(it.got) >= len(sender.written) for sender, it in receivers), ADAPTED_S)
+    quiet(peer)

@@ -140,8 +140,8 @@ def test_established_guessed_message(peer: Peer) -> None:
     through = _open(peer)
     for end, side in _sides(through):
         for code, mtu in ((1, 0), (2, 0), (3, 0), (4, 600)):
-            for distance in FAR:
-                seq = (end.seen[-1].seq + distance) % MODULUS
+            for distance in (0, *FAR):
+                seq = (end.next_segment(b"").ack + distance) % MODULUS
                 here, there = end.local, end.remote
                 quoted = Tcp(there[0], here[0], there[1], here[1], seq, 0, ACK, 100, b"x" * 1400)
                 peer.send(side, unreachable(build(quoted), HOP, there[0], code, mtu))

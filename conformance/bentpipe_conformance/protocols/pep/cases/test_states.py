@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.protocols.pep.cases.damage import WRONG
 from bentpipe_conformance.protocols.pep.cases.states import BOTH, HOLE, STATES, bring
-from bentpipe_conformance.protocols.pep.cases.steps import quiet
-from bentpipe_conformance.protocols.pep.end import End
+from bentpipe_conformance.protocols.pep.cases.steps import HOP, quiet, unreachable
+from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp, build
 
 FAR = (1 << 20, 1 << 28, 1 << 31)
 """Distances that lie outside each window."""
 
+AT_ONCE_S = 0.03
 APART_S = 0.6
 BETWEEN_S = 1.5
 """Seconds between two packets, whose answers Linux limits to two a second, and between kinds."""
+
+
+Kind = Callable[[Peer, End], Iterator[bytes]]
+
+
+def _built(kind: Callable[[Peer, End], Iterator[Tcp]], peer: Peer, it: End) -> Iterator[bytes]:
+    yield from map(build, kind(peer, it))
 
 
 def _at(made: Tcp, distance: int) -> Tcp:
@@ -73,15 +83,37 @@ def _octets(peer: Peer, it: End) -> Iterator[Tcp]:
     yield replace(made, flags=0, ack=0, payload=octets)
 
 
-KINDS = (_resets, _calls, _octets)
+def _errors(peer: Peer, it: End) -> Iterator[bytes]:
+    """What would be octets, an end or a reset, if its checksum were right."""
+    for name in ("checksum zero", "last octet", "window"):
+        for flags, octets in ((ACK | PSH, 90), (FIN | ACK, 0), (RST, 0), (RST | ACK, 0)):
+            made = it.next_segment(peer.octets(octets), flags)
+            yield WRONG[name](build(made if flags & RST or not it.closing else _at(made, -1)))
 
 
-def _try(peer: Peer, side: str, it: End, other: End) -> None:
+def _messages(peer: Peer, it: End) -> Iterator[bytes]:
+    """That segments could not be delivered, or were too big, which are not outstanding."""
+    here, there = it.local, it.remote
+    sent = Tcp(there[0], here[0], there[1], here[1], 0, 0, ACK, 100, peer.octets(1400))
+    expected = it.next_segment(b"").ack
+    numbers = [expected + distance for distance in (0, *FAR)]
+    numbers += [seen.seq for seen in it.seen if seen.payload][:1] if it.acknowledging else []
+    for code, mtu in ((1, 0), (2, 0), (3, 0), (13, 0), (4, 600)):
+        for number in numbers:
+            about = build(replace(sent, seq=number % MODULUS))
+            yield unreachable(about, HOP, there[0], code, mtu)
+
+
+SEGMENTS = tuple(partial(_built, kind) for kind in (_resets, _calls, _octets))
+OTHERS = (_errors, _messages)
+
+
+def _try(peer: Peer, side: str, it: End, other: End, kinds: Sequence[Kind]) -> None:
     """Everything of each kind, until something has ended the connection."""
-    for kind in KINDS:
+    for kind in kinds:
         for made in list(kind(peer, it)):
-            peer.send(side, build(made))
-            peer.wait(APART_S)
+            peer.send(side, made)
+            peer.wait(APART_S if kinds is SEGMENTS else AT_ONCE_S)
             if it.was_reset or other.was_reset:
                 return
         peer.wait(BETWEEN_S)
@@ -101,10 +133,10 @@ def _go_on(peer: Peer, *ends: End) -> None:
     peer.wait(1.0)
 
 
-def _each_state(peer: Peer, side: str) -> None:
+def _each_state(peer: Peer, side: str, kinds: Sequence[Kind] = SEGMENTS) -> None:
     for state in (*STATES, *BOTH):
         it, other, missing = bring(peer, side, state)
-        _try(peer, side, it, other)
+        _try(peer, side, it, other, kinds)
         if missing:
             it.write(missing)
         _go_on(peer, it, other)
@@ -121,6 +153,18 @@ def test_established_client_sends_what_changes_nothing(peer: Peer) -> None:
 def test_established_server_sends_what_changes_nothing(peer: Peer) -> None:
     """Guesses, copies and what comes too far arrive from the server's side, in each state."""
     _each_state(peer, SERVER)
+
+
+@case("PEP-RE-015", "PEP-SEC-004", "PEP-RE-017")
+def test_established_client_has_errors_and_messages(peer: Peer) -> None:
+    """Segments with wrong checksums and guessed ICMP messages come from the client's side."""
+    _each_state(peer, CLIENT, OTHERS)
+
+
+@case("PEP-RE-015", "PEP-SEC-004", "PEP-RE-017")
+def test_established_server_has_errors_and_messages(peer: Peer) -> None:
+    """Segments with wrong checksums and guessed ICMP messages come from the server's side."""
+    _each_state(peer, SERVER, OTHERS)
 
 
 @case("PEP-SEC-001", needs=("ends=rfc",))
@@ -156,6 +200,29 @@ def test_opening_answers_that_are_none(peer: Peer) -> None:
     peer.run(lambda: client.was_reset or bool(listener.ends), 20.0)
     if listener.ends:
         _go_on(peer, client, listener.ends[-1])
+    quiet(peer, 40.0)
+
+
+@case("PEP-SEC-003", "PEP-RE-017")
+def test_opening_guessed_octets_before_the_handshake_ends(peer: Peer) -> None:
+    """Octets and FINs that acknowledge what the box has not sent come in place of the handshake."""
+    for with_octets in (True, False):
+        port, listener = peer.listen()
+        client = peer.call(port, Offer(timestamps=False))
+        client.reached_by = lambda _: False
+        peer.wait(2 * peer.rtt + 0.3)
+        answer = peer.random.getrandbits(32)
+        made = replace(client.next_segment(b""), seq=(client.iss + 1) % MODULUS)
+        for distance in (0, 1000, *FAR):
+            octets = peer.octets(80) if with_octets else b""
+            flags = ACK | PSH if with_octets else ACK | FIN
+            guess = replace(made, flags=flags, ack=(answer + distance) % MODULUS)
+            peer.send(CLIENT, build(replace(guess, payload=octets)))
+            peer.wait(APART_S)
+        client.reached_by = lambda _: True
+        peer.run(lambda it=client, of=listener: it.established and bool(of.ends), 20.0)  # type: ignore[misc]
+        if listener.ends:
+            _go_on(peer, client, listener.ends[-1])
     quiet(peer, 40.0)
 
 

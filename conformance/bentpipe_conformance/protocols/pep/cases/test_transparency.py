@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.codec import CE, build_ipv4
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import (
+    DEAF,
     LONG,
     MD5,
     both_ways,
@@ -23,14 +25,29 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
 )
 from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
-from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, URG, Tcp, build
+from bentpipe_conformance.protocols.tcp.codec import (
+    ACK,
+    FIN,
+    PSH,
+    RST,
+    SYN,
+    URG,
+    Tcp,
+    build,
+)
 
-EF, ECT = 0xB8, 2
+EF, AF, ECT = 0xB8, 0x28, 2
 UNKNOWN = bytes((253, 6, 0xBE, 0xEF, 1, 2))
 """An option for experiments (RFC 6994)."""
 AUTHENTICATION = bytes((29, 16, 1, 1)) + bytes(range(12))
 MULTIPATH = bytes((30, 12, 1, 1)) + bytes(range(8))
 STRANGE, SCTP, ESP = 253, 132, 50
+KINDS = (
+    (ACK,), (ACK | PSH, ACK | PSH), (FIN | ACK,), (RST,), (RST | ACK,), (SYN | ACK,),
+    (ACK | PSH | URG,), (ACK | PSH, FIN | ACK, RST),
+)  # fmt: skip
+"""What strangers send, by its flags."""
+MANY = 24
 
 
 @case("PEP-TR-001", "PEP-TR-010", "PEP-LR-001", "PEP-LR-008")
@@ -78,6 +95,46 @@ def test_established_packets_of_a_class(peer: Peer) -> None:
     through = peer.connect()
     _sent_as(peer, through.client, EF)
     _sent_as(peer, through.server, EF)
+    quiet(peer)
+
+
+@case("PEP-TR-005")
+def test_established_octets_of_a_class_are_sent_again(peer: Peer) -> None:
+    """Octets of the class EF are lost behind the box, or wait for a receiver that does not read."""
+    for offer in (Offer(), DEAF):
+        through = peer.connect(offer, offer)
+        ends = through.client, through.server
+        for sender, receiver in (ends, ends[::-1]):
+            if offer is DEAF:
+                receiver.stop()
+            else:
+                receiver.reached_by = _every_second()
+            _sent_as(peer, sender, EF, 14 if offer is DEAF else 4)
+            receiver.go_on()
+            peer.run(lambda a=receiver, b=sender: len(a.got) >= len(b.written), 20.0)  # type: ignore[misc]
+    quiet(peer)
+
+
+def _every_second() -> Callable[[Tcp], bool]:
+    """Loses each second segment with octets, the first time that it is sent."""
+    seen: list[int] = []
+
+    def reaches(tcp: Tcp) -> bool:
+        if not tcp.payload or tcp.seq in seen:
+            return True
+        seen.append(tcp.seq)
+        return len(seen) % 2 == 0
+
+    return reaches
+
+
+@case("PEP-TR-005")
+def test_established_packets_of_one_class_after_another(peer: Peer) -> None:
+    """Each end sends in one class, in another one, and in none any more, the other in its own."""
+    through = peer.connect()
+    for first, second in ((EF, AF), (AF, 0), (0, EF), (0, 0)):
+        _sent_as(peer, through.client, first, 2)
+        _sent_as(peer, through.server, second, 2)
     quiet(peer)
 
 
@@ -176,6 +233,24 @@ def test_established_ip_options(peer: Peer) -> None:
     """An end sends segments in packets with IP options."""
     through = peer.connect()
     _sent_in(peer, through, 600, lambda packet: [with_ip_options(packet)])
+    quiet(peer)
+
+
+@case("PEP-TR-018")
+def test_strangers_of_each_kind(peer: Peer) -> None:
+    """Segments of each kind come of connections that were open before the box was there, often."""
+    for number in range(MANY):
+        for side, ends in (
+            (CLIENT, (peer.address, peer.server)),
+            (SERVER, (peer.server, peer.address)),
+        ):
+            ports = peer.new_port(), peer.new_port()
+            made = Tcp(*ends, *ports, 1000, 5000, ACK, 9000, peer.octets(20))
+            for flags in KINDS[number % len(KINDS)]:
+                octets = b"" if flags & (RST | SYN) else made.payload
+                peer.send(side, build(replace(made, flags=flags, payload=octets)))
+                made = replace(made, seq=made.seq + len(octets))
+                peer.wait(0.1)
     quiet(peer)
 
 

@@ -79,8 +79,9 @@ def ended_for_its_receiver(relay: Relay, stream: Stream, context: Context) -> It
     ready = stream.first(
         step for step in stream.steps
         if step.has_whole_stream and step.end is not None and step.heard >= step.end
+        and stream.sink is not None and _is_there(stream.sink, step)
     )  # fmt: skip
-    if ready is None or stream.sink is None or relay.was_reset or resets_of_box(relay):
+    if ready is None or relay.was_reset or resets_of_box(relay):
         return
     if is_refused(relay):
         return  # an early answer: there is no receiver yet
@@ -208,6 +209,11 @@ def late_segments_answered(relay: Relay, context: Context) -> Iterator[Finding]:
 
 
 # -- what several ask --------------------------------------------------------------------------
+
+
+def _is_there(leg: Leg, step: Step) -> bool:
+    """Whether the call at a side had been answered when a segment passed."""
+    return leg.answered is not None and leg.answered.number <= step.packet.number
 
 
 def _crossed(stream: Stream) -> Step | None:

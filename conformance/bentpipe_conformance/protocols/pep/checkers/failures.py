@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import (
@@ -56,8 +56,12 @@ def reset_carried_over(relay: Relay, context: Context) -> Iterator[Finding]:
     # is not next may be taken, or is answered, so that the end can send the right one (RFC 9293
     # section 3.10.7.4, first for RST).
     for _, sink, reset in _reset_while_open(relay):
-        if not _resets_itself(sink, reset, allowed(relay, WITHIN_S)):
-            yield from _must_reset(relay, sink, reset, context)
+        heard = reset.time + allowed(relay, 0.0)
+        if _resets_itself(sink, reset, allowed(relay, WITHIN_S)):
+            continue
+        if context.ics.get("end") == "local" and _has_ended_by(sink, heard):
+            continue  # decision 139
+        yield from _must_reset(relay, sink, reset, context)
     for leg in relay.legs if relay.streams else ():
         odd = next((it for it in leg.segments if _is_odd_reset(it, leg)), None)
         if odd is None or not _is_open(leg, odd):
@@ -193,12 +197,21 @@ def _is_open(leg: Leg, at: Segment) -> bool:
         return False
     if any(it.tcp.flags & RST and (it.counts or it.doubtful) for it in before):
         return False
-    fins = {it.outgoing: it.fin for it in before if it.fin is not None}
-    acked = [
-        any(it.outgoing is not by_box and it.ack is not None and it.ack > fin for it in before)
+    return not _both_ended(before)
+
+
+def _both_ended(segments: Sequence[Segment]) -> bool:
+    """Whether there are the ends of both streams of a side, and both are acknowledged."""
+    fins = {it.outgoing: it.fin for it in segments if it.fin is not None}
+    return len(fins) == 2 and all(
+        any(it.outgoing is not by_box and it.ack is not None and it.ack > fin for it in segments)
         for by_box, fin in fins.items()
-    ]
-    return not (len(acked) == 2 and all(acked))
+    )
+
+
+def _has_ended_by(leg: Leg, time: float) -> bool:
+    """Whether both streams of a side had ended by then."""
+    return _both_ended([it for it in leg.segments if it.time <= time])
 
 
 def _failure(relay: Relay, leg: Leg | None) -> Segment | None:

@@ -22,18 +22,21 @@ _ECE_CWR = ECE | CWR
 @of_stream("PEP-TR-005")
 def class_is_kept(_: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
     """The class of a packet is kept."""
-    # Exercised by octets that come in packets with a DSCP other than 0.
-    marked: list[tuple[int, int, int]] = []
+    # Exercised by octets that come in packets with a DSCP other than 0, or behind such octets.
+    came: list[tuple[int, int, int]] = []
+    marked = False
     for step in stream.steps:
         segment = step.segment
         if step.inlet and not step.by_box and segment.payload and segment.counts:
-            marked.append((segment.start, segment.end, segment.packet.data[1] & CLASS))
-        if step.inlet or not step.by_box or not segment.payload:
+            dscp = segment.packet.data[1] & CLASS
+            came.append((segment.start, segment.end, dscp))
+            marked |= dscp != 0
+        if step.inlet or not step.by_box or not segment.payload or not marked:
             continue
-        classes = {
-            dscp for start, end, dscp in marked if start < segment.end and segment.start < end
-        }
-        if not classes - {0}:
+        # One packet has one class, and so may all that is under way with it.
+        came = [it for it in came if it[1] > min(step.delivered, segment.start)]
+        classes = {dscp for _, _, dscp in came}
+        if not classes:
             continue
         dscp = segment.packet.data[1] & CLASS
         yield judged(

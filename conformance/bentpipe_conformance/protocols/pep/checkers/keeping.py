@@ -106,11 +106,11 @@ def _is_let_go(relay: Relay) -> bool:
     legs = relay.client, *relay.calls
     if relay.was_reset:
         return True
-    ends = [leg.ends for leg in legs]
     return any(
         not it.packet.outgoing and not it.too_big
-        and (it.ends in ends or (*it.ends[2:], *it.ends[:2]) in ends)
-        for it in relay.scene.reports
+        and it.ends in (leg.ends, (*leg.ends[2:], *leg.ends[:2]))
+        and not leg.is_guess(it.seq, it.packet)
+        for it in relay.scene.reports for leg in legs if leg.side == it.packet.side
     )  # fmt: skip
 
 

@@ -85,15 +85,12 @@ def guessed_message(relay: Relay, context: Context) -> Iterator[Finding]:
             first = sink.box.first
             if report.ends != ends or first is None or not before:
                 continue
-            offset = (report.seq - first.seq - 1) % MODULUS
-            heard = sink.acked_before(report.packet.number)
-            if offset >= heard and any(
-                it.outgoing and it.tcp.seq == report.seq for it in sink.segments
-            ):
+            guess = sink.is_guess(report.seq, report.packet)
+            if not guess and any(it.outgoing and it.tcp.seq == report.seq for it in sink.segments):
                 if report.too_big:
                     valid[sink.side] = min(report.mtu, valid.get(sink.side, report.mtu))
                 continue
-            if offset > 1 << 20 or offset < heard - 1:
+            if guess:
                 found.append(report)
             small = _shrunk(before, sink.segments, report.packet.number, report.mtu)
             if report.too_big and small is not None:

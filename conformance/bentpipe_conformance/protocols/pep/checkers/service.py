@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.pep.checkers import At, Context, watched
+from bentpipe_conformance.protocols.pep.codec import Report
 from bentpipe_conformance.protocols.pep.replay.flow import Relay
 from bentpipe_conformance.protocols.pep.replay.leg import Leg, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step
+from bentpipe_conformance.protocols.tcp.codec import RST
 
 SERVED_S = 30.0
 """Seconds in which octets pass any path that works."""
@@ -78,3 +80,26 @@ def is_silent(leg: Leg, until: Segment) -> bool:
         for it in before
     )
     return asked and until.time - heard > 30.0
+
+
+def refusal_of(relay: Relay) -> Segment | None:
+    """The RST that answers a call."""
+    server = relay.server
+    if server is None or server.answered is not None:
+        return None
+    resets = (it for it in server.segments if not it.outgoing and it.tcp.flags & RST and it.counts)
+    return next(resets, None)
+
+
+def report_of(relay: Relay) -> Report | None:
+    """The ICMP message that answers a call."""
+    server = relay.server
+    if server is None or server.answered is not None:
+        return None
+    ends = server.ends
+    found = relay.scene.reports
+    return next(
+        (it for it in found if not it.packet.outgoing and it.ends == ends and not it.too_big
+         and it.seq == server.syn.seq),
+        None,
+    )  # fmt: skip

@@ -20,7 +20,7 @@ from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Packet, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Step, Stream
 from bentpipe_conformance.protocols.pep.routed import altered
-from bentpipe_conformance.protocols.tcp.codec import PSH, RST, SYN, URG
+from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, URG
 
 MD5, AUTHENTICATION, MULTIPATH = 19, 29, 30
 CAPABLE, JOIN = 0, 1
@@ -163,8 +163,10 @@ def strangers(scene: Scene, context: Context) -> Iterator[Finding]:
     wanted = context.ics.get("strangers", "forward")
     for packet in scene.others:
         tcp = packet.content
-        if tcp is None or packet.outgoing or not tcp.checksum_ok or tcp.flags & (SYN | RST):
+        if tcp is None or packet.outgoing or not tcp.checksum_ok or not tcp.offset_ok:
             continue
+        if tcp.flags & (SYN | ACK) == SYN or (tcp.flags & RST and wanted == "reset"):
+            continue  # a call, or what nobody answers
         if any(_touches(relay, packet) for relay in scene.relays):
             continue
         ends = (tcp.dst, tcp.dport, tcp.src, tcp.sport)

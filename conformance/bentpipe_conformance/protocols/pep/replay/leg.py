@@ -14,6 +14,8 @@ Packet = EnginePacket[Tcp]
 
 LARGEST_SHIFT = 14
 DEFAULT_MSS = 536
+_CROSSES_S = 0.1
+"""Seconds in which a segment of the box may have been under way already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,22 @@ class Leg:
              if not it.outgoing and it.ack is not None and it.packet.number < number),
             default=0,
         )  # fmt: skip
+
+    def is_guess(self, seq: int, message: Packet) -> bool:
+        """Whether a segment of the box that a message quotes was certainly not outstanding.
+
+        Args:
+            seq: its sequence number.
+            message: that quotes it.
+        """
+        if self.box.first is None:
+            return True
+        offset = nearest((seq - self.box.first.seq - 1) % MODULUS, 0)
+        sent = (
+            it.end + (it.fin is not None) for it in self.segments
+            if it.outgoing and it.time < message.time + _CROSSES_S
+        )  # fmt: skip
+        return offset >= max(sent, default=0) or offset < self.acked_before(message.number) - 1
 
     def add(self, packet: Packet) -> None:
         """Take the next packet of the connection."""
