@@ -159,14 +159,14 @@ def _arrived_meanwhile(flow: Flow, context: Context, m: Moment) -> bool:
     A sender that paces may hold it back that long.
     """
     ack = m.ack
-    due = ack.time + (flow.reaction if acts_at_once(context.ics) else answer_window(m.rtt))
+    due = ack.time + (flow.reaction if acts_at_once(context.ics) else answer_window(m, context.ics))
     meanwhile = takewhile(lambda item: item.time <= due, later(flow.acks, ack.packet))
     return any(item.ack > ack.ack for item in meanwhile)
 
 
 def _answer_to_third(flow: Flow, context: Context, m: Moment) -> Findings:
     ack = m.ack
-    answers = flow.after(ack.packet, ack.time + answer_window(m.rtt))
+    answers = flow.after(ack.packet, ack.time + answer_window(m, context.ics))
     first = next((sent for sent in answers if sent.retransmission), None)
     took = reaction(m, first, context.ics, context.timing_error)
     expected = f"a retransmission of offset {ack.ack}"

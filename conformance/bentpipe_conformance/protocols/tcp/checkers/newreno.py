@@ -84,7 +84,7 @@ def _repeated_before(ack: Ack, episode: Episode) -> bool:
 
 def _answer_at_once(flow: Flow, context: Context, m: Moment) -> Findings:
     ack = m.ack
-    answer = _repetition(flow, ack, ack.time + answer_window(m.rtt))
+    answer = _repetition(flow, ack, ack.time + answer_window(m, context.ics))
     took = reaction(m, answer, context.ics, context.timing_error)
     if answer is not None and took == "at once":
         yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)
@@ -106,7 +106,7 @@ def _answer_in_time(flow: Flow, context: Context, m: Moment) -> Findings:
     if third is not None and third.advance:
         third = None
     # Behind a long queue the duplicates, and with them the budget, come long after.
-    until = max(ack.time + answer_window(m.rtt), third.time if third is not None else 0.0)
+    until = max(ack.time + answer_window(m, context.ics), third.time if third is not None else 0.0)
     answer = _repetition(flow, ack, until)
     if answer is not None and (third is None or answer.packet.number < third.packet.number):
         yield context.holds(f"the partial acknowledgment of {ack.ack} was answered", answer, ack)

@@ -22,6 +22,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, timer_within
 from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    PROMPT_S,
     ROUND_TRIP_SHARE,
     Episode,
     soonest_timeout,
@@ -43,6 +44,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     more_waited,
     most_outstanding,
     short_of_data,
+    smss_may_vary,
     was_held_down,
 )
 
@@ -183,6 +185,8 @@ def _covered(opening: Opening, ack: Ack) -> int:
 def slow_start_growth(flow: Flow, context: Context) -> Findings:
     """Slow start grows by what is acknowledged (RFC 5681 section 3.1, RFC 3465 section 2.2)."""
     # Exercised by new data after an acknowledgment, before any sign of loss.
+    if smss_may_vary(flow, context.ics):
+        return
     opening, segment = read_opening(flow), largest_segment(flow)
     # A first flight that is too large violates SNR-SS-001 and is not counted twice.
     base = max(opening.first_flight, largest_initial_window(flow, context))
@@ -251,6 +255,7 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
     first, largest = opening.first_flight, 0
     before: Sent | None = None
     acked = 0
+    put_off = False
     for sent, acks in opening.steps:
         # Data that an acknowledgment did not clock out: the application, not the window, held it.
         edge = sent.window_edge if sent.cause is None else sent.cause.window_edge
@@ -264,7 +269,10 @@ def slow_start_opens_the_window(flow: Flow, context: Context) -> Findings:
             return
         before, acked = sent, acks
         largest = max(largest, sent.outstanding)
+        put_off = put_off or (acks > 0 and sent.since_arrival > PROMPT_S)
         if acks and sent.una >= 3 * first:
+            if largest <= first and put_off and not acts_at_once(context.ics):
+                return  # the rate at which it spaces its segments may be its user's
             yield judged(
                 context,
                 largest > first,

@@ -28,7 +28,11 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     Episode,
     soonest_timeout,
 )
-from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt, timed_rtt
+from bentpipe_conformance.protocols.tcp.replay.round_trips import (
+    measurements,
+    minimum_rtt,
+    timed_rtt,
+)
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
@@ -45,6 +49,7 @@ class Situation:
 
     Attributes:
         rtt: smallest round-trip time of the flow, in seconds; 0.0 when unknown.
+        longest_rtt: the largest one so far.
         timed_rtt: the same, as far as timeouts certainly follow it yet.
         episode: the recovery episode that was running, None outside recovery.
         fast_recover: highest recover certainly recorded by a fast retransmit; -1 when none was.
@@ -60,6 +65,7 @@ class Situation:
     """
 
     rtt: float
+    longest_rtt: float
     timed_rtt: float
     episode: Episode | None
     fast_recover: int
@@ -117,6 +123,7 @@ class Moment:
     informative: ClassVar[Part[int]] = part("run.informative")
     window_edge: ClassVar[Part[int]] = part("run.window_edge")
     rtt: ClassVar[Part[float]] = part("situation.rtt")
+    longest_rtt: ClassVar[Part[float]] = part("situation.longest_rtt")
     timed_rtt: ClassVar[Part[float]] = part("situation.timed_rtt")
     episode: ClassVar[Part[Episode | None]] = part("situation.episode")
     fast_recover: ClassVar[Part[int]] = part("situation.fast_recover")
@@ -191,9 +198,12 @@ def has_room(ics: Mapping[str, Any], outstanding: int, octets: int) -> bool:
     return not most or outstanding + octets <= most
 
 
-def answer_window(rtt: float) -> float:
-    """Seconds after an acknowledgment within which to look for the answer to it."""
-    return max(SLUGGISH_S, ROUND_TRIP_SHARE * rtt)
+def answer_window(m: Moment, ics: Mapping[str, Any]) -> float:
+    """Seconds after an acknowledgment within which to look for the answer to it.
+
+    Pacing spreads a window over a smoothed round trip, which may be as long as the longest one.
+    """
+    return max(SLUGGISH_S, ROUND_TRIP_SHARE * (m.rtt if acts_at_once(ics) else m.longest_rtt))
 
 
 def reaction(m: Moment, answer: Sent | None, ics: Mapping[str, Any], error: float) -> Reaction:
@@ -213,7 +223,7 @@ def reaction(m: Moment, answer: Sent | None, ics: Mapping[str, Any], error: floa
         return "at once"
     if not acts_at_once(ics):
         paced = bool(ics.get("pacing", False))
-        within = delay < answer_window(m.rtt)
+        within = delay < answer_window(m, ics)
         return ("at once" if paced else "unclear") if within else "late"
     return "late" if error <= EXACT_S or delay > SLUGGISH_S else "unclear"
 
@@ -278,7 +288,7 @@ def timer_within(episode: Episode) -> float:
 
 def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
     """The moments of a flow, in order; ``episodes`` are its recovery episodes."""
-    rtt = minimum_rtt(flow)
+    rtt, measured = minimum_rtt(flow), measurements(flow)
     running = {ack: episode for episode in episodes for ack in episode.acks}
     triggered = {episode.first: episode for episode in episodes}
     restarts = {sent for episode in episodes for sent in episode.restarts}
@@ -320,9 +330,11 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
             if event.acceptable:
                 window_edge = max(window_edge, event.window_edge)
             episode = running.get(event)
+            trips = measured.before(event.packet.number)
             now = (
-                rtt, timed_rtt(flow, event.time), episode, fast_recover, recover, reach, reordered,
-                shadow, episode is not None and event.time > disturbances[episode], resent,
+                rtt, max(trips.largest, trips.echoed), timed_rtt(flow, event.time),
+                episode, fast_recover, recover, reach, reordered, shadow,
+                episode is not None and event.time > disturbances[episode], resent,
             )  # fmt: skip
             if now != met:
                 met, situation = now, Situation(*now)

@@ -289,3 +289,16 @@ def test_reordering_window_of_a_round_trip_that_only_a_report_has_shown(
     story.ack(5, after=0.4).send(5).send(*range(6, 13), after=0.05).ack(5, (6, 7), after=RTT)
     found = story.send(5).verdicts("SNR-FR-003", claims={**CLAIMS, "rack": True})
     assert (Verdict.FAIL in found) == accused
+
+
+@pytest.mark.parametrize(
+    ("pacing", "late", "accused"), [(True, 0.4, False), (True, 0.65, True), (False, 0.4, True)]
+)
+def test_fast_retransmit_that_pacing_puts_off_for_longer_than_the_shortest_round_trip(
+    pacing: bool, late: float, accused: bool
+) -> None:
+    """A window is spread over a smoothed round trip; the longest one took 0.6 s."""
+    story = Story(sack=False).send(*range(4)).ack(2, after=0.2).send(*range(4, 12))
+    story = duplicates(story, 2).send(2, after=late).ack(12, after=0.2)
+    found = story.verdicts("SNR-FR-002", claims={**CLAIMS, "pacing": pacing})
+    assert (Verdict.FAIL in found) == accused

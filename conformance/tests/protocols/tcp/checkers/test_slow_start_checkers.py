@@ -72,6 +72,20 @@ def test_window_that_does_not_open_while_the_user_writes_little() -> None:
     assert _rounds(1, service=4321).verdicts("SNR-SS-003") == FAIL
 
 
+@pytest.mark.parametrize(
+    ("pacing", "late", "expected"),
+    [(True, 0.003, NOTHING), (True, 0.0, FAIL), (False, 0.003, FAIL)],
+)
+def test_window_that_does_not_open_while_segments_are_spaced(
+    pacing: bool, late: float, expected: set[Verdict]
+) -> None:
+    """The rate may be bounded by the user, and come from no window."""
+    story = Story().send(0, 1)
+    for index in range(1, 8):
+        story.ack(index, after=RTT / 2).send(index + 1, after=late)
+    assert story.verdicts("SNR-SS-003", claims={**CLAIMS, "pacing": pacing}) == expected
+
+
 @pytest.mark.parametrize(("octets", "expected"), [(0, FAIL), (1012, NOTHING)])
 def test_window_that_does_not_open_while_little_comes_to_be_echoed(
     octets: int, expected: set[Verdict]
@@ -302,3 +316,15 @@ def test_recovery_by_two_and_a_half_segments_where_their_size_is_being_found(
     story.ack(2, (3, 4), after=0.01).ack(2, (3, 4.5), after=0.01).send(2)
     claims = {**CLAIMS, "finds_segment_size": found}
     assert story.verdicts("SNR-SAK-006", claims=claims) == expected
+
+
+@pytest.mark.parametrize(("found", "octets", "accused"), [
+    (True, 700, False), (False, 700, True), (True, 1000, True),
+])  # fmt: skip
+def test_window_that_is_counted_anew_as_segments_become_smaller(
+    found: bool, octets: int, accused: bool
+) -> None:
+    story = Story().send(*range(10)).ack(1, after=RTT)
+    _shorter(story, 10 * SIZE, octets, 6)
+    claims = {**CLAIMS, "finds_segment_size": found}
+    assert (Verdict.FAIL in story.verdicts("SNR-SS-002", claims=claims)) == accused
