@@ -328,6 +328,8 @@ def settings(encounter: Encounter, meeting: Meeting, host: int) -> dict[str, Any
             "reads": "slowly" if reads_slowly(script) else "at once",
         }
         found |= {f"{prefix}{name}": value for name, value in own.items()}
+    own = meeting.options[int(meeting.caller != host)]
+    found["paced"] = own["congestion"] == "bbr" or "pacing_rate" in own
     found["buffer"] = "bounded" if _has_bounded_buffer(found) else "default"
     return found
 

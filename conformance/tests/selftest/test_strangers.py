@@ -17,7 +17,13 @@ from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import RTT, Story, duplicates
 from bentpipe_conformance.selftest import strangers
 from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
-from bentpipe_conformance.selftest.linux import WIDER_FROM, draw_encounter, settings, statement
+from bentpipe_conformance.selftest.linux import (
+    FURTHER_FROM,
+    WIDER_FROM,
+    draw_encounter,
+    settings,
+    statement,
+)
 
 
 def test_encounter_of_one_seed_is_the_same_again_and_another_differs() -> None:
@@ -57,6 +63,28 @@ def test_settings_name_what_the_peer_has_set_too() -> None:
     own = settings(encounter, meeting, meeting.caller)
     assert own["congestion"] == meeting.options[0]["congestion"]
     assert own["peer.congestion"] == meeting.options[1]["congestion"]
+
+
+@pytest.mark.parametrize(("options", "paced"), [
+    ({"congestion": "bbr"}, True), ({"congestion": "reno"}, False),
+    ({"congestion": "reno", "pacing_rate": 20_000}, True),
+])  # fmt: skip
+def test_host_is_paced_by_its_congestion_control_or_by_its_user(
+    options: dict[str, Any], paced: bool
+) -> None:
+    drawn = draw_encounter(FURTHER_FROM)
+    meeting = replace(drawn.meetings[0], caller=0, options=({**options, "nodelay": 1}, {}))
+    assert settings(drawn, meeting, 0)["paced"] == paced
+    assert statement(drawn.sysctls[0], meeting.options[0])["pacing"] == paced
+
+
+def test_encounters_from_a_further_number_on_draw_more_again() -> None:
+    drawn = [draw_encounter(FURTHER_FROM + seed) for seed in range(50)]
+    assert all("net.ipv4.tcp_pingpong_thresh" in each for item in drawn for each in item.sysctls)
+    options = {name for item in drawn for m in item.meetings for each in m.options for name in each}
+    assert options >= {"quickack", "cork", "low", "pacing_rate"}
+    before = draw_encounter(FURTHER_FROM - 1)
+    assert not any("net.ipv4.tcp_pingpong_thresh" in each for each in before.sysctls)
 
 
 @pytest.mark.parametrize("stack", ["linux", "ns-3", "gvisor", "smoltcp", "lwip"])

@@ -501,7 +501,7 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                 # Its own options make room for less (RFC 9293 section 3.7.1).
                 own = flow.mss - options_length(silly[0].packet) if silly else least
                 full = min(least, own, _size_now(flow, silly[0])) if silly else least
-                if silly and silly[0].payload < full and not whole:
+                if silly and silly[0].payload < full and room < full and not whole:
                     yield context.violated(
                         f"a small segment was sent into an opening of {room} octets",
                         silly[0],

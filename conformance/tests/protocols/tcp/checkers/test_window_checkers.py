@@ -306,6 +306,19 @@ def test_small_opening_filled_by_a_segment_as_long_as_those_before(
     assert story.verdicts("SNR-WIN-010") == expected
 
 
+@pytest.mark.parametrize(("room", "expected"), [(700, NOTHING), (400, FAIL)])
+def test_opening_of_more_than_a_segment_as_long_as_those_before(
+    room: int, expected: set[Verdict]
+) -> None:
+    story = Story(window=9000).send(*range(8)).ack(8, after=RTT, window=9000)
+    for start in range(8000, 9500, 500):
+        story.send_octets(start, 500)
+    story.ack(8.5, after=RTT, window=1000 + room)
+    for start in range(9500, 9500 + room, 500):
+        story.send_octets(start, min(500, 9500 + room - start))
+    assert story.verdicts("SNR-WIN-010") == expected
+
+
 def test_half_the_largest_window_is_not_small() -> None:
     story = Story(window=800).send_octets(0, 800).ack(0.8, after=RTT, window=400)
     assert story.send_octets(800, 400).verdicts("SNR-WIN-010") == NOTHING
