@@ -28,7 +28,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 SILENCE_S = 15.0
 """Silence with data outstanding that no first retransmission timeout explains (RFC 6298)."""
 
-LEAST_TIMEOUT_S = 0.95
+MAY_MEET_ARRIVALS_S = 0.95
 """From about here on a timeout may meet an arrival, however exactly (RFC 6298 rule 2.4)."""
 
 HARMLESS = "no retransmission, no reset, no stall"
@@ -75,7 +75,7 @@ def _retransmission(context: Context, ack: Ack) -> Sent | None:
         if may_be_tail_probe(sent, context.ics):
             continue
         by_timer = repeat.timer or (rack and repeat.delivered_later)
-        apart = sent.since_arrival > AT_ONCE_S or repeat.age >= LEAST_TIMEOUT_S
+        apart = sent.since_arrival > AT_ONCE_S or repeat.age >= MAY_MEET_ARRIVALS_S
         # An acknowledgment may also be the occasion at which that timer's time is found to be over.
         overdue = rack and repeat.delivered_later and repeat.age >= context.prepared.scoreboard.rtt
         if not (by_timer and apart) and not overdue:

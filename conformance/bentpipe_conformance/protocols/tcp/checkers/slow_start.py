@@ -59,7 +59,7 @@ MOST_ROUNDS = 100
 """Round trips in which a window grows by a factor; half as much again in each is beyond any window
 long before."""
 
-LEAST_TIMEOUT_S = 0.2
+SHORTEST_IN_USE_S = 0.2
 """The shortest retransmission timeout in use.
 
 Where nothing has been measured, a tail loss probe is due after a second (RFC 8985 section 7.2), or
@@ -97,7 +97,7 @@ def _may_be_probe(flow: Flow, sent: Sent, progressed: float, rtt: float) -> bool
     what is left of the retransmission timeout).
     """
     waited = sent.time - progressed
-    least = ROUND_TRIP_SHARE * (rtt or LEAST_TIMEOUT_S)
+    least = ROUND_TRIP_SHARE * (rtt or SHORTEST_IN_USE_S)
     return waited >= least and sent.flight > 0 and flow.handshake.sack
 
 
@@ -106,7 +106,7 @@ def _restarts(sent: Sent, rtt: float) -> bool:
 
     It does after a retransmission timeout without sending, nothing being outstanding.
     """
-    return sent.flight == 0 and sent.since_sent > max(soonest_timeout(rtt), LEAST_TIMEOUT_S)
+    return sent.flight == 0 and sent.since_sent > max(soonest_timeout(rtt), SHORTEST_IN_USE_S)
 
 
 def read_opening(flow: Flow) -> Opening:

@@ -145,3 +145,15 @@ def answers_as_none(reset: Segment, segment: Segment) -> bool:
 def is_reset(segment: Segment) -> bool:
     """Whether a segment is a RST."""
     return bool(segment.tcp.flags & RST)
+
+
+def reset_by_sender(flow: Flow, after: float, before: float) -> Segment | None:
+    """The implementation's RST in that time, unless the tester's came first."""
+    first = next((packet for packet in flow.resets if packet.time >= after), None)
+    return Segment(first) if first and first.outgoing and first.time <= before else None
+
+
+def silent_before(flow: Flow, reset: Segment) -> float:
+    """Seconds for which nothing had arrived when a RST left."""
+    heard = (item.time for item in flow.arriving if item.packet.number < reset.packet.number)
+    return reset.time - max(heard, default=0.0)
