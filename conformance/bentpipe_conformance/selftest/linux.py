@@ -291,12 +291,16 @@ def statement(sysctls: Mapping[str, str], options: Mapping[str, Any]) -> dict[st
         "challenge_acks": True,
         "reset_at_held": sack,
         "congestion_control": options["congestion"],
-        "pacing": options["congestion"] == "bbr" or "pacing_rate" in options,
+        "pacing": _is_paced(options),
         "slow_start_by_delay": False,
         "finds_segment_size": sysctls.get("net.ipv4.tcp_mtu_probing", "0") != "0",
         # Hybla's grows with the round trip: 24 segments at 600 ms.
         "initial_window_segments": 24 if options["congestion"] == "hybla" else 10,
     }
+
+
+def _is_paced(options: Mapping[str, Any]) -> bool:
+    return options["congestion"] == "bbr" or "pacing_rate" in options
 
 
 def reorders(link: LinkProfile) -> bool:
@@ -328,8 +332,7 @@ def settings(encounter: Encounter, meeting: Meeting, host: int) -> dict[str, Any
             "reads": "slowly" if reads_slowly(script) else "at once",
         }
         found |= {f"{prefix}{name}": value for name, value in own.items()}
-    own = meeting.options[int(meeting.caller != host)]
-    found["paced"] = own["congestion"] == "bbr" or "pacing_rate" in own
+    found["paced"] = _is_paced(meeting.options[int(meeting.caller != host)])
     found["buffer"] = "bounded" if _has_bounded_buffer(found) else "default"
     return found
 
