@@ -747,3 +747,78 @@ def test_message_about_the_next_number(outstanding: bool, expected: set[object])
     story.data(CLIENT, False, 1000, 2400).ack(CLIENT, True, 2400)
     story.data(SERVER, True, 1000, 2400, after=3.0).ack(SERVER, False, 2400)
     assert story.over().verdicts("PEP-PC-005") == expected
+
+
+@pytest.mark.parametrize(("resets", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_window_that_closes_behind_a_reset_of_the_box(resets: bool, expected: set[object]) -> None:
+    story = Story().opened().data(CLIENT, False, 0, 9000).data(CLIENT, False, 9000, 9900)
+    story.ack(CLIENT, True, 9900).data(SERVER, True, 0, 5000, after=0.3)
+    if resets:
+        story.reset(CLIENT, False, 9900).reset(SERVER, True, 5000)
+    story.ack(SERVER, False, 5000, window=0)
+    story.say(SERVER, False, ACK, 0, 5000, window=0, after=0.1)
+    found = story.over(60.0).verdicts("PEP-FB-006")
+    assert found == expected if resets else found <= expected
+
+
+@pytest.mark.parametrize(("start", "expected"), [(999, PASS), (1000, FAIL)])
+def test_probes_are_no_acknowledgments(start: int, expected: set[object]) -> None:
+    story = Story().opened().data(SERVER, False, 0, 1000).ack(SERVER, True, 1000)
+    story.data(CLIENT, True, 0, 1000).ack(CLIENT, False, 1000)
+    for number in range(10):
+        at = 100 * number
+        story.say(CLIENT, False, ACK, at, 1000, octets(at, at + 100))
+        story.say(CLIENT, True, ACK, 1000, at + 100)
+    for _ in range(12):
+        story.say(CLIENT, True, ACK, start, 1000, after=5.0)
+    assert story.over().verdicts("PEP-LR-007") == expected
+
+
+@pytest.mark.parametrize(("resets", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_client_that_has_reset_before_its_server_is_unreachable(
+    resets: bool, expected: set[object]
+) -> None:
+    story = Story().syn(CLIENT).syn(CLIENT, answer=True).say(CLIENT, False, ACK)
+    story.syn(SERVER, after=0.3)
+    call = dissect(story.packets[-1].data)
+    if resets:
+        story.reset(CLIENT, False, 0)
+    story.tell(False, unreachable(build(call), "10.77.255.1", CLIENT_ADDRESS, 3), 1.0, SERVER)
+    assert story.over().verdicts("PEP-OP-007", claims={"opening": "early"}) == expected
+
+
+@pytest.mark.parametrize(("answers", "expected"), [(True, FAIL), (False, PASS)])
+def test_probes_that_cease(answers: bool, expected: set[object]) -> None:
+    """Who was not answered may give up, and say nothing."""
+    story = stopped().say(SERVER, True, ACK, 1000, payload=octets(1000, 1001), after=2.0)
+    if answers:
+        story.ack(SERVER, False, 1000, window=0)
+    assert story.over(900.0).verdicts("PEP-FB-006") == expected
+
+
+@pytest.mark.parametrize(
+    ("wait", "asked", "expected"), [(5.0, False, PASS), (5.0, True, FAIL), (1.0, False, FAIL)]
+)
+def test_call_that_is_given_up_and_tried_anew(
+    wait: float, asked: bool, expected: set[object]
+) -> None:
+    story = Story().syn(CLIENT).syn(SERVER, after=0.1).syn(CLIENT, after=0.3).syn(SERVER)
+    story.at += wait
+    if asked:
+        story.syn(CLIENT)
+    story.numbers[SERVER, True] += 12_345
+    story.syn(SERVER).syn(SERVER, answer=True).say(SERVER, True, ACK)
+    story.syn(CLIENT, answer=True, after=0.3).say(CLIENT, False, ACK)
+    assert story.over().verdicts("PEP-OP-003") == expected
+
+
+@pytest.mark.parametrize(("ends", "expected"), [("rfc", PASS), ("linux", NOTHING)])
+def test_message_about_the_next_number_to_linux(ends: str, expected: set[object]) -> None:
+    story = sent(Story().opened()).ack(SERVER, False, 1000)
+    quoted = Tcp(
+        CLIENT_ADDRESS, SERVER_ADDRESS, *story.ports, story.numbers[SERVER, True] + 1001, 0, ACK,
+        100, b"x" * 1000,
+    )  # fmt: skip
+    story.tell(False, unreachable(build(quoted), "10.77.255.1", CLIENT_ADDRESS, 1), 1.0, SERVER)
+    claims = {**Story.claims, "ends": ends}
+    assert story.over().verdicts("PEP-SEC-004", claims=claims) == expected

@@ -9,12 +9,16 @@ from bentpipe_reference.pep.endpoint import End, Endpoint
 from bentpipe_reference.pep.mutants import mutant
 from bentpipe_reference.pep.relay import Relay
 from bentpipe_reference.tcp.output import Addresses
+from bentpipe_reference.tcp.receiver import Receiver
+from bentpipe_reference.tcp.recovery.sack_newreno_rfc import SackNewRenoRfcSender
+from bentpipe_reference.tcp.states import State
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
 _MODULUS = 1 << 32
 _GUESSES, _LOST_PLACES = 30, 40
 _SLEEPS_S = 1800.0
 _HEADERS, _FLAGS, _TCP = 40, 33, 6
+_USUAL_MTU = 576
 
 
 @mutant("pep-numbers-do-not-wrap-in-a-segment", breaks="PEP-LR-006")
@@ -183,3 +187,61 @@ def drops_resets_of_strangers(self: Box, port: int, packet: bytes) -> None:
     """What would end a connection that the box does not know is dropped."""
     if packet[9] != _TCP or len(packet) < _HEADERS or not packet[_FLAGS] & Flags.RST:
         Box.forward(self, port, packet)
+
+
+@mutant("pep-repeats-without-a-class", breaks="PEP-TR-005")
+class RepeatsWithoutClass(Box):
+    """What is sent again has no class."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.sent: set[tuple[int, int, int, int]] = set()
+
+    def send(self, port: int, segment: Segment, dscp: int = 0) -> None:
+        """See :class:`Box`."""
+        key = port, segment.sport, segment.dport, segment.seq
+        again = bool(segment.payload) and key in self.sent
+        self.sent.add(key)
+        super().send(port, segment, 0 if again else dscp)
+
+
+@mutant("pep-windows-open-in-acknowledgments-alone", breaks="PEP-FB-010")
+class OpensByAcknowledgments(SackNewRenoRfcSender):
+    """A closed window stays closed for a segment with octets that opens it."""
+
+    def update_window(self, ack: Any) -> bool:
+        """See :class:`SackNewRenoRfcSender`."""
+        return (ack.bare or self.snd_wnd > 0) and super().update_window(ack)
+
+
+@mutant("pep-believes-no-small-links", "fit", breaks="PEP-PC-005")
+def believes_no_small_links(self: Endpoint, mtu: int, now: float) -> None:
+    """No link is believed to carry less than 576 octets."""
+    if mtu >= _USUAL_MTU:
+        Endpoint.fit(self, mtu, now)
+
+
+@mutant("pep-takes-the-next-number-for-outstanding", "is_outstanding", breaks="PEP-SEC-004")
+def takes_next_for_outstanding(self: Endpoint, seq: int) -> bool:
+    """A message about the next number counts."""
+    return Endpoint.is_outstanding(self, seq) or seq == self.sender.snd_max % _MODULUS
+
+
+@mutant("pep-keeps-no-octets-of-an-answer", breaks="PEP-OP-012")
+class KeepsNoOctetsOfAnAnswer(Endpoint):
+    """Octets of a SYN-ACK are acknowledged, and forgotten."""
+
+    def _take_syn(self, segment: Segment, now: float) -> Receiver:
+        receiver = super()._take_syn(segment, now)
+        if segment.flags & Flags.ACK:
+            receiver.buffer.rcv_nxt += len(segment.payload)
+        return receiver
+
+
+@mutant("pep-any-acknowledgment-opens", "_take_ack", breaks="PEP-SEC-003")
+def opens_by_any_acknowledgment(self: Endpoint, segment: Segment, seq: int, now: float) -> bool:
+    """In place of the handshake any acknowledgment will do."""
+    if self.state is not State.SYN_RECEIVED:
+        return Endpoint._take_ack(self, segment, seq, now)
+    self._established(segment, now)
+    return True

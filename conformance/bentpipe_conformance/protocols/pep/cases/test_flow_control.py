@@ -73,11 +73,12 @@ def _reads_and_ends(_: Peer, end: End) -> None:
     end.close()
 
 
-def _reads_and_repeats(_: Peer, end: End) -> None:
+def _reads_and_repeats(peer: Peer, end: End) -> None:
     """Its acknowledgment comes thrice, as duplicates do."""
     end.read_all()
     for _ in range(3):
         end.acknowledge()
+        peer.wait(0.01)
 
 
 OPENINGS: tuple[Callable[[Peer, End], None], ...] = (

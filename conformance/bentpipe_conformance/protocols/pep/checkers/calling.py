@@ -31,6 +31,8 @@ FIRST_S = (1.0, 3.0)
 """Seconds between the first two SYNs of a call."""
 ALIKE = 5
 """Times of that length at most, before the time doubles."""
+CAUSED_S = 0.5
+"""Seconds in which a client's SYN may be the cause of a call."""
 LONGEST_S = 60.0
 """The least that a timeout may be bounded by (RFC 6298 section 2, rule 2.5)."""
 LEAST_CALLS = 3
@@ -208,6 +210,13 @@ def _was_ended(relay: Relay, first: Leg, later: Leg) -> bool:
     if report is not None and report.packet.number < later.packets[0].number:
         return True
     ends = [it for it in first.segments if it.tcp.flags & RST]
+    if later.ends == first.ends and first.answered is None:
+        began = later.packets[0].time
+        asked = any(
+            not it.outgoing and began - CAUSED_S < it.time <= began for it in relay.client.packets
+        )
+        if began - first.began >= FIRST_S[1] and not asked:
+            return True  # it was given up, and is tried anew
     # A SYN that has crossed the refusal of its predecessor is a new call.
     ends += relay.resets(relay.client, by_box=True)
     return any(it.packet.number < later.packets[0].number for it in ends)

@@ -156,7 +156,7 @@ def closed_window_is_probed(relay: Relay, stream: Stream, context: Context) -> I
     """A closed window of an end is probed."""
     # Exercised by a receiver whose window stays closed for a minute while octets wait.
     closed = stream.first(it for it in stream.steps if _is_stopped(it) and not it.by_box)
-    if closed is None or stream.sink is None:
+    if closed is None or stream.sink is None or closed.packet.number > relay.reset_at:
         return
     later = [it for it in stream.sink.segments if it.packet.number > closed.packet.number]
     probes = [it for it in later if it.outgoing and _probes(it, closed)]
@@ -169,6 +169,9 @@ def closed_window_is_probed(relay: Relay, stream: Stream, context: Context) -> I
         None,
     )  # fmt: skip
     until = relay.scene.until if end is None else end
+    if probes and not any(not it.outgoing and it.packet.number > probes[-1].packet.number
+                          for it in later):  # fmt: skip
+        until = min(until, probes[-1].time)  # the last one was never answered
     until = until if reset is None else min(until, reset.time)
     if reset is not None and any(is_silent(leg, reset) for leg in relay.legs):
         return  # an end does not answer any more

@@ -127,12 +127,14 @@ def return_channel_spared(relay: Relay, context: Context) -> Iterator[Finding]:
     for leg in relay.legs if relay.streams else ():
         full = [it for it in leg.segments if not it.outgoing and not _is_pure(it)]
         said: tuple[object, ...] = ()
-        more = 0
+        more = acked = 0
         heard = True
         for segment in leg.segments:
             if not segment.outgoing:
-                heard = True
+                heard, acked = True, max(acked, segment.ack or 0)
                 continue
+            if segment.start < acked:
+                continue  # it asks, as probes of a closed window and keep-alives do
             if _is_pure(segment):
                 now = segment.ack, segment.edge, segment.tcp.sack
                 more += now == said and not heard
@@ -336,9 +338,8 @@ def _ended_by_box(relay: Relay) -> Segment | None:
                 it.fin is not None and not it.outgoing and it.packet.number < before
                 for it in other.segments
             )  # fmt: skip
-            if (segment.tcp.flags & RST and segment.counts and not resets) or (
-                segment.fin is not None and not fins
-            ):
+            cuts = segment.tcp.flags & RST and segment.counts
+            if not resets and (cuts or (segment.fin is not None and not fins)):
                 return segment
     return None
 

@@ -194,12 +194,13 @@ class Leg:
             default=0,
         )  # fmt: skip
 
-    def is_guess(self, seq: int, message: Packet) -> bool:
+    def is_guess(self, seq: int, message: Packet, *, strict: bool = True) -> bool:
         """Whether a segment of the box that a message quotes was certainly not outstanding.
 
         Args:
             seq: its sequence number.
             message: that quotes it.
+            strict: whether the next number is a guess, too, of which nothing has been sent.
         """
         if self.box.first is None:
             return True
@@ -208,7 +209,12 @@ class Leg:
             it.end + (it.fin is not None) for it in self.segments
             if it.outgoing and it.time < message.time + _CROSSES_S
         )  # fmt: skip
-        return offset >= max(sent, default=0) or offset < self.acked_before(message.number) - 1
+        top = max(sent, default=0)
+        return (
+            offset > top
+            or (strict and offset == top)
+            or offset < self.acked_before(message.number) - 1
+        )
 
     def add(self, packet: Packet) -> None:
         """Take the next packet of the connection."""
