@@ -319,6 +319,17 @@ def test_opening_of_more_than_a_segment_as_long_as_those_before(
     assert story.verdicts("SNR-WIN-010") == expected
 
 
+@pytest.mark.parametrize(("found", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_small_opening_where_the_size_of_segments_is_being_found(
+    found: bool, expected: set[Verdict]
+) -> None:
+    """RFC 4821: 700 octets may have become a whole segment."""
+    story = Story(window=9000).send(*range(8)).ack(8, after=RTT).send_octets(8000, 700)
+    story.ack(8.7, after=RTT, window=700).send_octets(8700, 700)
+    claims = {**CLAIMS, "finds_segment_size": found}
+    assert story.verdicts("SNR-WIN-010", claims=claims) == expected
+
+
 def test_half_the_largest_window_is_not_small() -> None:
     story = Story(window=800).send_octets(0, 800).ack(0.8, after=RTT, window=400)
     assert story.send_octets(800, 400).verdicts("SNR-WIN-010") == NOTHING
