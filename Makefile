@@ -44,7 +44,7 @@ ENCOUNTERS ?= 200
 SUITE = $(shell echo $(firstword $(subst -, ,$(ID))) | tr A-Z a-z)
 
 .PHONY: help setup certify test quick quick-lint quick-types quick-tests checker slow tool lint \
-	transfers innocents mutation bench lines durability fuzz fuzz-stp models nightly scenarios scenarios-check stability stp-transfer docs \
+	transfers innocents mutation bench lines durability fuzz fuzz-stp models nightly scenarios scenarios-check stability stability-boxes stp-transfer docs \
 	package bed clean
 
 help:
@@ -68,7 +68,8 @@ help:
 	@echo "  make mutation        every small change of the references: which does no case notice? (long)"
 	@echo "  make innocents       the permitted variants of blind rounds, and $(ENCOUNTERS) random encounters of two"
 	@echo "                       Linux hosts: no checker may accuse (minutes)"
-	@echo "  make stability       20 certifications in a row, quiet and loaded, must agree (long)"
+	@echo "  make stability       20 certifications in a row, quiet and loaded, must agree (long);"
+	@echo "                       stability-boxes: of the reference of PEP/1, in virtual time"
 	@echo "  make durability      every writing system call of a certification fails, and twice $(KILLS) kills (long)"
 	@echo "  make fuzz            $(BUNDLES) mutated bundles, twice $(CAPTURES) mutated captures, and other files (long)"
 	@echo "  make fuzz-stp        a million STP packets through three codecs, a million forged BEGINs,"
@@ -183,6 +184,10 @@ innocents: bed
 stability: bed
 	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20
 	$(BIN)/python -m bentpipe_conformance.run.stability linux --runs 20 --load
+
+# The same for boxes, in virtual time, where a certification is cheapest.
+stability-boxes: setup
+	$(BIN)/python -m bentpipe_conformance.run.stability pep-reference --runs 20
 
 # Every writing system call fails in every way, power cuts, and kills in simulation and bed (long).
 durability: bed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from bentpipe_reference.common.checksum import internet_checksum
@@ -213,3 +214,16 @@ def signed(peer: Peer, client: Place, server: Place, option: bytes = MD5) -> Non
     say(SERVER, ACK | PSH, peer.octets(300))
     say(CLIENT, ACK)
     quiet(peer, 4.0)
+
+
+def losing(lost: Collection[int]) -> Callable[[Tcp], bool]:
+    """Loses segments by their place among those with octets, the first time that they are sent."""
+    seen: set[int] = set()
+
+    def reaches(tcp: Tcp) -> bool:
+        if not tcp.payload or tcp.seq in seen:
+            return True
+        seen.add(tcp.seq)
+        return len(seen) - 1 not in lost
+
+    return reaches

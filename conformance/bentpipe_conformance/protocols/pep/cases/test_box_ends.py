@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.pep.cases.steps import established, quiet
+from bentpipe_conformance.protocols.pep.cases.steps import established, losing, quiet
 from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
-from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK
 
 MUCH = 90_000
 HELD = 250_000
@@ -26,19 +26,6 @@ FULL = Offer(buffer=45 * 1448, away_s=AWAY_S)
 PLAIN = Offer(buffer=44 * 1460, sack=False, timestamps=False, away_s=AWAY_S)
 
 
-def _losing(lost: Collection[int]) -> Callable[[Tcp], bool]:
-    """Loses segments by their place among those with octets, the first time that they are sent."""
-    seen: set[int] = set()
-
-    def reaches(tcp: Tcp) -> bool:
-        if not tcp.payload or tcp.seq in seen:
-            return True
-        seen.add(tcp.seq)
-        return len(seen) - 1 not in lost
-
-    return reaches
-
-
 def _each_way(through: Through) -> tuple[tuple[End, End], tuple[End, End]]:
     """Sender and receiver."""
     return (through.client, through.server), (through.server, through.client)
@@ -51,7 +38,7 @@ def _lossy(peer: Peer, offer: Offer, lost: Collection[int]) -> None:
         receiver.stop()
         sender.write(peer.octets(HELD))
         peer.wait(5.0)
-        receiver.reached_by = _losing(lost)
+        receiver.reached_by = losing(lost)
         receiver.go_on()
         peer.run(lambda it=receiver: len(it.got) >= HELD, 40.0)  # type: ignore[misc]
         quiet(peer, 2.0)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from bentpipe_conformance.engine.covering import Level, covering
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.engine.scripts import Row, each
-from bentpipe_conformance.protocols.pep.cases.steps import quiet
+from bentpipe_conformance.protocols.pep.cases.steps import losing, quiet
 from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.peer import Peer
-from bentpipe_conformance.protocols.tcp.codec import MODULUS, Tcp
+from bentpipe_conformance.protocols.tcp.codec import MODULUS
 
 _NONE = "none"
 LARGEST, WIDE = 14, 200_000
@@ -100,19 +100,6 @@ class Part(Row):
     pairs: tuple[Pair, ...] = ()
 
 
-def _losing() -> Callable[[Tcp], bool]:
-    """Loses segments by their place, the first time that they are sent."""
-    seen: list[int] = []
-
-    def reaches(tcp: Tcp) -> bool:
-        if not tcp.payload or tcp.seq in seen:
-            return True
-        seen.append(tcp.seq)
-        return len(seen) - 1 not in _LOST
-
-    return reaches
-
-
 def _converse(peer: Peer, pair: Pair) -> None:
     through = peer.connect(*pair.offers)
     ends: dict[str, End] = {CLIENT: through.client, SERVER: through.server}
@@ -120,7 +107,7 @@ def _converse(peer: Peer, pair: Pair) -> None:
         end.write(peer.octets(FIRST))
     peer.run(lambda: all(len(end.got) >= FIRST for end in ends.values()), 20.0)
     if pair.loses in ends:
-        ends[pair.loses].reached_by = _losing()
+        ends[pair.loses].reached_by = losing(_LOST)
     if pair.stops in ends:
         ends[pair.stops].stop()
     for end in ends.values():

@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     both_ways,
     established,
     fragments,
+    losing,
     of_class,
     opened_with,
     quiet,
@@ -108,24 +109,11 @@ def test_established_octets_of_a_class_are_sent_again(peer: Peer) -> None:
             if offer is DEAF:
                 receiver.stop()
             else:
-                receiver.reached_by = _every_second()
+                receiver.reached_by = losing(range(0, 100, 2))
             _sent_as(peer, sender, EF, 14 if offer is DEAF else 4)
             receiver.go_on()
             peer.run(lambda a=receiver, b=sender: len(a.got) >= len(b.written), 20.0)  # type: ignore[misc]
     quiet(peer)
-
-
-def _every_second() -> Callable[[Tcp], bool]:
-    """Loses each second segment with octets, the first time that it is sent."""
-    seen: list[int] = []
-
-    def reaches(tcp: Tcp) -> bool:
-        if not tcp.payload or tcp.seq in seen:
-            return True
-        seen.append(tcp.seq)
-        return len(seen) % 2 == 0
-
-    return reaches
 
 
 @case("PEP-TR-005")
