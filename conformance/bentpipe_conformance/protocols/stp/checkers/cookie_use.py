@@ -144,9 +144,12 @@ def _unused(flow: Flow, begin: At) -> list[At]:
     """
     calls = _earlier_calls(flow)
     used = {at.stp.cookie for at in calls}
+    # A BGAK that opens nothing is discarded, and its cookie with it.
+    opening = {other.established for other in flow.neighbours}
     came = [
         at for at in flow.ledger.handed.values()
-        if at.frame < begin.frame and (at.stp.type != BGREJ or at.stp.reason == CALL_ANEW)
+        if at.frame < begin.frame
+        and (at.stp.reason == CALL_ANEW if at.stp.type == BGREJ else at.time in opening)
     ]  # fmt: skip
     last = max((at.frame for at in came if at.stp.type == BGREJ), default=0)
     failed = max(_failures(flow, begin.time), default=-math.inf)

@@ -159,10 +159,12 @@ def _most_data(flow: Flow, sd: At) -> int | None:
     if not flow.iut_calls:
         told = [] if flow.opener is None else [flow.opener.stp.max_sd]
     else:
-        bgak = next((at for at in flow.bgaks if not at.outgoing and at.frame < sd.frame), None)
+        came = (at for at in flow.bgaks if not at.outgoing and at.frame < sd.frame)
+        # One that opens nothing is discarded.
+        bgak = next((at for at in came if at.time == flow.established), None)
         begin = next(at for at in flow.begins if at.outgoing)
         handed = flow.ledger.handed
-        if bgak is not None and bgak.time == flow.established and bgak.stp.max_sd is not None:
+        if bgak is not None and bgak.stp.max_sd is not None:
             told = [bgak.stp.max_sd]
         elif begin.stp.cookie is not None and begin.stp.cookie not in handed:
             return None

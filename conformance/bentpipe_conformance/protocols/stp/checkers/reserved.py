@@ -245,7 +245,9 @@ def odd_options_are_ignored(flow: Flow, context: Context) -> Findings:
     if opened is None or opened.outgoing or not _has_odd_options(opened.stp.options):
         return
     most = max(opened.stp.max_sd or 0, LEAST_MAX_SD)
-    large = [sd for sd in flow.sds_sent if sd.frame > opened.frame and len(sd.stp.data) > most]
+    # What is sent again is as it was, also where the peer has lowered its MaxSD meanwhile.
+    later = (sd for sd in flow.sds_sent if sd.new and sd.frame > opened.frame)
+    large = [sd for sd in later if len(sd.stp.data) > most]
     if large and opened.stp.max_sd is not None:
         yield context.violated(
             f"{large[0].name} exceeds the MaxSD that counts among odd options", opened, large[0],

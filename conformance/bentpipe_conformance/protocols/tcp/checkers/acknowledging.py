@@ -26,6 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import least_end
 from bentpipe_conformance.protocols.tcp.replay.moments import EXACT_S
 from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import by_packet, later
@@ -160,7 +161,7 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
 def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
     """Data above a gap is held (RFC 9293 section 3.10.7.4, SHLD-31)."""
     # Exercised by every segment that fills a gap below data, or a FIN, that fitted the window.
-    fitting = RangeSet()
+    fitting, end = RangeSet(), least_end(flow)
     for arrival in still_receiving(flow, fins=True):
         reach = min(arrival.end, arrival.window_edge)
         if refused_by_moved_edge(flow, arrival):
@@ -171,8 +172,8 @@ def data_above_a_gap_is_held(flow: Flow, context: Context) -> Findings:
             continue
         fitting.add(arrival.start, arrival.end)
         reaches = fitting.around(arrival.start)[1] if arrival.payload else arrival.end
-        if reaches <= arrival.end:
-            continue
+        if reaches <= arrival.end or reaches > end:
+            continue  # above a FIN, perhaps a later one, the peer contradicts itself
         what = f"data up to offset {reaches}, held above a gap,"
         reply = first_reply(flow, arrival, acknowledging(reaches), within=HELD_S)
         if reply is not None:

@@ -21,6 +21,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import least_end
 from bentpipe_conformance.protocols.tcp.replay.order import by_packet, count_through
 
 OPTION_OCTETS = 40
@@ -505,12 +506,11 @@ def reported_data_is_kept(flow: Flow, context: Context) -> Findings:
     """Data reported in SACK blocks is kept (RFC 2018 section 8)."""
     # Exercised by acknowledgments that reach or pass a block reported earlier.
     reported: dict[Range, Reply] = {}
-    fin = context.prepared.lifetime.fin
-    end = math.inf if fin is None else fin.end
+    end = least_end(flow)
     for reply in flow.replies:
         for (left, right), report in list(reported.items()):
             if right > end:
-                continue  # the FIN came after it: the peer contradicts itself
+                continue  # above a FIN, perhaps a later one: the peer contradicts itself
             if left <= reply.ack < right:
                 sentence = f"the acknowledgment stops at {reply.ack}, inside a block reported held"
                 expected = f"an acknowledgment number of at least {right}"

@@ -80,6 +80,16 @@ def _received(fin: Arrival) -> bool:
     return fin.end <= fin.window_edge or any(reply.ack >= fin.end for reply in fin.replies)
 
 
+def least_end(flow: Flow) -> float:
+    """The lowest end that the tester has named of its stream by a FIN; infinity without one.
+
+    What it sends above that, before or after it, contradicts it. A FIN below what has been received
+    in sequence names none.
+    """
+    fins = (item.end for item in flow.arrivals if item.fin and item.end > item.expected)
+    return min(fins, default=math.inf)
+
+
 def leaving_after(
     flow: Flow, segment: Segment, within: float, match: Callable[[Segment], bool]
 ) -> Segment | None:

@@ -7,6 +7,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, BGREJ, END, ENDAK, SD, SDP, A, R
 from bentpipe_conformance.protocols.stp.story import (
     FAIL,
+    IUT_CSN,
     NOTHING,
     PASS,
     StpStory,
@@ -96,6 +97,17 @@ def test_begin_with_odd_options(options: bytes) -> None:
     assert later(begun()).verdicts("STP-PF-018") == FAIL
     large = begun().iut(BGAK, after=0.01).iut(SDP, 0, data=bytes(first + 1))
     assert large.verdicts("STP-PF-018") >= FAIL
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(0, NOTHING), (1, FAIL)])
+def test_bgak_with_odd_options_that_lowers_max_sd(number: int, verdict: set[Verdict]) -> None:
+    """An early SD is sent again as it was; a new one keeps to the MaxSD that counts."""
+    story = StpStory().iut(BEGIN, csn=IUT_CSN - 1, seq=7, cookie=None)
+    story.tester(BGREJ, reason=6, peer_csn=IUT_CSN - 1, after=0.6).iut(BEGIN)
+    story.iut(SD, 0, data=bytes(1000)).tester(
+        BGAK, 0, options=bytes((1, 4, 2, 0, 1, 4, 5, 120)), cookie=None, after=0.6
+    )
+    assert story.iut(SDP, number, data=bytes(1000)).verdicts("STP-PF-018") == verdict
 
 
 def cookie_of() -> bytes:

@@ -266,7 +266,8 @@ def test_call_given_up_after_so_many_begins(times: int, verdict: object) -> None
 
 
 def again_after_a_connection(**fields: object) -> StpStory:
-    story = anew(given(), data=b"x").tester(BGAK, 1, peer_csn=IUT_CSN - 9, after=0.6)
+    story = anew(given(), data=b"x", seq=IUT_ISS)
+    story.tester(BGAK, 1, peer_csn=IUT_CSN - 9, after=0.6)
     story.at += 1.0
     return from_another_port(story, 2, **{"cookie": TESTER_COOKIES[1], **fields})
 
@@ -274,6 +275,16 @@ def again_after_a_connection(**fields: object) -> StpStory:
 def test_caller_that_holds_a_cookie_uses_it() -> None:
     assert Verdict.FAIL not in again_after_a_connection().verdicts("STP-CC-040")
     assert Verdict.FAIL in again_after_a_connection(cookie=None).verdicts("STP-CC-040")
+
+
+@pytest.mark.parametrize(("number", "holds"), [(1, True), (9, False)])
+def test_caller_holds_no_cookie_of_a_bgak_that_opened_nothing(number: int, holds: bool) -> None:
+    """One that acknowledges SDs which were never sent is discarded, and its cookie with it."""
+    story = anew(given(), data=b"x", seq=IUT_ISS)
+    story.tester(BGAK, number, peer_csn=IUT_CSN - 9, after=0.6)
+    story.at += 0.3
+    verdicts = from_another_port(story, 2, cookie=None).verdicts("STP-CC-040")
+    assert (Verdict.FAIL in verdicts) is holds
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,13 @@ def test_what_a_report_with_reserved_flags_asks_for_may_arrive_meanwhile(
     assert later(story).verdicts("STP-PF-004") == verdict
 
 
+@pytest.mark.parametrize(("octets", "verdict"), [(1400, PASS), (1401, FAIL)])
+def test_bgak_that_opens_nothing_says_no_max_sd(octets: int, verdict: set[Verdict]) -> None:
+    story = StpStory().iut(BEGIN, cookie=None).tester(BGAK, 9, max_sd=None, after=0.6)
+    story.tester(BGAK, 0, after=0.1).iut(SD, 0, data=bytes(octets))
+    assert story.verdicts("STP-PF-009") == verdict
+
+
 def test_fin_with_reserved_flags_below_data_may_be_discarded() -> None:
     story = opened().tester(SD, 1, after=1.0).tester(SD, 0, flags=R | FIN, after=0.1)
     story.tester(POLL, 2, after=1.0).iut(STAT, 0, elements=(0, 1), after=0.01)

@@ -38,6 +38,14 @@ def test_fin_below_data_that_is_held_ends_the_stream() -> None:
     _innocent(receipt, "SNR-RCV-003", "SNR-RCV-019", "SNR-RCV-028")
 
 
+def test_fin_above_a_gap_and_below_data_that_is_held_ends_the_stream() -> None:
+    receipt = Receipt().data(50, 64).reply(0, (50, 64)).data(60, 60, flags=ACK | FIN, after=0.1)
+    receipt.reply(0, (50, 60)).data(0, 50, after=0.5).reply(61, after=0.01)
+    _innocent(receipt.later(), "SNR-RCV-019", "SNR-RCV-022")
+    forgotten = Receipt().data(50, 64).reply(0, (50, 64)).data(0, 50, after=0.5).reply(60)
+    assert forgotten.later().verdicts("SNR-RCV-019") == FAIL
+
+
 def test_block_behind_the_fin_that_was_held_before_it_came() -> None:
     receipt = Receipt().data(5, 9).reply(0, (5, 9)).data(0, 2, flags=ACK | FIN).reply(3, (5, 9))
     receipt.data(5, 6, after=0.1).reply(3, (5, 9)).later()
