@@ -23,7 +23,7 @@ from bentpipe_conformance.protocols.pep.checkers.service import (
     report_of,
 )
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
-from bentpipe_conformance.protocols.pep.replay.leg import Leg, Packet
+from bentpipe_conformance.protocols.pep.replay.leg import Leg, Packet, Segment
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 
 WITHIN_S = 1.0
@@ -39,6 +39,8 @@ LEAST_CALLS = 3
 """SYNs of a client that goes on to call."""
 TOLERANCE = 0.25
 """Of a time that doubles: clocks of kernels tick."""
+HEARD_S = 0.1
+"""Seconds until the box has taken what the client sends."""
 QUEUES = 4.0
 """Seconds that a RST may take for the way, which no opening has shown."""
 
@@ -166,12 +168,19 @@ def client_gives_up(relay: Relay, context: Context) -> Iterator[Finding]:
     if resets[0].packet.number > server.answered.number:
         return
     told = relay.resets(server, by_box=True)
-    if not told and _passes(relay, server.answered):
+    passes = _passes(relay, server.answered)
+    if not told and passes:
         refused = _refused_by_client(relay, server, server.answered)
         if refused is not None:
             yield context.holds("the client refuses it itself", At(refused), resets[0])
         return
-    if told and told[0].time - server.answered.time <= allowed(relay, WITHIN_S):
+    again = None if passes else _answers_anew(relay, resets[0], context)
+    if again is not None and (not told or again.number < told[0].packet.number):
+        yield context.violated(
+            "the client has given up, and its call is answered", At(again), resets[0],
+            expected="nothing for the client, and a RST for the server", actual="a SYN-ACK",
+        )  # fmt: skip
+    elif told and told[0].time - server.answered.time <= allowed(relay, WITHIN_S):
         yield context.holds("the server gets a RST", told[0], resets[0])
     elif told or relay.scene.until - server.answered.time > WITHIN_S + QUEUES:
         yield context.violated(
@@ -181,6 +190,16 @@ def client_gives_up(relay: Relay, context: Context) -> Iterator[Finding]:
 
 
 # -- what several ask --------------------------------------------------------------------------
+
+
+def _answers_anew(relay: Relay, reset: Segment, context: Context) -> Packet | None:
+    """The SYN-ACK that a client gets, not before its RST can have been heard."""
+    heard = reset.time + HEARD_S + context.timing_error
+    return next(
+        (it for it in relay.client.packets
+         if it.outgoing and it.time > heard and it.content and it.content.flags & SYN),
+        None,
+    )  # fmt: skip
 
 
 def _passes(relay: Relay, answer: Packet) -> bool:

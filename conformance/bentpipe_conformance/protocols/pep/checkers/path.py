@@ -366,8 +366,9 @@ def _too_big(relay: Relay) -> Iterator[tuple[Report, Stream]]:
             acked = sink.acked_before(report.packet.number)
             if any(
                 it.outgoing and it.tcp.seq == report.seq and it.payload and it.end > acked
+                and it.packet.number < report.packet.number
                 for it in sink.segments
-            ):
+            ):  # fmt: skip
                 yield report, stream
 
 

@@ -71,15 +71,16 @@ def resets_of_box(relay: Relay) -> list[Segment]:
 
 
 def is_silent(leg: Leg, until: Segment) -> bool:
-    """Whether the end of a leg had not answered for 30 s, and the box had asked."""
+    """Whether the end of a leg had left what the box had asked unanswered for 30 s."""
     before = [it for it in leg.segments if it.packet.number < until.packet.number]
     heard = max((it.time for it in before if not it.outgoing), default=leg.began)
     known = max((it.ack for it in before if not it.outgoing and it.ack is not None), default=0)
-    asked = any(
-        it.outgoing and it.time > heard and (it.tcp.size or it.fin is not None or it.start < known)
-        for it in before
-    )
-    return asked and until.time - heard > 30.0
+    asked = (
+        it.time for it in before
+        if it.outgoing and it.time > heard
+        and (it.tcp.size or it.fin is not None or it.start < known)
+    )  # fmt: skip
+    return until.time - next(asked, until.time) > 30.0
 
 
 def refusal_of(relay: Relay) -> Segment | None:
