@@ -111,6 +111,7 @@ Arrived(e, f, from, port) ==
         come == {m \in Coming("SD", from) : m.port = port /\ m.csn = f.peer /\ m.n \in more}
                 \cup {m \in Coming("BEGIN", from) : m.port = port /\ m.csn = f.peer /\ m.data /\ 0 \in more}
     IN /\ Has(e) \subseteq Has(f) /\ Cardinality(more) <= 1 /\ (more # {} => come # {})
+       /\ e.rfin # None => \A n \in more : n < e.rfin
        /\ f.rcv = Least(Has(f))
        /\ f.held = {<<f.peer, n>> : n \in {k \in Has(f) : k > f.rcv}}
        /\ f.rfin # e.rfin => more # {} /\ f.rfin \in more /\ \E m \in come : m.fin
@@ -324,9 +325,32 @@ HastyBgak ==
     /\ UNCHANGED <<now, clientVars, serverVars, abandoned>>
 HastySpec == Init /\ [][Next \/ HastyEnd \/ HastyBgak]_vars
 
+(* A peer whose packets are not those of this connection: before any other END one of another, of      *)
+(* whose CSNs one is right, and the other wrong or left out of a normal END (section 5.5); and an SD    *)
+(* above a FIN that has arrived (STP-DT-028).                                                         *)
+OtherEnd ==
+    /\ \A m \in net : m.type # "END"
+    /\ \E p \in PortSet, from \in {"client", "server"} :
+          LET e == IF from = "client" THEN C[p] ELSE S[p]
+          IN /\ e.st = "open"
+             /\ \E m \in {END(from, p, e.csn, Stranger, "abort", 0), END(from, p, e.csn, Unknown, "release", e.rcv),
+                          END(from, p, Stranger, e.peer, "unknown", 0)} : Emit({m}, {})
+    /\ UNCHANGED <<now, clientVars, serverVars, abandoned>>
+OtherSd ==
+    /\ \E p \in PortSet, from \in {"client", "server"} :
+          LET e == IF from = "client" THEN C[p] ELSE S[p]
+              f == IF from = "client" THEN S[p] ELSE C[p]
+          IN /\ f.st = "open" /\ f.peer = e.csn /\ f.rfin # None
+             /\ Emit({}, {SD(from, p, e.csn, f.rfin + 1, FALSE)})
+    /\ UNCHANGED <<now, clientVars, serverVars, abandoned>>
+OtherSpec == Init /\ [][Next \/ OtherEnd \/ OtherSd]_vars
+
 ----------------------------------------------------------------------------
 (* A server whose user speaks while the connection is open, and not before. *)
 SpeaksLater(e) == e
+
+(* A caller that has a cookie, and no data yet when it calls. *)
+CarriesNothing(ck) == FALSE
 
 ----------------------------------------------------------------------------
 (* Reachability *)
