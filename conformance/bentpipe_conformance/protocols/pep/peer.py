@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from socket import inet_aton
 from typing import Literal
 
@@ -23,10 +23,14 @@ Answer = Literal["accept", "refuse", "nothing"]
 USUAL = Offer()
 
 _FIRST_PORT, _PORTS, _TURNS = 20_000, 20, 20
-"""Where a case takes its ports: those of twenty cases in a row begin elsewhere.
+"""Where a case takes the server's ports: those of twenty cases in a row are others."""
+_CROWDS, _CROWD = 20_400, 100
+"""Where it goes on when it has used them, in two places by turns.
 
 A box that is addressed listens at them all, up to 20600 (``iuts/pep-nginx``).
 """
+_OWN_PORTS = 40_000
+"""From where clients take theirs; their address is new in each case."""
 
 
 @dataclass
@@ -87,7 +91,10 @@ class Peer:
         self._ends: dict[tuple[str, Place, Place], End] = {}
         self._listeners: dict[int, Listener] = {}
         # A box may remember a port of the server from case to case, say that it has refused.
-        self._next_port = _FIRST_PORT + _PORTS * (int.from_bytes(inet_aton(address)) % _TURNS)
+        turn = int.from_bytes(inet_aton(address)) % _TURNS
+        first, further = _FIRST_PORT + _PORTS * turn, _CROWDS + _CROWD * (turn % 2)
+        self._ports = chain(range(first + 1, first + _PORTS + 1), count(further + 1))
+        self._own_ports = count(_OWN_PORTS)
         self._began = lane.port.now()
 
     # -- time -----------------------------------------------------------------------------------
@@ -222,9 +229,12 @@ class Peer:
     # -- connections ----------------------------------------------------------------------------
 
     def new_port(self) -> int:
-        """A port that no connection of this case has used."""
-        self._next_port += 1
-        return self._next_port
+        """A port of the server that no connection of this case has used."""
+        return next(self._ports)
+
+    def own_port(self) -> int:
+        """A port of the client that no connection of this case has used."""
+        return next(self._own_ports)
 
     def listen(
         self, answer: Answer = "accept", offer: Offer = USUAL, *, port: int | None = None,
@@ -241,7 +251,7 @@ class Peer:
 
     def draft(self, port: int, offer: Offer = USUAL, *, own_port: int | None = None) -> End:
         """A client's end on which nothing has been sent."""
-        own = self.new_port() if own_port is None else own_port
+        own = self.own_port() if own_port is None else own_port
         return self._new(CLIENT, (self.address, own), (self.server, port), offer)
 
     def call(self, port: int, offer: Offer = USUAL, *, own_port: int | None = None) -> End:

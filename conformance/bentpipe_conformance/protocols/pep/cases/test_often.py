@@ -233,7 +233,7 @@ def _are_unreachable(peer: Peer, count: int) -> None:
 
 def _are_signed(peer: Peer, count: int) -> None:
     for _ in range(count):
-        ends = peer.address, peer.server, peer.new_port(), peer.new_port()
+        ends = peer.address, peer.server, peer.own_port(), peer.new_port()
         peer.listen("nothing", port=ends[3])
         syn = Tcp(*ends, peer.random.getrandbits(32), 0, SYN, 9000, b"")
         peer.send(CLIENT, build(syn, MD5))
@@ -243,7 +243,7 @@ def _are_signed(peer: Peer, count: int) -> None:
 
 def _are_strangers(peer: Peer, count: int) -> None:
     for _ in range(count):
-        ends = peer.address, peer.server, peer.new_port(), peer.new_port()
+        ends = peer.address, peer.server, peer.own_port(), peer.new_port()
         for flags in (ACK | PSH, FIN | ACK):
             peer.send(CLIENT, build(Tcp(*ends, 5000, 6000, flags, 9000, peer.octets(20))))
         peer.wait(0.05)
