@@ -9,7 +9,10 @@ octets before it, a SYN may stay unanswered, and what a box does with a RST is c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from functools import cache
 from itertools import chain
+
+from bentpipe_spec.registry import Requirement
 
 from bentpipe_conformance.engine import context as engine
 from bentpipe_conformance.engine.checking import Checker, load_checkers
@@ -186,16 +189,23 @@ def _judged(rules: Sequence[str], ends: Iterable[BoxEnd], context: Context) -> I
 def _asked(
     rules: Sequence[str], ics: Ics, end: BoxEnd, context: Context
 ) -> list[tuple[Checker, engine.Context[object]]]:
+    prepared = end.readings.prepared
+    return [
+        (check, engine.Context(requirement, _PROFILE, ics, context.timing_error, prepared))
+        for requirement, check in _checkers(_named(context), tuple(rules))
+        if declared(ics, requirement.condition_in(_PROFILE))
+    ]
+
+
+@cache
+def _checkers(named: str, rules: tuple[str, ...]) -> list[tuple[Requirement, Checker]]:
+    """Of the rules which the TCP that is named follows, with what else it is known to do."""
     suite = suite_named(TCP_SUITE)
     checkers, registry = load_checkers(suite), suite.requirements()
-    known, unasked = KNOWN.get(_named(context), {}), UNASKED.get(_named(context), frozenset())
+    known, unasked = KNOWN.get(named, {}), UNASKED.get(named, frozenset())
     return [
-        (checkers[name], engine.Context(
-            registry[name].permitting(_PROFILE, known.get(name, {})),
-            _PROFILE, ics, context.timing_error, end.readings.prepared,
-        ))
-        for name in rules
-        if name not in unasked and declared(ics, registry[name].condition_in(_PROFILE))
+        (registry[name].permitting(_PROFILE, known.get(name, {})), checkers[name])
+        for name in rules if name not in unasked
     ]  # fmt: skip
 
 

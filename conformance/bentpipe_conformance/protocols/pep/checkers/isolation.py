@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
@@ -236,15 +237,13 @@ def _was_lost(relay: Relay) -> bool:
 
 def _is_bulk(other: Relay, relay: Relay) -> bool:
     """Whether a connection carries octets when another one opens, and for 2 s before."""
-    at = relay.client.began
-    return any(
-        any(
-            at - 2.5 < it.time < at - 1.5 and it.by_box and it.segment.payload
-            for it in stream.steps
-        )
-        and any(at < it.time < at + 1.0 and it.by_box and it.segment.payload for it in stream.steps)
-        for stream in other.streams
-    )
+    at, times = relay.client.began, other.octet_times
+    return _within(times, at - 2.5, at - 1.5) and _within(times, at, at + 1.0)
+
+
+def _within(times: Sequence[float], start: float, end: float) -> bool:
+    """Whether one of them lies between two others."""
+    return bisect_right(times, start) < bisect_left(times, end)
 
 
 def _flood(scene: Scene) -> list[Relay]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from bentpipe_conformance.engine.context import judged
@@ -21,7 +21,7 @@ from bentpipe_conformance.protocols.pep.checkers import (
 from bentpipe_conformance.protocols.pep.checkers.service import is_up
 from bentpipe_conformance.protocols.pep.codec import Report
 from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
-from bentpipe_conformance.protocols.pep.replay.leg import DEFAULT_MSS, Segment
+from bentpipe_conformance.protocols.pep.replay.leg import DEFAULT_MSS, Leg, Segment
 from bentpipe_conformance.protocols.pep.replay.stream import Stream
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 
@@ -323,25 +323,29 @@ def _is_over(relay: Relay, number: int) -> bool:
 
 def _ended_by_box(relay: Relay) -> Segment | None:
     """A RST of the box that no end has caused, or a FIN that no end has sent."""
+    reset = min(_first_of_end(leg, lambda it: bool(it.tcp.flags & RST)) for leg in relay.legs)
     for leg in relay.legs:
+        if leg.answered is None:
+            continue
+        fin = min(
+            (_first_of_end(other, lambda it: it.fin is not None)
+             for other in relay.legs if other is not leg),
+            default=math.inf,
+        )  # fmt: skip
         for segment in leg.segments:
-            if not segment.outgoing or leg.answered is None:
+            number = segment.packet.number
+            if not segment.outgoing or reset < number:
                 continue
-            other = next((it for it in relay.legs if it is not leg), None)
-            before = segment.packet.number
-            sources = [it for it in (leg, other) if it is not None]
-            resets = any(
-                it.tcp.flags & RST and not it.outgoing and it.packet.number < before
-                for one in sources for it in one.segments
-            )  # fmt: skip
-            fins = other is not None and any(
-                it.fin is not None and not it.outgoing and it.packet.number < before
-                for it in other.segments
-            )  # fmt: skip
             cuts = segment.tcp.flags & RST and segment.counts
-            if not resets and (cuts or (segment.fin is not None and not fins)):
+            if cuts or (segment.fin is not None and not fin < number):
                 return segment
     return None
+
+
+def _first_of_end(leg: Leg, wanted: Callable[[Segment], bool]) -> float:
+    """The number of the first such packet of the end; infinite if there is none."""
+    numbers = (it.packet.number for it in leg.segments if not it.outgoing and wanted(it))
+    return next(numbers, math.inf)
 
 
 def _has_half_ended(relay: Relay, ended: Segment) -> bool:

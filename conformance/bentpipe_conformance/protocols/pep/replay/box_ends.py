@@ -78,12 +78,12 @@ def ends_of(scene: Scene, timing_error: float, satellite: bool) -> Sequence[BoxE
 
 def _at_the_sides(scene: Scene, told: Set[_Ends], timing_error: float) -> Iterator[BoxEnd]:
     used: set[tuple[str, _Ends]] = set()
-    for leg in sorted((leg for relay in scene.relays for leg in (relay.client, *relay.calls)),
-                      key=lambda leg: leg.packets[0].number):  # fmt: skip
+    legs = [(leg, relay) for relay in scene.relays for leg in (relay.client, *relay.calls)]
+    for leg, relay in sorted(legs, key=lambda it: it[0].packets[0].number):
         ends = (leg.ends[:2], leg.ends[2:])
         again = (leg.side, ends) in used
         used.add((leg.side, ends))
-        if not again and not told & {ends, ends[::-1]}:
+        if not again and not relay.is_whole and not told & {ends, ends[::-1]}:
             yield from _read(f"towards the {leg.side}", _own(leg, scene), timing_error)
 
 
@@ -126,8 +126,6 @@ def _own(leg: Leg, scene: Scene) -> list[Packet]:
     What it has sent on as it was has not reached its own end, as where a NAT before that does not
     take a segment for one of the connection.
     """
-    if any(relay.is_whole for relay in scene.relays if leg in (relay.client, *relay.calls)):
-        return []
     resets = (it.packet.number for it in leg.segments if it.counts and it.tcp.flags & RST)
     first = min(resets, default=math.inf)
     return [

@@ -72,6 +72,12 @@ class Relay:
             return ()
         return (self.up,) if self.down is None else (self.up, self.down)
 
+    @cached_property
+    def octet_times(self) -> list[float]:
+        """When the box has sent octets to either end, in order; of split connections only."""
+        legs = () if self.is_whole else self.legs
+        return sorted(it.time for leg in legs for it in leg.segments if it.outgoing and it.payload)
+
     def opposite(self, stream: Stream) -> Stream | None:
         """The stream the other way; None while no server was called."""
         return next((each for each in self.streams if each is not stream), None)

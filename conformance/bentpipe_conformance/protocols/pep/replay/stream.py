@@ -129,7 +129,8 @@ class Stream:
             self._pieces[segment.start] = max(
                 self._pieces.get(segment.start, b""), payload, key=len
             )
-            self._join()
+            if segment.start <= len(self.octets):
+                self._join()
         end = step.end
         if segment.fin is not None and end is None:
             end = segment.fin
