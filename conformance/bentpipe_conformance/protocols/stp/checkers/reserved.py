@@ -35,6 +35,7 @@ from bentpipe_conformance.protocols.stp.replay.events import (
     SdHeard,
 )
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
+from bentpipe_conformance.protocols.stp.replay.window import smss
 
 MAX_SD, COOKIE, COOKIE_SIZES = 1, 2, range(8, 33)
 """Kinds of the options, and octets that the value of a cookie may have (section 3.3)."""
@@ -136,8 +137,17 @@ def _retransmitted(flow: Flow, context: Context, report: ReportHeard) -> Finding
         if report.frame < later.frame and later.time <= report.time + RESERVED_S
         for number in later.arrived
     }  # fmt: skip
-    if flow.over > report.time + RESERVED_S and not arrived.issuperset(report.wanted):
+    if not _has_room(flow, context, report) or flow.over <= report.time + RESERVED_S:
+        return
+    if not arrived.issuperset(report.wanted):
         yield context.violated(f"{report.name} with reserved bits set was ignored", report)
+
+
+def _has_room(flow: Flow, context: Context, report: ReportHeard) -> bool:
+    """Whether the smallest window lets something be sent again; the first loss waits for none."""
+    least = context.prepared.least_windows(context.ics)[report]
+    lost = any(item.wanted for item in flow.reports_heard if item.frame < report.frame)
+    return not lost or report.flight_after + smss(flow) <= least
 
 
 def _reserved(stp: Stp) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import islice
 
 from bentpipe_reference.common.ranges import RangeSet
@@ -26,7 +26,7 @@ from bentpipe_conformance.protocols.stp.replay.events import (
 )
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
-from bentpipe_conformance.protocols.stp.replay.window import initial_flight, least_smss, smss
+from bentpipe_conformance.protocols.stp.replay.window import initial_flight, smss
 
 SENT_S, PACED = 0.1, 1.25
 """Seconds, and the factor, by which retransmissions may leave later than window and pacing say."""
@@ -146,46 +146,26 @@ def retransmissions_go_first(flow: Flow, context: Context) -> Findings:
 
 
 def _held_back(flow: Flow, context: Context) -> Findings:
-    """Whether what a report made await retransmission left as soon as the window permitted.
-
-    The window is as large as what has been in flight, halved at each loss, two SMSS at least, and
-    one SMSS once two silences may have passed.
-    """
+    """Whether what a report made await retransmission left as soon as the window permitted."""
     trips = context.prepared.round_trips(context.ics)
-    size = least_smss(flow)
-    least, waiting, heard = 2.0 * size, 0, flow.established or 0.0
+    windows = context.prepared.least_windows(context.ics)
+    waiting = 0
     for event in flow.events:
         if isinstance(event, SdSent):
             waiting = max(0, waiting - (not event.new))
-            # What is longer than SMSS was cut before the peer's MaxSD fell, and the window with it.
-            if event.awaited is None and event.octets <= size:
-                least = max(least, event.flight_with)
-        elif isinstance(event, ReportHeard) and not event.fault and event.stp.type != BGAK:
-            two_silences = 3 * trips.silence(heard, event.time)[0] - SENT_S - flow.timing_error
-            if event.time - heard >= two_silences:
-                least = size
-            heard = event.time
-            if event.wanted:
-                least = max(least / 2, min(2 * size, least))
+        elif isinstance(event, ReportHeard) and event in windows:
             fresh, waiting = not waiting, waiting + len(event.wanted)
             bounds = trips.bounds(event.time)
             if not fresh or not event.wanted or bounds is None:
                 continue
-            yield from _leave_in_time(flow, context, event, least, bounds[1])
-
-
-@remembered
-def _octets(flow: Flow) -> Mapping[int, int]:
-    """Octets of each SD sent, by its number."""
-    return {sd.number: sd.octets for sd in flow.sds_sent}
+            yield from _leave_in_time(flow, context, event, windows[event], bounds[1])
 
 
 def _leave_in_time(
     flow: Flow, context: Context, report: ReportHeard, least: float, srtt: float
 ) -> Findings:
     size = smss(flow)
-    octets = _octets(flow)
-    flight = report.flight - sum(octets[n] for n in (*report.arrived, *report.wanted))
+    flight = report.flight_after
     count = sum(flight + (place + 1) * size <= least for place in range(len(report.wanted)))
     if count < _AT_ONCE or not report.responses:
         return

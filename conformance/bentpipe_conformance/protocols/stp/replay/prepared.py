@@ -9,8 +9,9 @@ from itertools import accumulate
 from typing import Any
 
 from bentpipe_conformance.protocols.stp.replay.completion import Completion, completion
-from bentpipe_conformance.protocols.stp.replay.events import At
+from bentpipe_conformance.protocols.stp.replay.events import At, ReportHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
+from bentpipe_conformance.protocols.stp.replay.least_window import least_windows
 from bentpipe_conformance.protocols.stp.replay.misreadings import misreadings
 from bentpipe_conformance.protocols.stp.replay.retransmission import (
     Retransmissions,
@@ -32,6 +33,7 @@ class Prepared:
         self._otherwise = cache(lambda wait: misreadings(flow, wait))
         self._again = cache(lambda wait: retransmissions(flow, trips(wait)))
         self._bounded = cache(lambda wait, sds: tuple(bounded(flow, trips(wait), sds)))
+        self._least = cache(lambda wait: least_windows(flow, trips(wait)))
 
     def round_trips(self, ics: Ics) -> RoundTrips:
         """What the IUT can have measured."""
@@ -48,6 +50,10 @@ class Prepared:
     def bounded(self, ics: Ics) -> Sequence[Bounded]:
         """Every SD with the largest window the rules permit."""
         return self._bounded(first_wait(ics), int(ics.get("initial_window_sds", 4)))
+
+    def least_windows(self, ics: Ics) -> Mapping[ReportHeard, float]:
+        """Octets of the smallest window behind each valid report."""
+        return self._least(first_wait(ics))
 
     @cached_property
     def completion(self) -> Completion:

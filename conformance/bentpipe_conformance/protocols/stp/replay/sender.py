@@ -111,6 +111,7 @@ class Sender:
         self.reports.append(event)
         if not event.fault:
             self._take(event)
+        event.flight_after = self._flight
         return event
 
     def _fault(self, event: ReportHeard) -> str:

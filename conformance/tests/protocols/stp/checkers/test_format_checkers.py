@@ -137,6 +137,20 @@ def test_what_a_report_with_reserved_flags_asks_for_may_arrive_meanwhile(
     assert later(story).verdicts("STP-PF-004") == verdict
 
 
+@pytest.mark.parametrize(("arrived", "verdict"), [(0, NOTHING), (3, FAIL)])
+def test_what_a_report_with_reserved_flags_asks_for_may_wait_for_the_window(
+    arrived: int, verdict: set[Verdict]
+) -> None:
+    story = opened()
+    for number in range(4):
+        story.iut(SD, number, data=bytes(1000))
+    # The loss leaves a window of two SDs, and the second report two in flight.
+    story.tester(USTAT, 0, elements=(1, 3), after=0.6).iut(SD, 1, data=bytes(1000))
+    wanted = (0, 1) if arrived == 0 else (3, 4)
+    story.tester(USTAT, arrived, elements=wanted, flags=R, after=1.3)
+    assert later(story).verdicts("STP-PF-004") == verdict
+
+
 @pytest.mark.parametrize(("octets", "verdict"), [(1400, PASS), (1401, FAIL)])
 def test_bgak_that_opens_nothing_says_no_max_sd(octets: int, verdict: set[Verdict]) -> None:
     story = StpStory().iut(BEGIN, cookie=None).tester(BGAK, 9, max_sd=None, after=0.6)
