@@ -121,7 +121,7 @@ def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
     silence = flow.over - finished
     if going_on:
         yield context.holds("after the peer's FIN the IUT's stream continued", going_on[0])
-    elif silence > IDLE_S and ends.taken and _has_to_go_on(flow, finished):
+    elif silence > IDLE_S and ends.taken and _has_to_go_on(flow, context, finished):
         yield context.violated(
             f"nothing was sent for {silence:.1f} s after the peer's FIN, though the IUT's stream "
             "had not ended",
@@ -129,8 +129,8 @@ def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
         )
 
 
-def _has_to_go_on(flow: Flow, finished: float) -> bool:
-    """Whether something must leave soon after the peer's FIN."""
+def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
+    """Whether something must have left soon after the peer's FIN."""
     sender = flow.sender
     if sender is None:
         return False
@@ -138,10 +138,14 @@ def _has_to_go_on(flow: Flow, finished: float) -> bool:
         # Its service closes; without credit only probes leave, ever less often (STP-DT-025).
         return flow.served and sender.vt_s < sender.vt_ms
     # Silence makes POLLs rare (STP-PL-007); where they were being answered they are not.
-    return any(
-        report.is_stat and not report.fault and -IDLE_S / 3 <= report.time - finished <= 0
-        for report in flow.reports_heard
-    )
+    answers = [
+        report.time for report in flow.reports_heard
+        if report.is_stat and not report.fault and report.time <= finished
+    ]  # fmt: skip
+    if not answers or answers[-1] < finished - IDLE_S / 3:
+        return False
+    longest = context.prepared.round_trips(context.ics).silence(answers[-1])[1]
+    return flow.over > answers[-1] + longest + flow.timing_error + SOON_S
 
 
 @checker("STP-CC-024")

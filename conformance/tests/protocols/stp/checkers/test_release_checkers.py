@@ -58,6 +58,17 @@ def test_own_stream_after_the_peers_fin() -> None:
     assert finished().tester(END, flags=A, reason=1, after=0.5).verdicts("STP-CC-023") == NOTHING
 
 
+@pytest.mark.parametrize(("rtt", "verdict"), [(0.6, FAIL), (4.0, NOTHING)])
+def test_own_stream_may_wait_for_a_silence_after_the_peers_fin(
+    rtt: float, verdict: set[Verdict]
+) -> None:
+    story = opened().iut(SDP, 0, data=b"x", n_ps=1, after=0.01)
+    story.tester(STAT, 1, n_ps=1, after=rtt).iut(SDP, 1, data=b"x", n_ps=2)
+    story.tester(STAT, 1, n_ps=1, after=0.1)
+    story.tester(SD, 0, flags=FIN, after=0.1).iut(STAT, 1, after=0.01)
+    assert story.tester(END, 0, after=7.0).verdicts("STP-CC-023") == verdict
+
+
 def test_fin_below_what_is_held_does_not_end_the_peers_stream() -> None:
     early = later(opened().tester(SD, 1, data=b"x").tester(SD, 0, flags=FIN, after=0.01))
     assert early.of_service(9).verdicts("STP-CC-004") == NOTHING
