@@ -201,7 +201,7 @@ def test_ready_ustat_with_reserved_bits_arrives(connection: Connection, base: in
 @holding("STP-PF-004", losing=[3])
 def test_ready_stat_with_reserved_bits_arrives(connection: Connection, base: int) -> None:
     """So does a STAT; behind another loss the window might have no room."""
-    connection.stat(flags=0b1111, reserved=(0xFF,) * 8)
+    connection.stat(n_r=base + 3, flags=0b1111, reserved=(0xFF,) * 8)
     connection.wait(2 * connection.rtt + EFFECT_S)
 
 
