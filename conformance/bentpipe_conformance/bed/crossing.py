@@ -5,6 +5,10 @@ them. Behind each is a namespace of ours with the tester's port, a TUN device; t
 server is the satellite and holds the link::
 
     tester == near == [client  the box  server] == far, with netem == tester
+
+A pair of boxes has the satellite in a namespace between them::
+
+    tester == near == [client  box  satellite] == netem == [satellite  box  server] == far == tester
 """
 
 from __future__ import annotations
@@ -38,7 +42,13 @@ from bentpipe_conformance.bed.process import IutProcess
 from bentpipe_conformance.bed.recording import Recorder
 from bentpipe_conformance.bed.wiring import DEVICE_QUEUE, ROUTER, quieten
 from bentpipe_conformance.engine.crossing import Userless
-from bentpipe_conformance.engine.lane import CLIENT, SERVER, Captured
+from bentpipe_conformance.engine.lane import (
+    CLIENT,
+    SATELLITE_FAR,
+    SATELLITE_NEAR,
+    SERVER,
+    Captured,
+)
 
 SERVERS, SERVERS_PREFIX = "10.77.0.0", 16
 SERVER_ADDRESS = "10.77.0.2"
@@ -48,15 +58,17 @@ _TESTERS_BEGIN = socket.inet_aton(TESTERS)[: TESTERS_PREFIX // 8]
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
-    """A side of the box.
+class _Cable:
+    """From a box to a namespace of ours.
 
     Attributes:
-        name: of the side, and of the box's interface there.
-        network, prefix: where the tester's addresses are.
-        box, bed: addresses of the box and of the namespace before it, IPv4 and Ethernet.
+        side: of the box.
+        name: of the box's interface there.
+        network, prefix: the tester's addresses that are beyond it.
+        box, bed: addresses of the box and of ours, IPv4 and Ethernet.
     """
 
+    side: str
     name: str
     network: str
     prefix: int
@@ -64,14 +76,19 @@ class _Side:
     bed: tuple[str, bytes]
 
 
-NEAR = _Side(
-    CLIENT, TESTERS, TESTERS_PREFIX,
-    ("10.79.1.2", b"\x02\x00\x0a\x4f\x01\x02"), ("10.79.1.1", b"\x02\x00\x0a\x4f\x01\x01"),
-)  # fmt: skip
-FAR = _Side(
-    SERVER, SERVERS, SERVERS_PREFIX,
-    ("10.79.2.2", b"\x02\x00\x0a\x4f\x02\x02"), ("10.79.2.1", b"\x02\x00\x0a\x4f\x02\x01"),
-)  # fmt: skip
+def _cable(number: int, side: str, name: str, network: str, prefix: int) -> _Cable:
+    ours, theirs = (
+        (f"10.79.{number}.{end}", bytes((2, 0, 0x0A, 0x4F, number, end))) for end in (1, 2)
+    )
+    return _Cable(side, name, network, prefix, theirs, ours)
+
+
+_CLIENTS, _BEYOND = (TESTERS, TESTERS_PREFIX), (SERVERS, SERVERS_PREFIX)
+NEAR, FAR = _cable(1, CLIENT, CLIENT, *_CLIENTS), _cable(2, SERVER, SERVER, *_BEYOND)
+_UP, _DOWN = (
+    _cable(3, SATELLITE_NEAR, "satellite", *_BEYOND),
+    _cable(4, SATELLITE_FAR, "satellite", *_CLIENTS),
+)
 
 
 class Callers:
@@ -114,24 +131,51 @@ class _NearPort(TunPort):
         super().send(packet)
 
 
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """Where the satellite link is.
+
+    Attributes:
+        space: the namespace that holds it.
+        forward, back: the interface by which either direction leaves, and whether it is Ethernet.
+    """
+
+    space: NetworkNamespace
+    forward: tuple[str, bool]
+    back: tuple[str, bool]
+
+    def set(self, profile: LinkProfile) -> None:
+        """Lay out both directions, anew or as a change of what there is."""
+        ways = ((self.forward, profile.forward), (self.back, profile.return_))
+        with self.space.entered(), Netlink() as netlink:
+            for (name, ethernet), direction in ways:
+                netem.lay_out(netlink, name, direction, ethernet=ethernet)
+
+
 class CrossingLane(Userless, Closing):
-    """One box between two ends; see :class:`~bentpipe_conformance.engine.lane.Crossing`."""
+    """A box between two ends, or a pair; see :class:`~bentpipe_conformance.engine.lane.Crossing`.
+
+    Args:
+        profile: the link; ``forward`` leads to the server.
+        attachment: of kind ``between`` or ``pair``, how the box is started.
+        far: of a pair, how the box at the server is started; None for the same.
+        timing_error: seconds, from the bed's check.
+        capture_frames: packets that each capture holds until it is drained.
+    """
 
     def __init__(
         self,
         profile: LinkProfile,
         attachment: Attachment,
+        far: Attachment | None = None,
         *,
         timing_error: float = 0.0,
         capture_frames: int = 4096,
     ) -> None:
-        """Lay out both sides and start the box.
-
-        ``timing_error`` (seconds) comes from the bed's check; each capture holds
-        ``capture_frames`` packets until it is drained.
+        """Lay out both sides and start the box, or both.
 
         Raises:
-            BedError: the kernel cannot lay it out or the box does not start.
+            BedError: the kernel cannot lay it out or a box does not start.
         """
         self.iut_address = SERVER_ADDRESS
         self.timing_error = timing_error
@@ -140,62 +184,113 @@ class CrossingLane(Userless, Closing):
         self._altered = False
         self._callers = Callers()
         self._held = contextlib.ExitStack()
-        self._process: IutProcess | None = None
+        self._boxes: list[NetworkNamespace] = []
+        self._processes: list[IutProcess] = []
         try:
-            self._lay_out(attachment, capture_frames)
+            if attachment.kind == "pair":
+                self._lay_out_pair(attachment, far or attachment, capture_frames)
+            else:
+                self._lay_out(attachment, capture_frames)
         except BaseException:
             self.close()
             raise
 
     def _lay_out(self, attachment: Attachment, frames: int) -> None:
+        """A single box: the link lies behind its server's port."""
+        box = self._new_box(attachment)
+        (_, near), (satellite, far) = self._lay_out_end(NEAR, box), self._lay_out_end(FAR, box)
+        self._link = _Link(satellite, ("tester", False), ("box", True))
+        self._finish((near, far), [(attachment, box, (NEAR, FAR))], frames)
+
+    def _lay_out_pair(self, near: Attachment, far: Attachment, frames: int) -> None:
+        """Two boxes: the link lies between them."""
+        boxes = self._new_box(near), self._new_box(far)
+        fds = [
+            self._lay_out_end(cable, box)[1] for cable, box in zip((NEAR, FAR), boxes, strict=True)
+        ]
+        satellite = self._held.enter_context(NetworkNamespace())
+        ends = ((_UP, boxes[0], "near", _CLIENTS), (_DOWN, boxes[1], "far", _BEYOND))
+        for cable, box, name, behind in ends:
+            self._connect(cable, satellite, name, box)
+            with satellite.entered(), Netlink() as netlink:
+                netlink.add_route(*behind, name, cable.box[0])
+        satellite.set_sysctls(ROUTER)
+        with satellite.entered():
+            await_running("near", "far")
+        self._link = _Link(satellite, ("far", True), ("near", True))
+        cabled = [(near, boxes[0], (NEAR, _UP)), (far, boxes[1], (_DOWN, FAR))]
+        self._finish(fds, cabled, frames)
+
+    def _new_box(self, attachment: Attachment) -> NetworkNamespace:
         confined = attachment.confinement
         wants_rights = confined is not None and confined.network
-        self._box = box = self._held.enter_context(NetworkNamespace(apart=wants_rights))
+        box = self._held.enter_context(NetworkNamespace(apart=wants_rights))
         with box.entered(), Netlink() as netlink:
             netlink.set_link("lo")
-        self._far = self._held.enter_context(NetworkNamespace())
-        near = self._held.enter_context(NetworkNamespace())
-        fds = [self._lay_out_side(NEAR, near), self._lay_out_side(FAR, self._far)]
-        with self._far.entered(), Netlink() as netlink:
-            _lay_out_link(netlink, self.profile)
-            peer = self._held.enter_context(Capture("peer", "tester", frames))
-        with box.entered():
-            own = self._held.enter_context(SidesCapture({CLIENT: CLIENT, SERVER: SERVER}, frames))
-        self._recorder = Recorder([own, peer])
-        self.port: TunPort = _NearPort(fds[0], [own, peer], self._callers)
-        self.far = TunPort(fds[1], [own, peer])
-        self.far.address = socket.inet_aton(SERVER_ADDRESS)
-        box.set_sysctls({**ROUTER, **UNPRIVILEGED, **attachment.sysctls})
-        with box.entered():
-            self._process = start_program(attachment, self.profile, ())
+        self._boxes.append(box)
+        return box
 
-    def _lay_out_side(self, side: _Side, space: NetworkNamespace) -> int:
-        """One side; the descriptor of the tester's port."""
-        mtu = self.profile.mtu
+    def _lay_out_end(self, cable: _Cable, box: NetworkNamespace) -> tuple[NetworkNamespace, int]:
+        """One end: its namespace, and the descriptor of the tester's port in it."""
+        space = self._held.enter_context(NetworkNamespace())
         with space.entered(), Netlink() as netlink:
             fd = open_tun("tester")
             self._held.callback(os.close, fd)
-            netlink.add_veth("box", side.name, self._box.fd, mtu, DEVICE_QUEUE)
-            clear_offloads("box")
-            quieten("box", "tester")
-            netlink.set_link("box", mtu=mtu, queue=DEVICE_QUEUE, address=side.bed[1])
-            netlink.set_link("tester", mtu=mtu, queue=DEVICE_QUEUE)
-            netlink.add_address("box", side.bed[0], PREFIX)
-            netlink.add_neighbour("box", *side.box)
-            netlink.add_route(side.network, side.prefix, "tester")
-            netlink.add_route("0.0.0.0", 0, "box", side.box[0])
+            quieten("tester")
+            netlink.set_link("tester", mtu=self.profile.mtu, queue=DEVICE_QUEUE)
+            netlink.add_route(cable.network, cable.prefix, "tester")
+        self._connect(cable, space, "box", box)
+        with space.entered(), Netlink() as netlink:
+            netlink.add_route("0.0.0.0", 0, "box", cable.box[0])
         space.set_sysctls(ROUTER)
-        with self._box.entered(), Netlink() as netlink:
-            quieten(side.name)
-            clear_offloads(side.name)
-            netlink.set_link(side.name, address=side.box[1])
-            netlink.add_address(side.name, side.box[0], PREFIX)
-            netlink.add_neighbour(side.name, *side.bed)
-            netlink.add_route(side.network, side.prefix, side.name, side.bed[0])
-            await_running(side.name)
         with space.entered():
             await_running("box", "tester")
-        return fd
+        return space, fd
+
+    def _connect(
+        self, cable: _Cable, space: NetworkNamespace, name: str, box: NetworkNamespace
+    ) -> None:
+        """Lay a cable between the interface ``name`` of a namespace and a box."""
+        mtu = self.profile.mtu
+        with space.entered(), Netlink() as netlink:
+            netlink.add_veth(name, cable.name, box.fd, mtu, DEVICE_QUEUE)
+            clear_offloads(name)
+            quieten(name)
+            netlink.set_link(name, mtu=mtu, queue=DEVICE_QUEUE, address=cable.bed[1])
+            netlink.add_address(name, cable.bed[0], PREFIX)
+            netlink.add_neighbour(name, *cable.box)
+        with box.entered(), Netlink() as netlink:
+            quieten(cable.name)
+            clear_offloads(cable.name)
+            netlink.set_link(cable.name, address=cable.box[1])
+            netlink.add_address(cable.name, cable.box[0], PREFIX)
+            netlink.add_neighbour(cable.name, *cable.bed)
+            netlink.add_route(cable.network, cable.prefix, cable.name, cable.bed[0])
+            await_running(cable.name)
+
+    def _finish(
+        self, fds: Sequence[int],
+        boxes: Sequence[tuple[Attachment, NetworkNamespace, tuple[_Cable, _Cable]]], frames: int,
+    ) -> None:  # fmt: skip
+        """Lay out the link, capture, and start what is in the boxes."""
+        self._link.set(self.profile)
+        with self._link.space.entered():
+            peer = self._held.enter_context(Capture("peer", self._link.forward[0], frames))
+        captures: list[Capture] = []
+        for _, box, cables in boxes:
+            with box.entered():
+                sides = {cable.name: cable.side for cable in cables}
+                captures.append(self._held.enter_context(SidesCapture(sides, frames)))
+        captures.append(peer)
+        self._recorder = Recorder(captures)
+        self.port: TunPort = _NearPort(fds[0], captures, self._callers)
+        self.far = TunPort(fds[1], captures)
+        self.far.address = socket.inet_aton(SERVER_ADDRESS)
+        for attachment, box, cables in boxes:
+            box.set_sysctls({**ROUTER, **UNPRIVILEGED, **attachment.sysctls})
+            lan = next(cable.name for cable in cables if cable in (NEAR, FAR))
+            with box.entered():
+                self._processes.append(start_program(attachment, self.profile, lan=lan))
 
     def begin(self) -> str:
         """Start a case; see :class:`~bentpipe_conformance.engine.lane.Lane`."""
@@ -204,7 +299,7 @@ class CrossingLane(Userless, Closing):
         self.port.address = socket.inet_aton(address)
         self._callers.begin(self.port.address)
         if self._altered:
-            self._set_link(self.profile)
+            self._link.set(self.profile)
             self._altered = False
         for port in (self.port, self.far):
             port.discard()
@@ -243,25 +338,14 @@ class CrossingLane(Userless, Closing):
             BedError: the kernel cannot do that.
         """
         self._altered = True
-        self._set_link(self.profile.altered(**changes))
-
-    def _set_link(self, profile: LinkProfile) -> None:
-        with self._far.entered(), Netlink() as netlink:
-            _lay_out_link(netlink, profile)
+        self._link.set(self.profile.altered(**changes))
 
     def iut_alive(self) -> str | None:
-        """None while the box runs, else one sentence on how it ended."""
-        return None if self._process is None else self._process.ended()
+        """None while each box runs, else one sentence on how one ended."""
+        return next(filter(None, (process.ended() for process in self._processes)), None)
 
     def close(self) -> None:
         """Take down everything the lane made."""
-        if self._process is not None:
-            self._process.close()
-            self._process = None
+        while self._processes:
+            self._processes.pop().close()
         self._held.close()
-
-
-def _lay_out_link(netlink: Netlink, profile: LinkProfile) -> None:
-    """Both directions of the satellite link, anew or as a change of what there is."""
-    netem.lay_out(netlink, "tester", profile.forward, ethernet=False)
-    netem.lay_out(netlink, "box", profile.return_, ethernet=True)

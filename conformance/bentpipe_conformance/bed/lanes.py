@@ -41,7 +41,7 @@ IUT_MAC, GATEWAY_MAC = b"\x02\x00\x0a\x4d\x00\x02", b"\x02\x00\x0a\x4d\x00\x01"
 UNPRIVILEGED = {"net.ipv4.ip_unprivileged_port_start": "0"}
 """In a namespace of its own an implementation needs no right to serve the usual ports."""
 
-Kind = Literal["namespace", "tun", "tap", "address", "between"]
+Kind = Literal["namespace", "tun", "tap", "address", "between", "pair"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,11 @@ class Attachment:
         kind: ``namespace`` (its sockets in a namespace behind a veth), ``tun`` or ``tap`` (it
             inherits the file descriptor of a device that carries IP packets or Ethernet frames),
             ``address`` (it is elsewhere, behind an interface of this namespace), ``between`` (its
-            sockets in a namespace with an interface towards each of two ends; see
+            sockets in a namespace with an interface towards each of two ends) or ``pair`` (two
+            such namespaces with the link between them; for both see
             :class:`~bentpipe_conformance.bed.crossing.CrossingLane`).
         command: how to start it; ``{fd}``, ``{address}``, ``{gateway}``, ``{prefix}``, ``{mtu}``,
-            ``{mac}`` and ``{gateway_mac}`` are filled in. Empty: nothing is started.
+            ``{mac}``, ``{gateway_mac}`` and ``{lan}`` are filled in. Empty: nothing is started.
         ready: the line on its standard output by which it reports that it is ready.
         ready_port: instead of a line, the TCP port at which it then listens; 0 for a line.
         setup: commands that are run beside it, with its rights, once it is ready.
@@ -297,9 +298,11 @@ class KernelLane(Closing):
 
 
 def start_program(
-    attachment: Attachment, profile: LinkProfile, inherited: Sequence[int]
+    attachment: Attachment, profile: LinkProfile, inherited: Sequence[int] = (), lan: str = ""
 ) -> IutProcess:
     """Start the implementation in this thread's namespace.
+
+    ``lan`` is the interface of a box of a pair that is not towards the satellite.
 
     Raises:
         BedError: it does not start.
@@ -313,6 +316,7 @@ def start_program(
         "gateway_mac": GATEWAY_MAC.hex(":"),
         "python": sys.executable,
         "fd": inherited[0] if inherited else "",
+        "lan": lan,
     }
     process = IutProcess(
         Opening(command=tuple(attachment.command)).filled(values).command,

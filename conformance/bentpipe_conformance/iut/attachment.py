@@ -10,8 +10,14 @@ from bentpipe_conformance.engine.crossing import PortPlace
 from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_FAR, SATELLITE_NEAR, SERVER
 from bentpipe_conformance.iut.table import Table
 
-AttachKind = Literal["tun", "tap", "namespace", "between", "address", "ports", "in-process"]
+AttachKind = Literal["tun", "tap", "namespace", "between", "pair", "address", "ports", "in-process"]
 KINDS: tuple[AttachKind, ...] = get_args(AttachKind)
+
+IN_NAMESPACES: tuple[AttachKind, ...] = ("namespace", "between", "pair")
+"""Programs that use the sockets of network namespaces of the bed."""
+
+OF_BOXES: tuple[AttachKind, ...] = ("between", "pair", "ports")
+"""What stands between two ends."""
 
 TESTERS = ipaddress.IPv4Network("10.78.0.0/16")
 """Where the tester's addresses are in every bed."""

@@ -73,7 +73,10 @@ def contents_of(description: IutDescription) -> Contents:
         for path in sorted(folder.rglob("*")):
             if path.is_file():
                 found.add(path)
-    commands = [start.words(values), *start.setup_words(values)]
+    programs = [start] if start.far is None else [start, start.far]
+    commands = [
+        words for one in programs for words in (one.words(values), *one.setup_words(values))
+    ]
     if opening is not None and not opening.on_host:
         commands.append(list(opening.filled(values).command))
     for words in filter(None, commands):

@@ -17,7 +17,13 @@ from bentpipe_conformance.engine.encapsulation import EXPERIMENTAL, Encapsulatio
 from bentpipe_conformance.engine.lane import Opening
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.engine.suite import Suite, UnknownSuite, suite_named
-from bentpipe_conformance.iut.attachment import Attach, AttachKind, read_attach
+from bentpipe_conformance.iut.attachment import (
+    IN_NAMESPACES,
+    OF_BOXES,
+    Attach,
+    AttachKind,
+    read_attach,
+)
 from bentpipe_conformance.iut.isolation import Isolation, read_isolation
 from bentpipe_conformance.iut.proforma import Answer, Item, complete, load_proforma
 from bentpipe_conformance.iut.start import Start, read_opening, read_start
@@ -64,8 +70,8 @@ class IutDescription:
 
 
 def _sysctl(table: Table, kind: AttachKind) -> dict[str, str]:
-    if table.entries and kind not in ("namespace", "between"):
-        raise table.wrong("has a meaning only for kinds 'namespace' and 'between'")
+    if table.entries and kind not in IN_NAMESPACES:
+        raise table.wrong("has a meaning only for kinds 'namespace', 'between' and 'pair'")
     for key, value in table.entries.items():
         if not re.fullmatch(r"net\.[A-Za-z0-9_.-]+", key):
             allowed = 'quoted names under net., such as "net.ipv4.tcp_sack"'
@@ -77,9 +83,9 @@ def _sysctl(table: Table, kind: AttachKind) -> dict[str, str]:
 
 def _check_place(table: Table, kind: AttachKind, suite: Suite) -> None:
     """Refuse a box where an end is judged, and an end where a box is."""
-    if suite.between and kind not in ("between", "ports", "in-process"):
-        what = "what stands between two ends: choose 'between' or 'ports'"
-    elif kind in ("between", "ports") and not suite.between:
+    if suite.between and kind not in (*OF_BOXES, "in-process"):
+        what = "what stands between two ends: choose 'between', 'pair' or 'ports'"
+    elif kind in OF_BOXES and not suite.between:
         what = "what is an end itself: choose another one"
     else:
         return

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from bentpipe_conformance.engine.lane import Opening, filled
-from bentpipe_conformance.iut.attachment import AttachKind
+from bentpipe_conformance.iut.attachment import IN_NAMESPACES, AttachKind
 from bentpipe_conformance.iut.table import Table
 
 PLACEHOLDERS = (
     "python", "here", "cache", "fd", "address", "prefix", "gateway", "mtu", "mac", "gateway_mac",
-    "udp_port", "protocol", "services",
+    "udp_port", "protocol", "services", "lan",
 )  # fmt: skip
 """What a command may name; ``docs/howto/own-stack.rst`` says what each is."""
 
@@ -24,6 +24,8 @@ SERVICES = Path(__file__).with_name("services.py")
 
 Restart = Literal["never", "case"]
 RESTARTS: tuple[Restart, ...] = get_args(Restart)
+
+_OF_PROGRAM = ("command", "ready", "ready_port", "setup")
 
 OPEN_PLACEHOLDERS = ("python", "here", "tester", "udp_port", "port", "service", "octets")
 """What ``[open]`` may name, likewise."""
@@ -41,6 +43,7 @@ class Start:
             that lead packets to it.
         build: the recipe that makes ``{cache}``, or empty.
         restart: ``case`` for a fresh process in every case.
+        far: of a pair, how the box at the servers is started if it is another program.
     """
 
     command: tuple[str, ...] = ()
@@ -49,6 +52,7 @@ class Start:
     restart: Restart = "never"
     ready_port: int = 0
     setup: tuple[tuple[str, ...], ...] = ()
+    far: Start | None = None
 
     def words(self, values: Mapping[str, object]) -> list[str]:
         """The command with these placeholders filled in; others stay, for the lane to fill.
@@ -75,34 +79,47 @@ def read_start(table: Table, kind: AttachKind) -> Start:
     Raises:
         DescriptionError: it has a mistake.
     """
-    table.only("command", "ready", "ready_port", "setup", "build", "restart")
-    command = table.words("command")
+    table.only(*_OF_PROGRAM, "build", "restart", "far")
     restart: Restart = table.choice("restart", RESTARTS, "never")
-    if restart == "case" and not command:
+    start, named = _read_program(table, kind)
+    start = replace(start, build=table.text("build", ""), restart=restart)
+    if restart == "case" and not start.command:
         raise table.wrong("needs 'command' for restart = \"case\"")
-    ready_port = table.port("ready_port", 1) if "ready_port" in table.entries else 0
-    if ready_port and "ready" in table.entries:
-        raise table.wrong("needs either 'ready' or 'ready_port'")
-    start = Start(
-        command, table.text("ready", "ready"), table.text("build", ""), restart, ready_port,
-        table.commands("setup"),
-    )  # fmt: skip
-    if (start.setup or ready_port) and kind not in ("namespace", "between"):
-        raise table.wrong(
-            "has a meaning for 'ready_port' and 'setup' only with kinds 'namespace' and 'between'"
-        )
-    named = table.placeholders(command, PLACEHOLDERS, " in 'command'")
-    for words in start.setup:
-        table.placeholders(words, PLACEHOLDERS, " in 'setup'")
+    if "far" in table.entries:
+        if kind != "pair":
+            raise table.wrong("has a meaning for [start.far] only with kind 'pair'")
+        table.table("far").only(*_OF_PROGRAM)
+        far, named_far = _read_program(table.table("far"), kind)
+        start, named = replace(start, far=far), named | named_far
     if ("cache" in named) != bool(start.build):
         raise table.wrong("needs 'build' and {cache} in 'command' together or not at all")
     if kind in ("in-process", "ports") and table.entries:
         raise table.wrong(f"has no meaning for kind {kind!r}; leave it out")
-    if kind in ("tun", "tap", "namespace", "between") and not command:
-        raise table.wrong(f"lacks 'command', which kind {kind!r} needs")
     if kind in ("tun", "tap") and "fd" not in named:
         raise table.wrong(f"needs {{fd}} in 'command': kind {kind!r} inherits a descriptor")
     return start
+
+
+def _read_program(table: Table, kind: AttachKind) -> tuple[Start, set[str]]:
+    """One program, and the placeholders that its command names."""
+    command = table.words("command")
+    ready_port = table.port("ready_port", 1) if "ready_port" in table.entries else 0
+    if ready_port and "ready" in table.entries:
+        raise table.wrong("needs either 'ready' or 'ready_port'")
+    ready, setup = table.text("ready", "ready"), table.commands("setup")
+    if (setup or ready_port) and kind not in IN_NAMESPACES:
+        raise table.wrong(
+            "has a meaning for 'ready_port' and 'setup' only with kinds 'namespace', 'between' and "
+            "'pair'"
+        )
+    named = table.placeholders(command, PLACEHOLDERS, " in 'command'")
+    for words in setup:
+        named |= table.placeholders(words, PLACEHOLDERS, " in 'setup'") & {"lan"}
+    if "lan" in named and kind != "pair":
+        raise table.wrong("has a meaning for {lan} only with kind 'pair'")
+    if kind in ("tun", "tap", *IN_NAMESPACES) and not command:
+        raise table.wrong(f"lacks 'command', which kind {kind!r} needs")
+    return Start(command, ready, ready_port=ready_port, setup=setup), named
 
 
 def read_opening(table: Table, start: Start, kind: AttachKind, here: Path) -> Opening | None:

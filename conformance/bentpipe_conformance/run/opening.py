@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
@@ -13,9 +14,11 @@ from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.bed.ports import PortsLane
 from bentpipe_conformance.engine.lane import Lane
 from bentpipe_conformance.engine.settings import RunSettings
+from bentpipe_conformance.iut.attachment import OF_BOXES
 from bentpipe_conformance.iut.build import built
 from bentpipe_conformance.iut.contents import Contents, contents_of
 from bentpipe_conformance.iut.description import IutDescription
+from bentpipe_conformance.iut.start import Start
 
 
 def load_link(id_or_path: str) -> LinkProfile:
@@ -88,13 +91,24 @@ def open_lane(
         place = asdict(attach)
         del place["variant"], place["ports"]
     attachment = Attachment(
-        command=start.words(values), ready=start.ready, sysctls=description.sysctl,
-        ready_port=start.ready_port, setup=start.setup_words(values),
-        opening=description.opening, confinement=_confinement(description, contents), **place,
+        **_program(start, values), sysctls=description.sysctl, opening=description.opening,
+        confinement=_confinement(description, contents), **place,
     )  # fmt: skip
     description.suite.driver.load()
-    lane = CrossingLane if attach.kind == "between" else KernelLane
-    return lane(link, attachment, timing_error=timing_error)
+    if attach.kind in OF_BOXES:
+        far = (
+            attachment if start.far is None else replace(attachment, **_program(start.far, values))
+        )
+        return CrossingLane(link, attachment, far, timing_error=timing_error)
+    return KernelLane(link, attachment, timing_error=timing_error)
+
+
+def _program(start: Start, values: Mapping[str, object]) -> dict[str, Any]:
+    """What an attachment says of how a program is started."""
+    return {
+        "command": start.words(values), "ready": start.ready, "ready_port": start.ready_port,
+        "setup": start.setup_words(values),
+    }  # fmt: skip
 
 
 def _confinement(description: IutDescription, contents: Contents | None) -> Confinement | None:

@@ -59,9 +59,28 @@ def routed() -> dict[str, Any]:
     return found
 
 
-def refusal(attachment: Attachment) -> str:
+def paired() -> dict[str, Any]:
+    """A datagram each way through a pair that routes, twice, the second time into an outage."""
+    found: dict[str, Any] = {}
+    with CrossingLane(GEO, Attachment("pair", ROUTER)) as lane:
+        for name, changes in (("usual", {}), ("lost", {"loss_probability": 1.0})):
+            address = lane.begin()
+            lane.alter_link(**changes)
+            began = lane.port.now()
+            lane.port.send(datagram(address, SERVER_ADDRESS, b"up"))
+            lane.far.send(datagram(SERVER_ADDRESS, address, b"down"))
+            arrived = []
+            while (item := lane.receive(began + 5.0)) is not None:
+                arrived.append((round(item[0] - began, 3), item[1], item[2][28:].decode()))
+            found[name] = {"arrived": arrived, "captured": seen(lane)}
+    return found
+
+
+def refusal(attachment: Attachment, far: Attachment | None = None) -> str:
     try:
-        with CrossingLane(GEO, attachment) as lane:
+        with CrossingLane(GEO, attachment, far) as lane:
+            lane.begin()
+            lane.receive(lane.port.now() + 1.0)
             return f"alive: {lane.iut_alive()}"
     except BedError as error:
         return str(error)
@@ -71,6 +90,8 @@ def main() -> None:
     listener = ["{python}", "-IS", "-c", LISTENER]
     names = "sorted(name for _, name in socket.if_nameindex())"
     looks = f"import socket; assert {names} == ['client', 'lo', 'server']"
+    looks_of_pair = f"import socket; assert {names} == sorted(['lo', 'satellite', '{{lan}}'])"
+    dies = ["{python}", "-IS", "-c", "print('ready', flush=True); raise SystemExit(9)"]
     wrong = [["{python}", "-c", "import sys; print('no such table', file=sys.stderr); sys.exit(2)"]]
     print(json.dumps({
         "routed": routed(),
@@ -80,6 +101,11 @@ def main() -> None:
             Attachment("between", ROUTER, setup=[["{python}", "-IS", "-c", looks]])
         ),
         "wrong": refusal(Attachment("between", ROUTER, setup=wrong)),
+        "paired": paired(),
+        "interfaces of a pair": refusal(
+            Attachment("pair", ROUTER, setup=[["{python}", "-IS", "-c", looks_of_pair]])
+        ),
+        "far box dies": refusal(Attachment("pair", ROUTER), Attachment("pair", dies)),
     }))  # fmt: skip
 
 

@@ -46,15 +46,14 @@ def ran() -> dict[str, Any]:
         (passed,) = packets(lane, datagram)
         found["hops"] = datagram[8] - passed[8]
         found["untouched"] = passed[28:] == b"up"
-        with lane._box.entered():
+        with lane._boxes[0].entered():
             found["rules"] = ip("rule").count("iif")
-        assert lane._process is not None
-        process = lane._process._process
+        process = lane._processes[0]._process
         for _ in range(2):
             os.kill(process.pid, signal.SIGTERM)
             time.sleep(0.5)
         found["status"] = process.wait(timeout=10)
-        with lane._box.entered():
+        with lane._boxes[0].entered():
             found["left"] = ip("rule").count("iif")
             found["devices"] = ip("link").count("pep-")
         (whole,) = packets(lane, build(Tcp(client, SERVER_ADDRESS, 4001, 80, 8888, 0, SYN, 9, b"")))
@@ -71,13 +70,12 @@ def on_sockets() -> dict[str, Any]:
         found["early"] = not packets(lane, call)
         stranger = build(Tcp(client, SERVER_ADDRESS, 4002, 80, 5, 6, ACK, 1000, b"mine"))
         found["strangers"] = packets(lane, stranger)[0][20:] == stranger[20:]
-        assert lane._process is not None
-        process = lane._process._process
+        process = lane._processes[0]._process
         for _ in range(2):
             os.kill(process.pid, signal.SIGTERM)
             time.sleep(0.5)
         found["status"] = process.wait(timeout=10)
-        with lane._box.entered():
+        with lane._boxes[0].entered():
             found["left"] = ip("rule").count("fwmark") + ip("route", "show", "table", "all").count(
                 "table 7300"
             )
@@ -91,9 +89,8 @@ def killed(*more: str) -> bool:
     """Whether a call passes whole after the program was killed."""
     with CrossingLane(LAN, Attachment("between", [*RUN, *more])) as lane:
         client = lane.begin()
-        assert lane._process is not None
-        lane._process._process.kill()
-        lane._process._process.wait(timeout=10)
+        lane._processes[0]._process.kill()
+        lane._processes[0]._process.wait(timeout=10)
         (whole,) = packets(lane, build(Tcp(client, SERVER_ADDRESS, 4001, 80, 8888, 0, SYN, 9, b"")))
         return dissect(whole).seq == 8888
 
@@ -102,7 +99,7 @@ def second() -> dict[str, Any]:
     """What another one says, and whether the first one goes on as if nothing had been."""
     with CrossingLane(LAN, Attachment("between", [*RUN, "--sockets"])) as lane:
         words = [word.replace("{python}", sys.executable) for word in RUN]
-        with lane._box.entered():
+        with lane._boxes[0].entered():
             before = ip("rule") + ip("route", "show", "table", "all")
             told = [
                 subprocess.run([*words, *more], capture_output=True, text=True, check=False).stderr
@@ -115,13 +112,12 @@ def second() -> dict[str, Any]:
 def without_nft() -> dict[str, Any]:
     """What it does when its rules vanish."""
     with CrossingLane(LAN, Attachment("between", [*RUN, "--sockets"])) as lane:
-        assert lane._process is not None
-        process = lane._process._process
+        process = lane._processes[0]._process
         for entry in Path("/proc").glob("[0-9]*/comm"):
             if entry.read_text() == "nft\n":
                 os.kill(int(entry.parent.name), signal.SIGKILL)
         status = process.wait(timeout=10)
-        with lane._box.entered():
+        with lane._boxes[0].entered():
             return {"status": status, "left": ip("rule").count("fwmark")}
 
 

@@ -47,6 +47,44 @@ def test_link_that_is_altered_is_captured_at_the_box_only(happened: dict[str, An
     assert {(point, text) for _, point, _, _, text in captured} == {("iut", "up")}
 
 
+def test_datagrams_through_a_pair_cross_the_link_between_its_boxes(
+    happened: dict[str, Any],
+) -> None:
+    found = happened["paired"]["usual"]
+    assert {(side, text) for _, side, text in found["arrived"]} == {
+        ("client", "down"), ("server", "up"),
+    }  # fmt: skip
+    assert [time for time, _, _ in found["arrived"]] == pytest.approx([ONE_WAY] * 2, abs=0.01)
+    own = [item for item in found["captured"] if item[1] == "iut"]
+    up = [(side, outgoing) for *_, side, outgoing, text in own if text == "up"]
+    assert up == [
+        ("client", False), ("satellite-near", True), ("satellite-far", False), ("server", True),
+    ]  # fmt: skip
+    down = [(side, outgoing) for *_, side, outgoing, text in own if text == "down"]
+    assert down == [
+        ("server", False), ("satellite-far", True), ("satellite-near", False), ("client", True),
+    ]  # fmt: skip
+
+
+def test_datagrams_through_a_pair_in_an_outage_reach_the_satellite_alone(
+    happened: dict[str, Any],
+) -> None:
+    found = happened["paired"]["lost"]
+    assert found["arrived"] == []
+    sides = {(side, text) for _, _, side, _, text in found["captured"]}
+    assert sides == {
+        ("client", "up"), ("satellite-near", "up"), ("server", "down"), ("satellite-far", "down"),
+    }  # fmt: skip
+
+
+def test_boxes_of_a_pair_are_told_which_interface_is_the_lan_s(happened: dict[str, Any]) -> None:
+    assert happened["interfaces of a pair"] == "alive: None"
+
+
+def test_far_box_that_dies_is_told(happened: dict[str, Any]) -> None:
+    assert "exit status 9" in happened["far box dies"]
+
+
 def test_packet_of_a_second_client_belongs_to_the_case(happened: dict[str, Any]) -> None:
     assert set(happened["routed"]["ghost"]) == {"from nobody"}
 

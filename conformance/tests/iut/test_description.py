@@ -10,6 +10,7 @@ from bentpipe_conformance.engine.lane import OpenRequest
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.iut.attachment import Attach
 from bentpipe_conformance.iut.build import RECIPES
+from bentpipe_conformance.iut.contents import contents_of
 from bentpipe_conformance.iut.description import IutDescription, list_iuts, load_iut
 from bentpipe_conformance.iut.proforma import Item, complete, load_proforma
 from bentpipe_conformance.iut.table import DescriptionError
@@ -206,7 +207,7 @@ def test_mistake_in_ports_gives_one_sentence(
         ('name = "My stack"', 'name = " "', "mine.toml: the file needs a text for 'name', not an "
          "empty one"),
         ('kind = "tun"', 'kind = "bus"', "mine.toml: [attach] needs one of tun, tap, namespace, "
-         "between, address, ports, in-process for 'kind', not 'bus'"),
+         "between, pair, address, ports, in-process for 'kind', not 'bus'"),
         ('kind = "tun"', 'kind = "tun"\naddress = "10.0.0.1"', "mine.toml: [attach] has unknown "
          "key 'address'; allowed are kind"),
         ('kind = "tun"', 'kind = "address"\naddress = "ten"\ngateway = "10.0.0.2/24"',
@@ -221,7 +222,7 @@ def test_mistake_in_ports_gives_one_sentence(
          "not a text"),
         ('"{here}/mine"', '"{home}/mine"', "mine.toml: [start] has unknown placeholder {home} in "
          "'command'; allowed are python, here, cache, fd, address, prefix, gateway, mtu, mac, "
-         "gateway_mac, udp_port, protocol, services"),
+         "gateway_mac, udp_port, protocol, services, lan"),
         ('"{here}/mine"', '"{cache}/mine"', "mine.toml: [start] needs 'build' and {cache} in "
          "'command' together or not at all"),
         ('"--fd", "{fd}"', '"--fd", "3"', "mine.toml: [start] needs {fd} in 'command': kind 'tun' "
@@ -229,7 +230,7 @@ def test_mistake_in_ports_gives_one_sentence(
         ('command = ["{here}/mine", "--fd", "{fd}", "--address", "{address}", "{mtu}"]', "",
          "mine.toml: [start] lacks 'command', which kind 'tun' needs"),
         ("[services]", '[sysctl]\n"net.ipv4.tcp_sack" = 0\n[services]',
-         "mine.toml: [sysctl] has a meaning only for kinds 'namespace' and 'between'"),
+         "mine.toml: [sysctl] has a meaning only for kinds 'namespace', 'between' and 'pair'"),
         ("echo = 7007", 'echo = "seven"', "mine.toml: [services] needs a port number for 'echo', "
          "not 'seven'"),
         ("echo = 7007", "echo = true", "mine.toml: [services] needs a port number for 'echo', "
@@ -456,7 +457,7 @@ def test_proxy_when_read_has_its_rules(tmp_path: Path) -> None:
     ("old", "new", "sentence"),
     [
         ('"between"', '"namespace"', "mine.toml: [attach] has kind 'namespace', and suite 'pep' "
-         "judges what stands between two ends: choose 'between' or 'ports'"),
+         "judges what stands between two ends: choose 'between', 'pair' or 'ports'"),
         ('suite = "pep"', "", "mine.toml: [attach] has kind 'between', and suite 'snr' judges "
          "what is an end itself: choose another one"),
         ('["{here}/proxy"]', "[]", "mine.toml: [start] lacks 'command', which kind 'between' "
@@ -469,7 +470,7 @@ def test_proxy_when_read_has_its_rules(tmp_path: Path) -> None:
          "commands, each a list of words, for 'setup', and 'nft' is none"),
         ("{here}/rules", "{home}/rules", "mine.toml: [start] has unknown placeholder {home} in "
          "'setup'; allowed are python, here, cache, fd, address, prefix, gateway, mtu, mac, "
-         "gateway_mac, udp_port, protocol, services"),
+         "gateway_mac, udp_port, protocol, services, lan"),
     ],
 )  # fmt: skip
 def test_mistake_in_a_proxy_gives_one_sentence(
@@ -482,6 +483,73 @@ def test_mistake_in_a_proxy_gives_one_sentence(
 def test_stack_on_a_tun_has_no_setup(tmp_path: Path) -> None:
     told = GOOD.replace("[start]", '[start]\nsetup = [["true"]]')
     assert refusal(tmp_path, told) == (
-        "mine.toml: [start] has a meaning for 'ready_port' and 'setup' only with kinds 'namespace' "
-        "and 'between'"
+        "mine.toml: [start] has a meaning for 'ready_port' and 'setup' only with kinds "
+        "'namespace', 'between' and 'pair'"
+    )
+
+
+PAIR = """
+id = "mine"
+name = "My pair"
+suite = "pep"
+
+[attach]
+kind = "pair"
+
+[start]
+command = ["{here}/proxy", "{lan}"]
+setup = [["ip", "link", "show", "{lan}"]]
+
+[start.far]
+command = ["{here}/other", "--quick"]
+ready = "up"
+"""
+
+
+def test_pair_when_read_has_two_programs(tmp_path: Path) -> None:
+    start = load_iut(written(tmp_path, PAIR)).start
+    assert start.far is not None
+    assert start.words({"here": tmp_path}) == [f"{tmp_path}/proxy", "{lan}"]
+    assert start.far.words({"here": tmp_path}) == [f"{tmp_path}/other", "--quick"]
+    assert (start.ready, start.far.ready) == ("ready", "up")
+    assert (len(start.setup), start.far.setup) == (1, ())
+
+
+def test_both_programs_of_a_pair_are_among_what_is_recorded(tmp_path: Path) -> None:
+    for name in ("proxy", "other"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    found = contents_of(load_iut(written(tmp_path, PAIR))).files
+    assert {str(tmp_path / "proxy"), str(tmp_path / "other")} <= set(found)
+
+
+def test_pair_of_one_program_has_no_other(tmp_path: Path) -> None:
+    assert load_iut(written(tmp_path, PAIR.partition("[start.far]")[0])).start.far is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('"pair"', '"between"', "mine.toml: [start] has a meaning for {lan} only with kind 'pair'"),
+        ('["{here}/proxy", "{lan}"]', "[]", "mine.toml: [start] lacks 'command', which kind 'pair' "
+         "needs"),
+        ('["{here}/other", "--quick"]', "[]", "mine.toml: [start.far] lacks 'command', which kind "
+         "'pair' needs"),
+        ('ready = "up"', 'restart = "case"', "mine.toml: [start.far] has unknown key 'restart'; "
+         "allowed are command, ready, ready_port, setup"),
+        ("--quick", "{cache}", "mine.toml: [start] needs 'build' and {cache} in 'command' together "
+         "or not at all"),
+    ],
+)  # fmt: skip
+def test_mistake_in_a_pair_gives_one_sentence(
+    tmp_path: Path, old: str, new: str, sentence: str
+) -> None:
+    assert old in PAIR
+    assert refusal(tmp_path, PAIR.replace(old, new)) == sentence
+
+
+def test_single_box_has_no_other_program(tmp_path: Path) -> None:
+    told = PROXY + '[start.far]\ncommand = ["other"]\n'
+    assert refusal(tmp_path, told) == (
+        "mine.toml: [start] has a meaning for [start.far] only with kind 'pair'"
     )

@@ -243,7 +243,7 @@ class End:
             return
         if tcp.tsval is not None:
             self._echo = tcp.tsval
-        if tcp.flags & RST:
+        if tcp.flags & RST or self.was_reset:
             self.was_reset = True
             self.due = None
             return

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
+from bentpipe_conformance.engine.codec import UDP, build_ipv4, build_udp
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.engine.story import BaseStory
 from bentpipe_conformance.engine.suite import Suite
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.pep.codec import question
 from bentpipe_conformance.protocols.pep.peer import Peer
 from bentpipe_conformance.protocols.pep.suite import SUITE
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, Tcp, build
@@ -92,3 +95,17 @@ class Story(BaseStory):
     def over(self, after: float = 20.0) -> Self:
         """The case ends."""
         return self.tell(False, Peer.last_datagram(CLIENT_ADDRESS, SERVER_ADDRESS), after, CLIENT)
+
+
+def asked(story: Story, number: int, *, lost: bool = False) -> Story:
+    """The path is asked both ways whether it works; a question to the server may be lost."""
+    client, server = (socket.inet_aton(address) for address in (CLIENT_ADDRESS, SERVER_ADDRESS))
+    when = story.at + 0.01
+    up, down = (
+        build_ipv4(src, dst, UDP, build_udp(src, dst, 30_000, 9, question(number, when, up=up)))
+        for src, dst, up in ((client, server, True), (server, client, False))
+    )
+    story.tell(False, up, 0.01, CLIENT).tell(False, down, 0.0, SERVER)
+    if not lost:
+        story.tell(True, up, 0.3, SERVER)
+    return story.tell(True, down, 0.0 if not lost else 0.3, CLIENT)

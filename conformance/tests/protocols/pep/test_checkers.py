@@ -6,10 +6,9 @@ import socket
 from dataclasses import replace
 
 import pytest
-from bentpipe_conformance.engine.codec import UDP, build_ipv4, build_udp
+from bentpipe_conformance.engine.codec import UDP, build_ipv4
 from bentpipe_conformance.engine.lane import CLIENT, SATELLITE_NEAR, SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import unreachable
-from bentpipe_conformance.protocols.pep.codec import question
 from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.story import (
     BUFFER,
@@ -19,6 +18,7 @@ from bentpipe_conformance.protocols.pep.story import (
     PASS,
     SERVER_ADDRESS,
     Story,
+    asked,
     octets,
 )
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, Tcp, build, dissect
@@ -347,20 +347,6 @@ def test_call_over_the_satellite(offers: bool, expected: set[object]) -> None:
     call = replace(dissect(story.packets[1].data), seq=5, sack_permitted=offers)
     story.tell(True, build(call), 0.0, SATELLITE_NEAR).over()
     assert story.verdicts("PEP-LR-005", claims=Story.claims | {"satellite": "tcp"}) == expected
-
-
-def asked(story: Story, number: int, *, lost: bool = False) -> Story:
-    """The path is asked both ways whether it works; a question to the server may be lost."""
-    ends = tuple(map(socket.inet_aton, (CLIENT_ADDRESS, SERVER_ADDRESS)))
-    when = story.at + 0.01
-    up, down = (
-        build_ipv4(*way, UDP, build_udp(*way, 30_000, 9, question(number, when, up=up)))
-        for way, up in ((ends, True), (ends[::-1], False))
-    )
-    story.tell(False, up, 0.01, CLIENT).tell(False, down, 0.0, SERVER)
-    if not lost:
-        story.tell(True, up, 0.3, SERVER)
-    return story.tell(True, down, 0.0 if not lost else 0.3, CLIENT)
 
 
 def test_early_stream_of_a_server_that_never_answers_cannot_end() -> None:

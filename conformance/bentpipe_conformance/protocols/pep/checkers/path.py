@@ -334,7 +334,8 @@ def _ended_by_box(relay: Relay) -> Segment | None:
         )  # fmt: skip
         for segment in leg.segments:
             number = segment.packet.number
-            if not segment.outgoing or reset < number:
+            # A call that fails, and is made again, is no connection that ends.
+            if not segment.outgoing or not leg.answered.number < number <= reset:
                 continue
             cuts = segment.tcp.flags & RST and segment.counts
             if cuts or (segment.fin is not None and not fin < number):

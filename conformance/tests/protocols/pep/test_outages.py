@@ -1,0 +1,39 @@
+"""What becomes of calls that fall into an outage (PEP-PC-001)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.protocols.pep.end import End, Offer
+from bentpipe_conformance.protocols.pep.story import FAIL, PASS, Story, asked
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
+
+
+@pytest.mark.parametrize(("opens_first", "expected"), [(False, PASS), (True, FAIL)])
+def test_call_during_an_outage_that_the_box_gives_up_and_makes_again(
+    opens_first: bool, expected: set[object]
+) -> None:
+    """A call that fails is no connection that ends; one that is open must not be ended."""
+    story = asked(asked(Story(), 0), 1, lost=True)
+    if opens_first:
+        story.opened()
+    else:
+        story.syn(CLIENT)
+    story.say(CLIENT, True, RST | ACK, -1, 0, after=40.0)
+    if not opens_first:
+        story.opened()
+    asked(story, 2).data(CLIENT, False, 0, 300).data(SERVER, True, 0, 300)
+    assert story.over().verdicts("PEP-PC-001") == expected
+
+
+def test_call_that_was_reset_is_not_answered_any_more() -> None:
+    sent: list[Tcp] = []
+    end = End(sent.append, lambda: 0.0, ("10.0.0.1", 1), ("10.0.0.2", 2), 1000, Offer())
+    end.call()
+    refusal = Tcp("10.0.0.2", "10.0.0.1", 2, 1, 0, 1001, RST | ACK, 0, b"")
+    end.take(refusal)
+    sent.clear()
+    end.take(replace(refusal, seq=5000, flags=SYN | ACK, window=9000, mss=1460))
+    assert (end.was_reset, end.established, sent) == (True, False, [])
