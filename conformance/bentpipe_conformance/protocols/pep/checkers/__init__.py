@@ -26,6 +26,8 @@ CROWD = 50
 """Connections beside which a box may give one up for want of room, or that flood it."""
 RECOVERS_S = 130.0
 """Seconds after an outage: a timeout that has doubled during 100 s, and slow start."""
+HEARD_S = 0.1
+"""Seconds until the box has taken what an end sends; a program does not look at once."""
 QUEUES_S = 2.0
 """What queues before the satellite link may add to a time: they cannot be seen from the ends."""
 

@@ -10,6 +10,7 @@ from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.checkers import (
     CROWD,
+    HEARD_S,
     At,
     Context,
     allowed,
@@ -39,8 +40,6 @@ LEAST_CALLS = 3
 """SYNs of a client that goes on to call."""
 TOLERANCE = 0.25
 """Of a time that doubles: clocks of kernels tick."""
-HEARD_S = 0.1
-"""Seconds until the box has taken what the client sends."""
 QUEUES = 4.0
 """Seconds that a RST may take for the way, which no opening has shown."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.pep.checkers import (
+    HEARD_S,
     QUIET_S,
     RECOVERS_S,
     Context,
@@ -43,9 +45,11 @@ def loss_stays_on_its_side(relay: Relay, stream: Stream, context: Context) -> It
     if stream.sink is None or other is None or not _repeats(stream):
         return
     for leg_stream in relay.streams:
-        delivered = 0
+        delivered, told = 0, deque[tuple[float, int]]()
         for step in leg_stream.steps:
             segment = step.segment
+            while told and told[0][0] < step.time - HEARD_S - context.timing_error:
+                delivered = max(delivered, told.popleft()[1])
             again = not step.inlet and step.by_box and segment.payload and segment.end <= delivered
             if again and segment.tcp.size > 1:
                 yield context.violated(
@@ -55,7 +59,7 @@ def loss_stays_on_its_side(relay: Relay, stream: Stream, context: Context) -> It
                 return
             by_end = not step.inlet and not step.by_box and segment.counts and not segment.old
             if by_end and segment.ack is not None and not segment.at_edge:
-                delivered = max(delivered, min(segment.ack, step.relayed))
+                told.append((step.time, min(segment.ack, step.relayed)))
     yield context.holds("what is acknowledged is not sent again", stream.steps[0])
 
 

@@ -1,4 +1,4 @@
-"""What becomes of calls that fall into an outage (PEP-PC-001)."""
+"""What coincides: calls and outages, acknowledgments and retransmissions (PEP-PC-001, -LR-002)."""
 
 from __future__ import annotations
 
@@ -37,3 +37,15 @@ def test_call_that_was_reset_is_not_answered_any_more() -> None:
     sent.clear()
     end.take(replace(refusal, seq=5000, flags=SYN | ACK, window=9000, mss=1460))
     assert (end.was_reset, end.established, sent) == (True, False, [])
+
+
+@pytest.mark.parametrize(("later", "expected"), [(0.000003, PASS), (1.0, FAIL)])
+def test_octets_sent_again_as_their_acknowledgment_arrives(
+    later: float, expected: set[object]
+) -> None:
+    """A program has not looked at what arrived three microseconds before."""
+    story = Story().opened().data(CLIENT, False, 0, 1000).ack(CLIENT, True, 1000)
+    story.data(SERVER, True, 0, 600).data(SERVER, True, 600, 1000)
+    story.data(SERVER, True, 0, 600, after=3.0).ack(SERVER, False, 1000)
+    story.data(SERVER, True, 600, 1000, after=later).data(SERVER, False, 0, 500)
+    assert story.over().verdicts("PEP-LR-002") == expected
