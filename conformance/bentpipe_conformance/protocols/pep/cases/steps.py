@@ -118,6 +118,15 @@ def close(peer: Peer, first: End, second: End) -> None:
     peer.until(lambda: first.ended and first.end_acked and second.end_acked, "the ends", 60.0)
 
 
+def let_go(*ends: End) -> None:
+    """Ends that the box has told nothing reset what they have, as their users give up."""
+    for end in ends:
+        if end.was_reset or not end.established:
+            end.vanish()
+        elif end.alive and not end.is_over:
+            end.reset()
+
+
 def quiet(peer: Peer, seconds: float = 8.0) -> None:
     """Nothing is sent; what a box must do without being asked shows."""
     peer.wait(seconds)
