@@ -28,7 +28,7 @@ _QUESTION = re.compile(re.escape(PING) + rb"(up|down) ([0-9]{1,9}) ([0-9]{1,9}\.
 
 _WAYS = b"up", b"down"
 _IN_A_ROW = 3
-"""Questions that are lost on both ways where nothing passes; chance takes fewer."""
+"""Questions that are lost where nothing passes; chance takes fewer."""
 
 LAST = b"bentpipe has ended the case"
 """The payload of the datagram behind which the tester only cleans up."""
@@ -137,13 +137,17 @@ def disturbances(packets: Iterable[Packet]) -> list[tuple[float, float]]:
 
 
 def is_cut(packets: Iterable[Packet]) -> bool:
-    """Whether nothing passed for a while: the tester's questions were lost, and not only late."""
+    """Whether nothing passed for a while: the tester's questions were lost, and not only late.
+
+    A box stands before the link, so that it is the way from the server on which they are lost.
+    """
     asked, came = _questions(packets)
-    lost = 0
-    for number in sorted(asked):
-        lost = 0 if any((way, number) in came for way in _WAYS) else lost + 1
-        if lost == _IN_A_ROW:
-            return True
+    for way in _WAYS:
+        lost = 0
+        for number in sorted(asked):
+            lost = 0 if (way, number) in came else lost + 1
+            if lost == _IN_A_ROW:
+                return True
     return False
 
 

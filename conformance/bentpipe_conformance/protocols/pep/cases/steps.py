@@ -127,6 +127,13 @@ def let_go(*ends: End) -> None:
             end.reset()
 
 
+def settle(peer: Peer, end: End) -> None:
+    """An end that does not hear of the reset of the other one has its connection for a while."""
+    if not peer.run(lambda: end.was_reset, 4.0):
+        let_go(end)
+        peer.wait(1.0)
+
+
 def quiet(peer: Peer, seconds: float = 8.0) -> None:
     """Nothing is sent; what a box must do without being asked shows."""
     peer.wait(seconds)

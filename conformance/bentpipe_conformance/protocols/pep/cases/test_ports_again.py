@@ -13,6 +13,7 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     both_ways,
     let_go,
     quiet,
+    settle,
     unreachable,
 )
 from bentpipe_conformance.protocols.pep.end import End, Offer
@@ -52,14 +53,14 @@ def _both_end(peer: Peer) -> tuple[int, int]:
 def _client_resets(peer: Peer) -> tuple[int, int]:
     through = _filled(peer)
     through.client.reset()
-    _settles(peer, through.server)
+    settle(peer, through.server)
     return _port(through)
 
 
 def _server_resets(peer: Peer) -> tuple[int, int]:
     through = _filled(peer)
     through.server.reset()
-    _settles(peer, through.client)
+    settle(peer, through.client)
     return _port(through)
 
 
@@ -70,16 +71,9 @@ def _called(peer: Peer, answer: Answer) -> tuple[End, int]:
     return client, port
 
 
-def _settles(peer: Peer, end: End) -> None:
-    """An end that hears nothing of its connection's end has it until it gives it up."""
-    if not peer.run(lambda: end.was_reset, 4.0):
-        let_go(end)
-        peer.wait(1.0)
-
-
 def _refuses(peer: Peer) -> tuple[int, int]:
     client, port = _called(peer, "refuse")
-    _settles(peer, client)
+    settle(peer, client)
     return client.local[1], port
 
 
@@ -87,7 +81,7 @@ def _cannot_be_reached(peer: Peer) -> tuple[int, int]:
     client, port = _called(peer, "nothing")
     for syn in peer.listener(port).syns[:1]:
         peer.send(SERVER, unreachable(build(syn), HOP, peer.address, 3))
-    _settles(peer, client)
+    settle(peer, client)
     return client.local[1], port
 
 
@@ -141,7 +135,7 @@ def _drive(peer: Peer, row: Again) -> None:
             end.write(peer.octets(3000))
         peer.run(lambda a=client, b=server: len(a.got) >= 3000 and len(b.got) >= 3000, 20.0)  # type: ignore[misc]
         client.reset()
-        _settles(peer, server)
+        settle(peer, server)
         peer.wait(1.0)
     quiet(peer, 40.0)
 
