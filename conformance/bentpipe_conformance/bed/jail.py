@@ -47,12 +47,14 @@ class Confinement:
         folders: directories and files shown there, read only; more than the usual.
         network: it has the rights of an administrator over the network namespace that it is
             started in, which has to belong to a user namespace of its own.
+        processes: how many it may have at once.
     """
 
     files: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, str] = field(default_factory=dict)
     folders: Sequence[str] = ()
     network: bool = False
+    processes: int = PROCESSES
 
 
 class Jail(Closing):
@@ -74,7 +76,7 @@ class Jail(Closing):
         Raises:
             BedError: isolation is impossible here, or the program does not start.
         """
-        self._groups = limiting_groups(MEMORY, PROCESSES)
+        self._groups = limiting_groups(MEMORY, confinement.processes)
         with contextlib.ExitStack() as held:
             self._tail = os.memfd_create("tail")
             os.pwrite(self._tail, bytes(TAIL_AT), 0)
@@ -98,7 +100,7 @@ class Jail(Closing):
                 "groups": [(str(parent), limits) for parent, limits in self._groups.items()],
                 "memory": MEMORY,
                 "room": ROOM,
-                "processes": PROCESSES,
+                "processes": confinement.processes,
                 "handles": HANDLES,
             }
             os.write(order, marshal.dumps(document))

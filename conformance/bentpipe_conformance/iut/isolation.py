@@ -16,6 +16,8 @@ from bentpipe_conformance.iut.table import Table
 PACKAGES = "{packages}"
 """Stands for what bentpipe itself runs on: its interpreter's modules and packages."""
 
+MOST_PROCESSES = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
@@ -25,11 +27,13 @@ class Isolation:
         files: directories that it may read, and files; with placeholders.
         network: it wants the rights of an administrator over its own network namespace.
         privileged: it wants the rights of the user who runs bentpipe, and no isolation.
+        processes: how many it wants to have at once; 0 for as many as are usual.
     """
 
     files: tuple[str, ...] = ()
     network: bool = False
     privileged: bool = False
+    processes: int = 0
 
     def paths(self, values: Mapping[str, object]) -> list[Path]:
         """The directories and files, with the placeholders filled in."""
@@ -60,6 +64,8 @@ class Isolation:
             asked["files"] = list(self.files)
         if self.network:
             asked["network"] = True
+        if self.processes:
+            asked["processes"] = self.processes
         return asked
 
 
@@ -76,7 +82,7 @@ def read_isolation(table: Table, kind: AttachKind) -> Isolation:
     Raises:
         DescriptionError: it has a mistake.
     """
-    table.only("files", "network", "privileged")
+    table.only("files", "network", "privileged", "processes")
     if table.entries and kind in ("in-process", "address", "ports"):
         raise table.wrong(f"has no meaning for kind {kind!r}, which cannot be isolated")
     files = table.words("files")
@@ -85,7 +91,12 @@ def read_isolation(table: Table, kind: AttachKind) -> Isolation:
         files,
         table.take("network", bool, "true or false", False),
         table.take("privileged", bool, "true or false", False),
+        table.take("processes", int, "a whole number", 0),
     )
-    if told.privileged and (told.files or told.network):
-        raise table.wrong("has no meaning for 'files' and 'network' with 'privileged'")
+    if told.privileged and (told.files or told.network or told.processes):
+        named = "'files', 'network' and 'processes'"
+        raise table.wrong(f"has no meaning for {named} with 'privileged'")
+    if "processes" in table.entries and not 1 <= told.processes <= MOST_PROCESSES:
+        wanted = f"a number from 1 to {MOST_PROCESSES}"
+        raise table.wrong(f"needs {wanted} for 'processes', not {told.processes}")
     return told

@@ -374,6 +374,8 @@ def isolation_sentence(told: Mapping[str, Any]) -> str:
         asked.append(f"to read {_shown(files)}")
     if told.get("network"):
         asked.append("for an administrator's rights over its own network")
+    if processes := told.get("processes"):
+        asked.append(f"for {processes} processes at once")
     more = f" Its description asks {' and '.join(asked)}." if asked else ""
     return (
         "Isolated: a user without rights, in namespaces of its own; it saw the files listed here "

@@ -9,7 +9,7 @@ from typing import Any
 from bentpipe_reference.common.link.profile import LinkProfile, load_profiles
 
 from bentpipe_conformance.bed.crossing import CrossingLane
-from bentpipe_conformance.bed.jail import Confinement
+from bentpipe_conformance.bed.jail import PROCESSES, Confinement
 from bentpipe_conformance.bed.lanes import Attachment, KernelLane
 from bentpipe_conformance.bed.ports import PortsLane
 from bentpipe_conformance.engine.lane import Lane
@@ -117,4 +117,6 @@ def _confinement(description: IutDescription, contents: Contents | None) -> Conf
     if asked.privileged or description.attach.kind == "address":
         return None
     found = contents_of(description) if contents is None else contents
-    return Confinement(found.files, found.links, found.outermost, asked.network)
+    return Confinement(
+        found.files, found.links, found.outermost, asked.network, asked.processes or PROCESSES
+    )

@@ -57,6 +57,13 @@ def test_own_description_loaded_by_path_has_defaults_for_the_rest(tmp_path: Path
     assert set(mine.ics) == set(load_proforma(SNR))
 
 
+def test_processes_that_a_description_asks_for_are_in_the_plan(tmp_path: Path) -> None:
+    asking = GOOD.replace("[ics]", "[isolation]\nprocesses = 400\n[ics]")
+    for text, more in ((GOOD, {}), (asking, {"processes": 400})):
+        mine = load_iut(written(tmp_path, text))
+        assert mine.isolation.record("tun") == {"kind": "isolated", **more}
+
+
 def test_command_filled_in_keeps_what_the_lane_fills_later(tmp_path: Path) -> None:
     start = load_iut(written(tmp_path, GOOD)).start
     assert start.words({"here": "/x", "fd": 5, "mtu": 1500}) == [
@@ -240,6 +247,10 @@ def test_mistake_in_ports_gives_one_sentence(
         ("echo = 7007", "time = 37", "mine.toml: [services] has unknown key 'time'; allowed are "
          "echo, discard, chargen"),
         ("sack = true", "sack = 1", "mine.toml: [ics] needs true or false for 'sack', not 1"),
+        ("[ics]", "[isolation]\nprocesses = 5000\n[ics]", "mine.toml: [isolation] needs a number "
+         "from 1 to 1024 for 'processes', not 5000"),
+        ("[ics]", "[isolation]\nprocesses = 99\nprivileged = true\n[ics]", "mine.toml: "
+         "[isolation] has no meaning for 'files', 'network' and 'processes' with 'privileged'"),
         ("[ics]\nsack = true", "[ics]\ninitial_window_segments = true",
          "mine.toml: [ics] needs a whole number for 'initial_window_segments', not True"),
     ],

@@ -26,6 +26,10 @@ PING = b"bentpipe asks whether the path works: "
 
 _QUESTION = re.compile(re.escape(PING) + rb"(up|down) ([0-9]{1,9}) ([0-9]{1,9}\.[0-9]{6})")
 
+_WAYS = b"up", b"down"
+_IN_A_ROW = 3
+"""Questions that are lost where nothing passes; chance takes fewer."""
+
 LAST = b"bentpipe has ended the case"
 """The payload of the datagram behind which the tester only cleans up."""
 
@@ -117,6 +121,40 @@ def disturbances(packets: Iterable[Packet]) -> list[tuple[float, float]]:
     span begins with the last question before it that was answered in time, and ends with the
     first behind it; the end of the last one is infinite where there is none.
     """
+    asked, came = _questions(packets)
+    ways = {
+        way: 2 * min((took for (at, _), took in came.items() if at == way), default=0.0) + 0.1
+        for way in _WAYS
+    }
+    spans: list[tuple[float, float]] = []
+    good, bad = 0.0, False
+    for number, time in sorted(asked.items()):
+        late = any(came.get((way, number), most + 1.0) > most for way, most in ways.items())
+        if bad and not late:
+            spans.append((good, time))
+        good, bad = (good, late) if late else (time, False)
+    return [*spans, (good, inf)] if bad else spans
+
+
+def is_cut(packets: Iterable[Packet]) -> bool:
+    """Whether nothing passed for a while: the tester's questions were lost, and not only late.
+
+    A box stands before the link, so that it is the way from the server on which they are lost.
+    """
+    asked, came = _questions(packets)
+    for way in _WAYS:
+        lost = 0
+        for number in sorted(asked):
+            lost = 0 if (way, number) in came else lost + 1
+            if lost == _IN_A_ROW:
+                return True
+    return False
+
+
+def _questions(
+    packets: Iterable[Packet],
+) -> tuple[dict[int, float], dict[tuple[bytes, int], float]]:
+    """When each question was asked, and how long it took each way, as far as it has come."""
     asked: dict[int, float] = {}
     came: dict[tuple[bytes, int], float] = {}
     for packet in packets:
@@ -128,15 +166,4 @@ def disturbances(packets: Iterable[Packet]) -> list[tuple[float, float]]:
         asked.setdefault(which, when)
         if packet.outgoing:
             came.setdefault((way, which), packet.time - when)
-    ways = {
-        way: 2 * min((took for (at, _), took in came.items() if at == way), default=0.0) + 0.1
-        for way in (b"up", b"down")
-    }
-    spans: list[tuple[float, float]] = []
-    good, bad = 0.0, False
-    for number, time in sorted(asked.items()):
-        late = any(came.get((way, number), most + 1.0) > most for way, most in ways.items())
-        if bad and not late:
-            spans.append((good, time))
-        good, bad = (good, late) if late else (time, False)
-    return [*spans, (good, inf)] if bad else spans
+    return asked, came

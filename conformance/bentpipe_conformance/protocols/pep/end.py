@@ -77,7 +77,7 @@ class End:
         edge: how many it permits.
         ended: whether the box's FIN has arrived, and all octets before it.
         end_acked: whether the box has acknowledged this end's FIN.
-        was_reset: whether a RST has arrived.
+        was_reset: whether a RST of this connection has arrived.
         closing: whether its user has closed.
         riding: whether its FIN rides on its last octets; else it has a segment of its own.
         seen: segments that have arrived.
@@ -243,9 +243,12 @@ class End:
             return
         if tcp.tsval is not None:
             self._echo = tcp.tsval
-        if tcp.flags & RST or self.was_reset:
-            self.was_reset = True
-            self.due = None
+        if self.was_reset:
+            return
+        if tcp.flags & RST:
+            if self._heeds(tcp):
+                self.was_reset = True
+                self.due = None
             return
         if tcp.flags & SYN and self.established:
             self.acknowledge()  # whatever its number (RFC 5961 section 4.2)
@@ -266,6 +269,18 @@ class End:
             self.on_data(self)
         if progress or self.closing or self.acked < len(self.written):
             self.pump()
+
+    def _heeds(self, reset: Tcp) -> bool:
+        """Whether a RST is one of this connection: it names the SYN, or lies in the window.
+
+        A box may pass on one of the other side's, which has the numbers of that (RFC 9293
+        section 3.10.7.4, first).
+        """
+        if not self._answered:
+            named = (reset.ack - self.iss) % MODULUS
+            return bool(reset.flags & ACK) and 1 <= named <= 1 + len(self.written)
+        at = nearest(reset.seq - self.irs - 1, len(self.got))
+        return len(self.got) <= at <= len(self.got) + self.offer.buffer + 1
 
     def _take_syn(self, tcp: Tcp) -> None:
         first = not self._answered

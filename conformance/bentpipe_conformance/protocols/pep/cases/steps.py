@@ -118,6 +118,22 @@ def close(peer: Peer, first: End, second: End) -> None:
     peer.until(lambda: first.ended and first.end_acked and second.end_acked, "the ends", 60.0)
 
 
+def let_go(*ends: End) -> None:
+    """Ends that the box has told nothing reset what they have, as their users give up."""
+    for end in ends:
+        if end.was_reset or not end.established:
+            end.vanish()
+        elif end.alive and not end.is_over:
+            end.reset()
+
+
+def settle(peer: Peer, end: End) -> None:
+    """An end that does not hear of the reset of the other one has its connection for a while."""
+    if not peer.run(lambda: end.was_reset, 4.0):
+        let_go(end)
+        peer.wait(1.0)
+
+
 def quiet(peer: Peer, seconds: float = 8.0) -> None:
     """Nothing is sent; what a box must do without being asked shows."""
     peer.wait(seconds)

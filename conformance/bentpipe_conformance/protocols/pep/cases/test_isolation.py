@@ -11,6 +11,7 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     close,
     flood,
     quiet,
+    settle,
     transfer,
 )
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
@@ -85,6 +86,7 @@ def test_reset_ports_used_again(peer: Peer) -> None:
     peer.wait(4.0)
     through.client.reset()
     peer.wait(1.0)
+    settle(peer, through.server)
     _call_again(peer, through)
 
 

@@ -20,6 +20,7 @@ from bentpipe_conformance.protocols.pep.cases.steps import (
     both_ways,
     established,
     fragments,
+    let_go,
     quiet,
     unreachable,
 )
@@ -227,8 +228,8 @@ def _are_unreachable(peer: Peer, count: int) -> None:
             syn = listener.syns[0]
             peer.send(SERVER, unreachable(build(syn), HOP, peer.address, 3))
     peer.wait(peer.rtt + 1.0)
-    for client in clients:
-        client.vanish()
+    let_go(*clients)
+    peer.wait(1.0)
 
 
 def _are_signed(peer: Peer, count: int) -> None:

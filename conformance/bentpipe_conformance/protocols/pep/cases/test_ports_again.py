@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from bentpipe_conformance.engine.lane import SERVER
 from bentpipe_conformance.engine.scripts import Row, each
-from bentpipe_conformance.protocols.pep.cases.steps import DEAF, HOP, both_ways, quiet, unreachable
+from bentpipe_conformance.protocols.pep.cases.steps import (
+    DEAF,
+    HOP,
+    both_ways,
+    let_go,
+    quiet,
+    settle,
+    unreachable,
+)
 from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.peer import Answer, Peer, Through
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, build
@@ -45,14 +53,14 @@ def _both_end(peer: Peer) -> tuple[int, int]:
 def _client_resets(peer: Peer) -> tuple[int, int]:
     through = _filled(peer)
     through.client.reset()
+    settle(peer, through.server)
     return _port(through)
 
 
 def _server_resets(peer: Peer) -> tuple[int, int]:
     through = _filled(peer)
     through.server.reset()
-    peer.run(lambda: through.client.was_reset, 4.0)
-    _lets_go(peer, through.client)
+    settle(peer, through.client)
     return _port(through)
 
 
@@ -63,19 +71,9 @@ def _called(peer: Peer, answer: Answer) -> tuple[End, int]:
     return client, port
 
 
-def _lets_go(peer: Peer, client: End) -> None:
-    """A client that was not reset has its connection until it resets that itself."""
-    if client.was_reset or not client.established:
-        client.vanish()
-    else:
-        client.reset()
-        peer.wait(1.0)
-
-
 def _refuses(peer: Peer) -> tuple[int, int]:
     client, port = _called(peer, "refuse")
-    peer.run(lambda: client.was_reset, 4.0)
-    _lets_go(peer, client)
+    settle(peer, client)
     return client.local[1], port
 
 
@@ -83,16 +81,17 @@ def _cannot_be_reached(peer: Peer) -> tuple[int, int]:
     client, port = _called(peer, "nothing")
     for syn in peer.listener(port).syns[:1]:
         peer.send(SERVER, unreachable(build(syn), HOP, peer.address, 3))
-    peer.run(lambda: client.was_reset, 4.0)
-    _lets_go(peer, client)
+    settle(peer, client)
     return client.local[1], port
 
 
 def _gives_up(peer: Peer) -> tuple[int, int]:
     client, port = _called(peer, "nothing")
     client.reset()
-    peer.listener(port).answer = "accept"
+    listener = peer.listener(port)
+    listener.answer = "accept"
     peer.wait(peer.rtt + 6.0)
+    let_go(*listener.ends)
     return client.local[1], port
 
 
@@ -136,7 +135,7 @@ def _drive(peer: Peer, row: Again) -> None:
             end.write(peer.octets(3000))
         peer.run(lambda a=client, b=server: len(a.got) >= 3000 and len(b.got) >= 3000, 20.0)  # type: ignore[misc]
         client.reset()
-        peer.run(lambda it=server: it.was_reset, 4.0)  # type: ignore[misc]
+        settle(peer, server)
         peer.wait(1.0)
     quiet(peer, 40.0)
 

@@ -48,14 +48,25 @@ def _resets(peer: Peer, it: End) -> Iterator[Tcp]:
     del peer
 
 
-def _calls(peer: Peer, it: End) -> Iterator[Tcp]:
-    """SYNs and their answers: the first ones again, with octets, and others."""
+def _syns(it: End, flags: int) -> Iterator[Tcp]:
+    """The first one again, and others."""
     made = it.next_segment(b"", ACK)
-    first = replace(made, seq=it.iss, mss=1460, tsval=None, tsecr=None)
-    for flags in (SYN, SYN | ACK):
-        for seq in (it.iss, made.seq, made.seq + 1000, made.seq + FAR[0], made.seq + FAR[2]):
-            yield replace(first, flags=flags, seq=seq % MODULUS)
-    yield replace(first, flags=SYN, seq=made.seq, payload=peer.octets(50))
+    first = replace(made, flags=flags, mss=1460, tsval=None, tsecr=None)
+    for seq in (it.iss, made.seq, made.seq + 1000, made.seq + FAR[0], made.seq + FAR[2]):
+        yield replace(first, seq=seq % MODULUS)
+
+
+def _calls(peer: Peer, it: End) -> Iterator[Tcp]:
+    """SYNs, the last one with octets."""
+    for made in _syns(it, SYN):
+        yield made
+    yield replace(made, seq=it.next_segment(b"").seq, payload=peer.octets(50))
+
+
+def _answers(peer: Peer, it: End) -> Iterator[Tcp]:
+    """Answers to SYNs, which a box may pass on, so that a host refuses them."""
+    yield from _syns(it, SYN | ACK)
+    del peer
 
 
 def _octets(peer: Peer, it: End) -> Iterator[Tcp]:
@@ -104,7 +115,7 @@ def _messages(peer: Peer, it: End) -> Iterator[bytes]:
             yield unreachable(about, HOP, there[0], code, mtu)
 
 
-SEGMENTS = tuple(partial(_built, kind) for kind in (_resets, _calls, _octets))
+SEGMENTS = tuple(partial(_built, kind) for kind in (_resets, _calls, _octets, _answers))
 OTHERS = (_errors, _messages)
 
 

@@ -131,8 +131,12 @@ def server_is_called_again(relay: Relay, context: Context) -> Iterator[Finding]:
     if server is None or relay.is_whole:
         return
     answered = [packet.time for packet in server.packets if not packet.outgoing]
-    # Who has told the client that it has given up calls no more (PEP-OP-006).
-    given_up = [reset.time for reset in relay.resets(relay.client, by_box=True)]
+    # Who has told the client that it has given up calls no more (PEP-OP-006), not even who has told
+    # it so by a FIN, which is another fault (PEP-RE-003).
+    given_up = [
+        it.time for it in relay.client.segments
+        if it.outgoing and it.counts and (it.tcp.flags & RST or it.fin is not None)
+    ]  # fmt: skip
     until = min([relay.scene.until, *answered, *given_up])
     syns = [
         packet for packet in server.packets

@@ -190,9 +190,10 @@ def ports_start_anew(relay: Relay, context: Context) -> Iterator[Finding]:
 @of_relay("PEP-RX-007")
 def ports_used_again(relay: Relay, context: Context) -> Iterator[Finding]:
     """Ports used again are not refused for ever."""
-    # Exercised by a client that goes on to call with the ports of a connection that has ended.
+    # Exercised by a client that goes on to call with the ports of a connection that has ended on
+    # both sides.
     earlier = _earlier(relay)
-    if earlier is None:
+    if earlier is None or not _has_ended(earlier):
         return
     since = earlier.packets[-1].time
     answer = relay.client.answered
@@ -258,6 +259,16 @@ def _flood(scene: Scene) -> list[Relay]:
             not it.outgoing and it.tcp.flags & RST for leg in relay.calls for it in leg.segments
         ) and sum(not it.outgoing for it in relay.client.packets) == 1
     ]  # fmt: skip
+
+
+def _has_ended(relay: Relay) -> bool:
+    """Whether a connection has ended on both sides, or has failed there."""
+    legs = relay.client, *relay.calls
+    return all(
+        leg.answered is None or leg.has_ended
+        or any(it.tcp.flags & RST and (it.counts or it.doubtful) for it in leg.segments)
+        for leg in legs
+    )  # fmt: skip
 
 
 def _earlier(relay: Relay) -> Relay | None:

@@ -111,7 +111,9 @@ def unreachable_is_reported(relay: Relay, context: Context) -> Iterator[Finding]
     ]  # fmt: skip
     if told or same:
         yield context.holds("the client is told", told or same[0], report)
-    elif watched(relay, report.time, 5.0) and not _may_go_on(relay, report):
+    elif _may_go_on(relay, report):
+        yield context.holds("the message leaves hope, and the box goes on with the call", report)
+    elif watched(relay, report.time, 5.0):
         yield context.violated(
             "the server cannot be reached, and the client is not told", report,
             expected="a RST, or the ICMP message", actual="nothing",
@@ -131,16 +133,21 @@ def failed_call_resets(relay: Relay, context: Context) -> Iterator[Finding]:
     if isinstance(cause, Report) and _may_go_on(relay, cause):
         return
     ended = next((it for it in relay.client.segments if it.outgoing and it.fin is not None), None)
+    if ended is not None and ended.packet.number < cause.packet.number:
+        return  # the box had given the call up before, which is another fault (PEP-RE-003)
+    what = "cannot be reached" if isinstance(cause, Report) else "has refused"
     if ended is not None:
         yield context.violated(
-            "the server has refused, and the client gets a FIN", ended, cause,
+            f"the server {what}, and the client gets a FIN", ended, cause,
             expected="a RST and no FIN", actual="a FIN",
         )  # fmt: skip
         return
+    if isinstance(cause, Report) and _calls_on(relay, cause):
+        return  # that the call fails by a message is advice (PEP-OP-007)
     yield from soon(
         cause, _reset_of_client(relay, cause), "a RST", WITHIN_S, relay, context,
         good="the client gets a RST",
-        bad="the server has refused, and the client's connection is left open",
+        bad=f"the server {what}, and the client's connection is left open",
     )  # fmt: skip
 
 

@@ -155,9 +155,10 @@ def return_channel_spared(relay: Relay, context: Context) -> Iterator[Finding]:
 @of_relay("PEP-PC-001")
 def outage_outlasted(relay: Relay, context: Context) -> Iterator[Finding]:
     """An outage is outlasted."""
-    # Exercised by an open connection while nothing passes the path.
+    # Exercised by an open connection while nothing passes the path. A call that the server has not
+    # answered may be given up (section 5).
     scene = relay.scene
-    if scene.quiet_since < 0 or relay.client.answered is None or not relay.streams:
+    if not scene.is_cut or not is_up(relay) or not relay.streams:
         return
     if relay.client.began > scene.quiet_since:
         return
@@ -175,14 +176,16 @@ def outage_outlasted(relay: Relay, context: Context) -> Iterator[Finding]:
 def goes_on_after_outage(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
     """After an outage streams go on."""
     # Exercised by octets that the box has acknowledged before an outage is over.
-    yield from _goes_on(relay, stream, context, RECOVERS_S)
+    if relay.scene.is_cut:
+        yield from _goes_on(relay, stream, context, RECOVERS_S)
 
 
 @of_stream("PEP-PC-003")
 def delay_loses_nothing(relay: Relay, stream: Stream, context: Context) -> Iterator[Finding]:
     """A sudden delay loses nothing."""
     # Exercised by octets under way while the path becomes slower.
-    yield from _goes_on(relay, stream, context, RECOVERS_S)
+    if not relay.scene.is_cut:
+        yield from _goes_on(relay, stream, context, RECOVERS_S)
 
 
 def _goes_on(relay: Relay, stream: Stream, context: Context, within: float) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.engine.context import judged
@@ -192,6 +193,8 @@ def _ends_nothing(
         if stream.last is not None and stream.last.relayed < stream.last.arrived
     ]
     if silent and not relay.was_reset and watched(relay, last.time, 20.0):
+        if _latest_odd(relay) > last.packet.number:
+            return  # that may be why, and another rule speaks of it
         yield context.violated(
             f"the connection does not go on after {what}", first,
             expected="streams that go on", actual="octets that are not relayed",
@@ -216,11 +219,17 @@ def _first_end(relay: Relay, guess: Timed) -> Segment | None:
     return None
 
 
-def _latest_odd(relay: Relay, before: Segment) -> int:
-    """Number of the last packet before a segment that its connection does not take, or -1."""
+def _latest_odd(relay: Relay, before: Segment | None = None) -> int:
+    """Number of the last packet that its connection does not take, or -1.
+
+    Args:
+        relay: the connection.
+        before: only such packets before that segment count, if there is one.
+    """
+    until = math.inf if before is None else before.packet.number
     return max(
         (it.packet.number for leg in relay.legs for it in leg.segments
-         if not it.outgoing and not it.counts and it.packet.number < before.packet.number),
+         if not it.outgoing and not it.counts and it.packet.number < until),
         default=-1,
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from bentpipe_conformance.engine.lane import (
     SERVER,
 )
 from bentpipe_conformance.engine.trace import Trace as EngineTrace
-from bentpipe_conformance.protocols.pep.codec import Report, disturbances, is_last, reports
+from bentpipe_conformance.protocols.pep.codec import Report, disturbances, is_cut, is_last, reports
 from bentpipe_conformance.protocols.pep.replay.fragments import Fragments, is_fragment
 from bentpipe_conformance.protocols.pep.replay.leg import (
     Leg,
@@ -173,6 +173,11 @@ class Scene:
     def quiet_since(self) -> float:
         """Since when the path works as usual; -1.0 when that was always so."""
         return self._disturbed[0]
+
+    @cached_property
+    def is_cut(self) -> bool:
+        """Whether the path has carried nothing for a while."""
+        return is_cut(self.others)
 
     @cached_property
     def repaired_at(self) -> float:
