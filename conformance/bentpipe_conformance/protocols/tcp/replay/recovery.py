@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bentpipe_reference.common.ranges import RangeSet
+
 from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -138,6 +140,11 @@ def may_be_undone(first: Sent, ack: Ack | None) -> bool:
     if ack is None or ack.tcp.tsecr is None or first.tcp.tsval is None or not ack.advance:
         return False
     return nearest(ack.tcp.tsecr - first.tcp.tsval, 0) < 0
+
+
+def all_came_twice(again: RangeSet, twice: RangeSet) -> bool:
+    """Whether all that was retransmitted is reported received twice: it was needless (RFC 3708)."""
+    return all(twice.covers(*item) for item in again.snapshot())
 
 
 def outlives_inflation(before: Ack | None, episode: Episode) -> bool:
