@@ -144,7 +144,7 @@ def window_limited_flight(*, sack: bool = False) -> Story:
     return story.ack(2, after=0.01).send(14, 15)
 
 
-def duplicates(story: Story, segment: int, count: int = 3) -> Story:
+def duplicates(story: Story, segment: float, count: int = 3) -> Story:
     """Duplicate acknowledgments of a segment, 10 ms apart."""
     for _ in range(count):
         story.ack(segment, after=0.01)

@@ -20,6 +20,7 @@ from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
+    is_clipped,
     refused_by_moved_edge,
     still_receiving,
     takes_held_fin,
@@ -43,9 +44,6 @@ acknowledgment that is delayed by 200 ms)."""
 AT_ONCE_S = 0.0005
 """An acknowledgment that takes longer than these seconds was delayed, if only a little: RFC 9293
 section 3.8.6.3 says how long it may be delayed, not how long it must be."""
-
-WIDEST_FIELD = 0xFFFF
-"""Of the window field (RFC 9293 section 3.1)."""
 
 FLUSHED = 2
 """Blocks with which Linux sends what it has compressed before it begins another one."""
@@ -144,7 +142,7 @@ def one_acknowledgment_per_segment(flow: Flow, context: Context) -> Findings:
         elif not owed and last.payload and reply.blocks != last.blocks:
             last = reply  # there was no room for its SACK blocks beside the data
         elif not owed:
-            if tcp.window == WIDEST_FIELD:
+            if is_clipped(flow, reply):
                 continue  # a wider window may be what it would tell, if the field were wider
             sentence = "a second acknowledgment answered the same segment"
             expected = "one acknowledgment for each segment"
@@ -336,12 +334,17 @@ def block_around_a_duplicate_is_second(flow: Flow, context: Context) -> Findings
     if not flow.handshake.sack:
         return
     flushes = context.permitted("flushes_first", False)
+    joins = context.permitted("joins_below", False)
+    begun: dict[int, int] = {}  # with which packet data that begins at an offset came first
+    ended: dict[int, int] = {}  # and last such as ends there
     arrived = RangeSet()
     told: tuple[Range, ...] = ()
     unanswered = 0
     for event in flow.events:
         if isinstance(event, Arrival):
             arrived.add(event.start, event.end)
+            begun.setdefault(event.start, event.packet.number)
+            ended[event.end] = event.packet.number
             unanswered += 1
         if not isinstance(event, Reply):
             continue
@@ -354,9 +357,12 @@ def block_around_a_duplicate_is_second(flow: Flow, context: Context) -> Findings
             return
         if _followed(event):
             yield context.holds("the block around a duplicate is the second", event)
-        elif flushes and waited and len(event.sack) >= FLUSHED:
             continue
-        elif (left, right) not in event.held and event.blocks != same:
+        flushed = flushes and waited and len(event.sack) >= FLUSHED
+        joined = joins and ended.get(left, 0) > begun.get(left, math.inf)
+        if flushed or joined:
+            continue
+        if (left, right) not in event.held and event.blocks != same:
             sentence = f"the D-SACK block {left}-{right} is not followed by the block around it"
             expected = "the block that holds it as the second"
             actual = f"blocks {event.blocks}"

@@ -11,6 +11,7 @@ from bentpipe_conformance.protocols.tcp.codec import RST, URG
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     acknowledging,
     first_reply,
+    is_clipped,
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
@@ -19,9 +20,6 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
 )
 from bentpipe_conformance.protocols.tcp.replay.order import by_packet, count_before
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
-
-WIDEST = 0xFFFF
-"""What the field of the window holds at most, not scaled."""
 
 
 def _idle(flow: Flow) -> Iterator[tuple[Segment, float]]:
@@ -55,7 +53,7 @@ def _updates_window(flow: Flow, number: int, since: int) -> bool:
     arrived = count_before(flow.arrivals, number)
     news = arrived > 0 and flow.arrivals[arrived - 1].packet.number > since
     # A keep-alive repeats the number before the next one (section 3.8.4).
-    widest = reply.tcp.window == WIDEST and reply.tcp.seq == before.tcp.seq + before.payload
+    widest = is_clipped(flow, reply) and reply.tcp.seq == before.tcp.seq + before.payload
     return reply.window_edge > before.window_edge or (news and widest)
 
 

@@ -6,11 +6,11 @@ import math
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
-from bentpipe_conformance.protocols.tcp.checkers.acknowledging import WIDEST_FIELD
 from bentpipe_conformance.protocols.tcp.checkers.receiving import scale_unit
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     answer_within,
+    is_clipped,
     still_receiving,
 )
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Sent
@@ -54,7 +54,7 @@ def no_silly_window(flow: Flow, context: Context) -> Findings:
         least = min(measure, widest // 2)
         offer = offer or reply
         # The receiver's own edge may lie beyond what the field could tell.
-        clipped = offer.tcp.window == WIDEST_FIELD
+        clipped = is_clipped(flow, offer)
         # A window of zero offers nothing, even if what was accepted moves its edge.
         if reply.window and reply.window_edge >= edge + unit:
             if reply.window + unit <= least and not clipped:

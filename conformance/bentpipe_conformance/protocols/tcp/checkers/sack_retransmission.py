@@ -13,6 +13,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import held_segments, overdue
+from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import may_be_tail_probe
@@ -161,6 +162,7 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
     """Holes are retransmitted in ascending order (RFC 6675 section 4, NextSeg)."""
     # Exercised by every first retransmission of a recovery but the first. Once a retransmission
     # turned out unnecessary, the sender may revise what it had considered lost.
+    grown = context.permitted("probes_first_of_last", False)
     started: set[Episode] = set()
     going_on = deque(context.prepared.episodes)
     for repeat in _first_repeats(flow, context):
@@ -168,6 +170,8 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
             continue
         sent = repeat.sent
         if repeat.lower is not None:
+            if grown and _begins_last_buffer(flow, sent):
+                continue
             yield context.violated(
                 f"{sent.span} was retransmitted before the lower hole at {repeat.lower}",
                 sent,
@@ -185,6 +189,19 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
                     yield context.holds(f"{sent.span} was the lowest hole", sent)
                 started.add(episode)
                 break
+
+
+def _begins_last_buffer(flow: Flow, sent: Sent) -> bool:
+    """Whether a timer repeats the beginning of what left last at once, in a longer segment.
+
+    PSH ends what leaves at once.
+    """
+    earlier = flow.sent[: count_before(flow.sent, sent.packet.number)]
+    first = next((item for item in reversed(earlier) if item.start == sent.start), None)
+    if not sent.timed or sent.sacked or first is None or first.payload >= sent.payload:
+        return False
+    pushed = {item.end for item in earlier if item.tcp.flags & PSH}
+    return sent.start in pushed and not any(sent.start < end < sent.max for end in pushed)
 
 
 @checker("SNR-SAK-004")

@@ -11,6 +11,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from bentpipe_reference.common.ranges import RangeSet
+
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
@@ -25,6 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import (
     PROMPT_S,
     ROUND_TRIP_SHARE,
     Episode,
+    all_came_twice,
     soonest_timeout,
 )
 from bentpipe_conformance.protocols.tcp.replay.round_trips import (
@@ -346,16 +349,28 @@ class _Round:
     largest: Sent | None = None
 
 
-def read_rounds(flow: Flow, episode: Episode, at_once: bool) -> list[_Round]:
-    """Rounds after an episode, up to the next sign of loss.
+def read_rounds(
+    flow: Flow, episode: Episode, at_once: bool, any_copy_counts: bool = False
+) -> list[_Round]:
+    """Rounds after an episode, up to the next sign of loss, or that it was needless (RFC 3708).
 
     With ``at_once``, without pacing, also up to the first data sent by a timer or the application.
+    With ``any_copy_counts`` whatever is received twice is such a sign.
     """
     assert episode.end is not None
     rounds: list[_Round] = []
     rtt = minimum_rtt(flow)
     rounds.append(_Round(episode.end.round_end))
+    again, twice = RangeSet(), RangeSet()
+    for item in episode.retransmissions:
+        again.add(item.start, item.end)
+    for ack in episode.acks:
+        twice.add(*ack.dsack or (0, 0))
     for event in later(flow.events, episode.end.packet):
+        if isinstance(event, Ack) and event.dsack is not None and not event.beyond:
+            twice.add(*event.dsack)
+            if any_copy_counts or all_came_twice(again, twice):
+                break
         if isinstance(event, Ack) and event.acceptable:
             if event.duplicate or event.sacked:
                 break
@@ -397,7 +412,8 @@ def congestion_avoidance_after_recovery(flow: Flow, context: Context) -> Finding
         if episode.first.window_edge - episode.first.max < 2 * segment:
             continue  # the receiver's window held the flight down, which does not show ssthresh
         before = most_outstanding(flow, episode.first.packet.number)
-        rounds = read_rounds(flow, episode, acts_at_once(context.ics))
+        copies = bool(context.permitted("any_copy_counts", False))
+        rounds = read_rounds(flow, episode, acts_at_once(context.ics), copies)
         shown = rounds[0].peak
         if rounds[0].largest is not None and context.permitted("counts_segments", False):
             shown = segment * _segments(flow, rounds[0].largest)

@@ -13,16 +13,11 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, later, latest_first
 from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_delivery
-from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
+from bentpipe_conformance.protocols.tcp.replay.timeouts import PACED_S, Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 LATEST_LOST_RTTS = 1.25
 """Round trips after which RACK takes for lost what has not been delivered (RFC 8985 6.2)."""
-
-PACED_S = 1.0
-"""Seconds after progress before which a repair may have waited for a pacing timer: no timeout comes
-sooner (RFC 6298 rule 2.4), and a pacing timer may run longer than any round trip (BBR's, at the
-rate of a receiver that opened its window seldom)."""
 
 
 def _may_be_put_off(flow: Flow, context: Context, expiry: Expiry) -> bool:

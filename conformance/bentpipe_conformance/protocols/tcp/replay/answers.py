@@ -26,6 +26,9 @@ section 7); Linux waits so long."""
 DAYTIME_PORT = 13
 """RFC 867; what the service does is in the statement's item ``daytime``."""
 
+_UNSIGNED, _SIGNED = 0xFFFF, 0x7FFF
+"""What the window field holds at most, by RFC 9293 section 3.1 and for who takes it for signed."""
+
 _TIMED_S = 0.03
 """A delay above this was timed: the shortest delayed-ACK timer in use is 40 ms (Linux)."""
 
@@ -96,6 +99,24 @@ def refused_by_moved_edge(flow: Flow, arrival: Arrival) -> bool:
     """
     reply = first_reply(flow, arrival)
     return reply is not None and reply.window_edge < min(arrival.end, arrival.window_edge)
+
+
+@remembered
+def _widest_field(flow: Flow) -> int:
+    """What the IUT puts into the window field at most.
+
+    Without scaling some keep below the sign bit, for the sake of peers that take it for one.
+    """
+    answer = flow.handshake.answer
+    highest = max((reply.tcp.window for reply in flow.replies), default=_UNSIGNED)
+    highest = max(highest, answer.window if answer is not None else 0)
+    unsigned = flow.handshake.window_scale or highest > _SIGNED
+    return _UNSIGNED if unsigned else _SIGNED
+
+
+def is_clipped(flow: Flow, reply: Reply) -> bool:
+    """Whether there may be more room than the window field of a reply can tell."""
+    return reply.tcp.window == _widest_field(flow)
 
 
 @dataclass(frozen=True, slots=True)

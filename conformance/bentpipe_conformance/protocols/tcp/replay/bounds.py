@@ -20,7 +20,12 @@ from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import disturbed_at
-from bentpipe_conformance.protocols.tcp.replay.recovery import Cause, Episode, soonest_timeout
+from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    Cause,
+    Episode,
+    all_came_twice,
+    soonest_timeout,
+)
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.users import always_sends, largest_segment
 
@@ -157,7 +162,7 @@ class _Window:
         """
         if ack.dsack is not None and self.again:
             self.twice.add(*ack.dsack)
-            if all(self.twice.covers(*item) for item in self.again.snapshot()):
+            if all_came_twice(self.again, self.twice):
                 return True
         echoed = ack.tcp.tsecr
         if not ack.advance or echoed is None or self.stamp is None:

@@ -10,9 +10,13 @@ import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from bentpipe_reference.common.ranges import RangeSet
+
 from bentpipe_conformance.protocols.tcp.codec import nearest
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
 from bentpipe_conformance.protocols.tcp.replay.round_trips import FIRST_TIMEOUT_S, timed_rtt
 
 PROMPT_S = 0.0003
@@ -74,9 +78,10 @@ class Episode:
         restarts: further retransmissions of the earliest data that no progress lets out: with each
             another episode may have begun, so that recover moves.
         timer: when the retransmission timer may first have expired, having met an arrival.
-        doubtful: it may be none, as its first segment begins with what a window probe carried; or
-            continue a recovery that began at a restart of an earlier one: only with SACK can a
-            partial acknowledgment have retransmitted nothing (HK99 rule 6).
+        doubtful: it may be none, as its first segment begins with what a window probe carried, or
+            is shorter than it was, the path having refused it; or continue a recovery that began
+            at a restart of an earlier one: only with SACK can a partial acknowledgment have
+            retransmitted nothing (HK99 rule 6).
     """
 
     cause: Cause
@@ -137,6 +142,11 @@ def may_be_undone(first: Sent, ack: Ack | None) -> bool:
     return nearest(ack.tcp.tsecr - first.tcp.tsval, 0) < 0
 
 
+def all_came_twice(again: RangeSet, twice: RangeSet) -> bool:
+    """Whether all that was retransmitted is reported received twice: it was needless (RFC 3708)."""
+    return all(twice.covers(*item) for item in again.snapshot())
+
+
 def outlives_inflation(before: Ack | None, episode: Episode) -> bool:
     """Whether an episode's flight is left of the recovery that ``before`` ended.
 
@@ -193,7 +203,9 @@ def read_episodes(flow: Flow) -> list[Episode]:
                         late=waited >= soonest_timeout(rtt),
                         overdue=waited >= least_timeout(rtt),
                         soon=waited < ROUND_TRIP_SHARE * rtt,
-                        doubtful=event.probed or (flow.handshake.sack and event.una < reach),
+                        doubtful=event.probed
+                        or (flow.handshake.sack and event.una < reach)
+                        or _is_cut(flow, event),
                     )  # fmt: skip
                     if current is not None:
                         current.interrupted = episode
@@ -202,6 +214,21 @@ def read_episodes(flow: Flow) -> list[Episode]:
             if current is not None:
                 current.sent.append(event)
     return episodes
+
+
+def _is_cut(flow: Flow, again: Sent) -> bool:
+    """Whether a retransmission is shorter than what it repeats, though the window has room.
+
+    Who has tried how much the path takes at once repeats what was lost in smaller segments, and
+    neither enters a recovery nor reduces its window (RFC 4821 section 7.6.2, RFC 9293 section
+    3.7.5).
+    """
+    earlier = latest_first(flow.sent, count_before(flow.sent, again.packet.number))
+    before = next((sent for sent in earlier if sent.start == again.start), None)
+    if before is None or before.payload > flow.mss or again.end >= again.window_edge:
+        return False  # a larger one than the peer takes was cut after it had been captured
+    whole, part = (item.payload + options_length(item.packet) for item in (before, again))
+    return part < whole
 
 
 def reports_something(ack: Ack | None) -> bool:

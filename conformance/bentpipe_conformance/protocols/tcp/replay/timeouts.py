@@ -19,6 +19,11 @@ from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
 from bentpipe_conformance.protocols.tcp.replay.round_trips import measurements
 
+PACED_S = 1.0
+"""Seconds after progress before which a repair may have waited for a pacing timer: no timeout comes
+sooner (RFC 6298 rule 2.4), and a pacing timer may run longer than any round trip (BBR's, at the
+rate of a receiver that opened its window seldom; any, at a rate that the user bounds)."""
+
 
 @dataclass(slots=True, eq=False)
 class Expiry:
@@ -62,7 +67,8 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     """The expiries of one flow, in order; probes of a closed window are left out.
 
     ``at_once`` says that no pacing delays what an acknowledgment permits; else what follows an
-    arrival within a round trip is not certain to be a timeout.
+    arrival within a round trip, or progress within :data:`PACED_S` where there are signs of a loss,
+    is not certain to be a timeout.
     """
     measured = measurements(flow)
     found: list[Expiry] = []
@@ -98,7 +104,9 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                 # RACK's timer is no longer than its reordering window, at most a smoothed round
                 # trip; it needs signs that something sent later has been delivered.
                 reordering = signs and (not samples or silent <= 1.5 * trips.largest)
-                paced = not at_once and silent <= trips.largest
+                since_progress = event.time - progressed
+                put_off = signs and since_progress < PACED_S
+                paced = not at_once and (put_off or silent <= trips.largest)
                 expiry = Expiry(
                     sent=event,
                     certain=event.start == event.una and not (probe or reordering or paced),
@@ -106,7 +114,7 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                     rank=len(same) + 1,
                     interval=event.time - before.sent.time if before else None,
                     since_transmission=event.time - last_sent,
-                    since_progress=event.time - progressed,
+                    since_progress=since_progress,
                     progress=progress,
                     since_arrival=silent,
                     flight=same[0].flight if same else event.flight,

@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.tcp.codec import PSH, URG
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Data, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Freedom
+from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import (
     count_before,
     count_through,
@@ -151,12 +152,17 @@ def largest_segment(flow: Flow) -> int:
 
 
 def smss_may_vary(flow: Flow, ics: Mapping[str, Any]) -> bool:
-    """Whether SMSS may have changed, or not be known, as the path's MTU is found (RFC 4821)."""
+    """Whether SMSS may have changed, or not be known, as the path's MTU is found (RFC 4821).
+
+    Options take room from the data, so that full segments differ in data alone (section 3.7.1).
+    """
     if not ics.get("finds_segment_size", False):
         return False
-    full = [sent.payload for sent in flow.sent if sent.new and not sent.tcp.flags & PSH]
-    least = min(full, default=flow.segment)
-    return least < flow.segment - MAX_OPTIONS or flow.segment < flow.mss - MAX_OPTIONS
+    new = [sent for sent in flow.sent if sent.new]
+    sizes = [sent.payload + options_length(sent.packet) for sent in new]
+    full = (size for size, sent in zip(sizes, new, strict=True) if not sent.tcp.flags & PSH)
+    most = max(sizes, default=0)
+    return min(full, default=most) < most or most < flow.mss
 
 
 def _fits_half_a_window(flow: Flow) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story
+from bentpipe_conformance.selftest.strangers import judging
 
 
 def test_second_acknowledgment_of_one_segment() -> None:
@@ -40,6 +41,22 @@ def test_window_that_grows_a_little_or_by_a_segment() -> None:
         receipt.data(100, 7600).reply(7600)
         receipt.window = opened
         assert receipt.reply(7600, after=0.2).verdicts("SNR-RCV-021") == expected
+
+
+@pytest.mark.parametrize(
+    ("widest", "window", "shift", "expected"),
+    [
+        (65535, 65535, None, NOTHING), (65534, 65534, None, FAIL), (32767, 32767, None, NOTHING),
+        (32768, 32767, None, FAIL), (32767, 32767, 0, FAIL),
+    ],
+)  # fmt: skip
+def test_acknowledgment_repeated_where_the_field_can_tell_no_wider_window(
+    widest: int, window: int, shift: int | None, expected: set[Verdict]
+) -> None:
+    """Some keep the field below the sign bit (encounters 3002586, 3100083)."""
+    receipt = Receipt(window=widest, shift=shift).data(0, 100).reply(100, window=0)
+    receipt.reply(100, window=window, after=30.0).reply(100, window=window)
+    assert receipt.verdicts("SNR-RCV-020") == expected
 
 
 @pytest.mark.parametrize(("window", "expected"), [(65535, NOTHING), (65534, FAIL)])
@@ -133,3 +150,23 @@ def test_last_small_segment_with_the_end_of_the_stream_right_behind_it(
     story.send_octets(1300, 200).send_octets(1500, 0, fin=True, after=at)
     found = story.verdicts("SNR-WIN-011", claims={**CLAIMS, "nagle": True})
     assert (found >= FAIL) == accused
+
+
+@pytest.mark.parametrize(
+    ("joins", "below_first", "expected"),
+    [(False, False, FAIL), (True, False, NOTHING), (True, True, FAIL)],
+)
+def test_duplicate_reported_as_new_behind_what_came_between(
+    joins: bool, below_first: bool, expected: set[Verdict]
+) -> None:
+    """Linux appends it to the data below, which came after it (encounter 3002387)."""
+    receipt = Receipt()
+    if below_first:
+        receipt.data(200, 300).reply(0, (200, 300)).data(300, 400).reply(0, (200, 400))
+    else:
+        receipt.data(300, 400).reply(0, (300, 400)).data(200, 300).reply(0, (200, 400))
+    receipt.data(600, 700).reply(0, (600, 700), (200, 400))
+    receipt.data(300, 400).reply(0, (300, 400), (600, 700))
+    judge_with = judging(receipt.trace(), receipt.claims)
+    found = judge_with("SNR-RCV-031", (("joins_below", joins),), frozenset())
+    assert {finding.verdict for finding in found} == expected

@@ -44,6 +44,23 @@ def test_partial_acknowledgment_and_the_reset_of_a_user_before_its_third_duplica
     assert duplicates(story, 5).verdicts("SNR-REC-001", claims=claims) == expected
 
 
+@pytest.mark.parametrize(("pieces", "expected"), [((1000,), FAIL), ((900, 100), NOTHING)])
+def test_partial_acknowledgment_after_the_repair_of_what_the_path_refused(
+    pieces: tuple[int, ...], expected: set[Verdict]
+) -> None:
+    """A longer segment was a try, whose loss starts no recovery (RFC 4821; encounter 3100844)."""
+    story = Story(sack=False).send_octets(0, 900).send_octets(900, 1000)
+    for start in range(1900, 9100, 900):
+        story.send_octets(start, 900)
+    duplicates(story.ack(0.9, after=RTT), 0.9)
+    start = 900
+    for piece in pieces:
+        story.send_octets(start, piece)
+        start += piece
+    duplicates(story.ack(4.6, after=RTT), 4.6, 4)
+    assert story.verdicts("SNR-REC-001", claims={**CLAIMS, "prr": True}) == expected
+
+
 def test_partial_acknowledgment_by_late_data() -> None:
     story = duplicates(window_limited_flight(), 2).send(2).ack(5, after=0.05).send(16)
     assert story.verdicts("SNR-REC-001") == NOTHING

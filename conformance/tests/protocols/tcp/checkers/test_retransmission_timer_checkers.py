@@ -84,6 +84,16 @@ def test_timed_retransmission_of_what_sack_reports_missing() -> None:
     assert story.verdicts("SNR-RTO-002") == NOTHING
 
 
+@pytest.mark.parametrize(("pacing", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_repair_that_pacing_puts_off_for_longer_than_any_round_trip(
+    pacing: bool, expected: set[Verdict]
+) -> None:
+    """The user bounds the rate (encounters 3002385, 3100214)."""
+    story = Story(rtt=0.01).send(*range(10)).ack(8, after=0.01).ack(8, (9, 10), after=0.001)
+    story.send(8, after=0.12)
+    assert story.verdicts("SNR-RTO-002", claims={**CLAIMS, "pacing": pacing}) == expected
+
+
 def test_first_timeout_below_a_second() -> None:
     assert flight().send(1, after=0.3).verdicts("SNR-RTO-002") == FAIL
     assert flight().send(1, after=1.1).verdicts("SNR-RTO-002") == PASS

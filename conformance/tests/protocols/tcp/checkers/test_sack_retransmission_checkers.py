@@ -112,6 +112,24 @@ def test_segment_that_leaves_again_as_held_data_did_later_and_is_acknowledged(
     assert {finding.verdict for finding in found} == expected
 
 
+@pytest.mark.parametrize(
+    ("longer", "start", "expected"),
+    [(False, 3000, FAIL), (True, 3000, NOTHING), (True, 4000, FAIL), (True, 2000, FAIL)],
+)
+def test_probe_of_the_first_segment_of_the_last_buffer(
+    longer: bool, start: int, expected: set[Verdict]
+) -> None:
+    """Segments have become longer meanwhile, and Linux does not find the last (3101040)."""
+    story = Story()
+    for at in range(0, 6000, 1000):
+        story.send_octets(at, 980, push=at == 2000).send_octets(at + 980, 20, push=at == 2000)
+    story.ack(1, after=RTT).send_octets(start, 1000 if longer else 980, after=1.5 * RTT)
+    story.ack(1, (start / 1000, start / 1000 + 0.98), after=RTT).send(1)
+    judge_with = judging(story.trace(), {**CLAIMS, "rack": True, "tlp": True})
+    found = judge_with("SNR-SAK-003", (("probes_first_of_last", longer),), frozenset())
+    assert {finding.verdict for finding in found} == expected
+
+
 def test_first_report_starts_recovery_fails() -> None:
     story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 4), after=0.01).send(2)
     assert story.verdicts("SNR-SAK-006") == FAIL

@@ -14,6 +14,7 @@ from bentpipe_conformance.protocols.tcp.story import (
     Story,
     duplicates,
 )
+from bentpipe_conformance.selftest.strangers import judging
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,25 @@ def _recovered(growth: tuple[int, ...]) -> Story:
 )
 def test_growth_after_recovery(growth: tuple[int, ...], expected: set[Verdict]) -> None:
     assert _recovered(growth).verdicts("SNR-CA-001") == expected
+
+
+def _reported_twice(start: float, *, counts: bool) -> set[Verdict]:
+    """What is said of growth by far after a copy of one segment is reported, no duplicate."""
+    story = Story().send(*range(10)).ack(0, (1, 2), after=RTT)
+    story.ack(0, (1, 3), after=0.001).ack(0, (1, 4), after=0.001).send(0).ack(10, after=RTT)
+    story.send(*range(10, 15)).ack(15, after=RTT).send(*range(15, 21))
+    story.ack(15, (start, start + 1), after=0.01, window=59000).send(*range(21, 40))
+    story.ack(40, after=RTT).send(*range(40, 70)).ack(70, after=RTT)
+    judge_with = judging(story.trace(), CLAIMS)
+    found = judge_with("SNR-CA-001", (("any_copy_counts", counts),), frozenset())
+    return {finding.verdict for finding in found}
+
+
+def test_growth_after_a_recovery_of_which_a_copy_is_reported() -> None:
+    """RFC 3708: it was needless if that is what it retransmitted (encounter 3101207)."""
+    assert _reported_twice(0, counts=False) == NOTHING
+    assert _reported_twice(12, counts=False) == FAIL
+    assert _reported_twice(12, counts=True) == NOTHING
 
 
 def test_growth_after_a_recovery_that_a_timeout_may_have_cut_short() -> None:

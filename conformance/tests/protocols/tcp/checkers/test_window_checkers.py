@@ -320,12 +320,13 @@ def test_opening_of_more_than_a_segment_as_long_as_those_before(
 
 
 @pytest.mark.parametrize(("found", "expected"), [(True, NOTHING), (False, FAIL)])
+@pytest.mark.parametrize("size", [700, 990])
 def test_small_opening_where_the_size_of_segments_is_being_found(
-    found: bool, expected: set[Verdict]
+    size: int, found: bool, expected: set[Verdict]
 ) -> None:
-    """RFC 4821: 700 octets may have become a whole segment."""
-    story = Story(window=9000).send(*range(8)).ack(8, after=RTT).send_octets(8000, 700)
-    story.ack(8.7, after=RTT, window=700).send_octets(8700, 700)
+    """RFC 4821: it may have become a whole segment (encounter 3100081: 518 octets of 524)."""
+    story = Story(window=9000).send(*range(8)).ack(8, after=RTT).send_octets(8000, size)
+    story.ack(8 + size / 1000, after=RTT, window=size).send_octets(8000 + size, size)
     claims = {**CLAIMS, "finds_segment_size": found}
     assert story.verdicts("SNR-WIN-010", claims=claims) == expected
 
