@@ -12,8 +12,9 @@ from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import reports_
 from bentpipe_conformance.protocols.tcp.checkers.sack_retransmission import negotiated_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import is_evidence
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, is_evidence
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
+from bentpipe_conformance.protocols.tcp.replay.pacing import longest_pause
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -231,7 +232,8 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
         scattered = not context.ics.get("rack", True) and len(ack.sacked) >= DUPLICATE_THRESHOLD
         if report.above < 3 * largest_segment(flow) and not scattered:
             continue
-        end = ack.time + allowed
+        paused = 0.0 if acts_at_once(context.ics) else longest_pause(flow, ack.packet.number)
+        end = ack.time + max(allowed, paused)
         first = bisect_left(flow.sent, ack.time, key=attrgetter("packet.time"))
         until = bisect_right(flow.sent, end, lo=first, key=attrgetter("packet.time"))
         soon = (flow.sent[at] for at in range(first, until))

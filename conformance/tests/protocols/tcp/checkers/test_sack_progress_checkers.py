@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
     FAIL,
     NOTHING,
     PASS,
@@ -56,6 +57,18 @@ def test_single_report_of_six_unanswered_fails() -> None:
 def test_single_report_of_six_answered_passes() -> None:
     story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05).send(2)
     assert story.verdicts("SNR-SAK-015") == PASS
+
+
+@pytest.mark.parametrize(
+    ("pacing", "late", "expected"), [(True, 0.7, PASS), (True, 0.9, FAIL), (False, 0.7, FAIL)]
+)
+def test_single_report_of_six_answered_when_a_pacing_timer_lets_it(
+    pacing: bool, late: float, expected: set[Verdict]
+) -> None:
+    """The user bounds the rate: what left before paused for 0.8 s (encounter 3101745)."""
+    story = Story().send(*range(4)).ack(4, after=0.2).send(*range(4, 12), after=0.6)
+    story.ack(5, after=0.2).ack(5, (6, 12), after=0.01).send(5, after=late).ack(12, after=0.2)
+    assert story.verdicts("SNR-SAK-015", claims={**CLAIMS, "pacing": pacing}) == expected
 
 
 @pytest.mark.parametrize(("held", "expected"), [(((11, 13),), NOTHING), ((), FAIL)])
