@@ -12,8 +12,9 @@ from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import reports_
 from bentpipe_conformance.protocols.tcp.checkers.sack_retransmission import negotiated_scoreboard
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.moments import is_evidence
+from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, is_evidence
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
+from bentpipe_conformance.protocols.tcp.replay.pacing import longest_pause
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -27,6 +28,11 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
 
 def _arrived(report: Report) -> float:
     return report.ack.time
+
+
+def _pause(flow: Flow, context: Context, ack: Ack) -> float:
+    """Seconds for which a pacing timer may hold back what an acknowledgment lets out."""
+    return 0.0 if acts_at_once(context.ics) else longest_pause(flow, ack.packet.number)
 
 
 def _certain(board: Scoreboard, context: Context) -> set[Episode]:
@@ -74,6 +80,8 @@ def several_holes_are_repaired_per_round_trip(flow: Flow, context: Context) -> F
             continue
         if first.since_arrival > PROMPT_S and not is_evidence(first):
             continue  # a timeout may have met an arrival
+        if repaired.time - first.time <= _pause(flow, context, repaired):
+            continue
         since = bisect_left(board.reports, first.time, key=_arrived)
         reports = board.reports[since : bisect_left(board.reports, repaired.time, key=_arrived)]
         # Data of the peer that reports nothing lets nothing out.
@@ -161,6 +169,8 @@ def new_data_is_sent_during_recovery(flow: Flow, context: Context) -> Findings:
             continue
         if episode not in certain or any(map(board.timed, episode.sent)):
             continue
+        if end.time - episode.first.time <= _pause(flow, context, end):
+            continue
         acks = [ack for ack in episode.acks if ack is not end]
         arrived = max((octets(ack.sacked) for ack in acks), default=0)
         if context.permitted("counts") == "acknowledgments":
@@ -231,7 +241,7 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
         scattered = not context.ics.get("rack", True) and len(ack.sacked) >= DUPLICATE_THRESHOLD
         if report.above < 3 * largest_segment(flow) and not scattered:
             continue
-        end = ack.time + allowed
+        end = ack.time + max(allowed, _pause(flow, context, ack))
         first = bisect_left(flow.sent, ack.time, key=attrgetter("packet.time"))
         until = bisect_right(flow.sent, end, lo=first, key=attrgetter("packet.time"))
         soon = (flow.sent[at] for at in range(first, until))

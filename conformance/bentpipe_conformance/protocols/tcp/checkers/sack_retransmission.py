@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from itertools import pairwise
 
@@ -70,16 +70,44 @@ def _of_a_larger_packet(flow: Flow, context: Context, again: Sent, lost: set[int
     """Whether a retransmission may be part of a larger packet of which something is missing.
 
     With the alternative ``whole_packets`` the report of a part of one may get lost, for good: of
-    what is held within so many segments of an edge of its block. With ``rest_of_block`` a report
-    that begins inside a packet may be lost as a whole.
+    what is held within so many segments of an edge of its block, or left together with what is not.
+    With ``rest_of_block`` a report that begins inside a packet may be lost as a whole.
     """
     most = context.permitted("whole_packets", 0) * largest_segment(flow)
     around = ((a, b) for a, b in again.sacked if a <= again.start and again.end <= b)
-    if any(again.end - a <= most or b - again.start <= most for a, b in around) or (
-        context.permitted("rest_of_block", False) and _reported_from_inside(flow, again)
+    if (
+        any(again.end - a <= most or b - again.start <= most for a, b in around)
+        or (most and _is_partly_held(flow, again))
+        or (context.permitted("rest_of_block", False) and _reported_from_inside(flow, again))
     ):
         lost.add(again.start)
     return again.start in lost
+
+
+def _is_partly_held(flow: Flow, again: Sent) -> bool:
+    """Whether of what left together with a segment, when it was new, not all is reported held."""
+    packets = _packets(flow)
+    at = bisect_right(packets, (again.start, math.inf)) - 1
+    left, right = packets[at] if at >= 0 else (0, 0)
+    inside = left <= again.start and again.end <= right
+    return inside and not any(a <= left and right <= b for a, b in again.sacked)
+
+
+@remembered
+def _packets(flow: Flow) -> list[Range]:
+    """What new data left together, in order: up to a segment with PSH, or a pause."""
+    found: list[Range] = []
+    last: Sent | None = None
+    for sent in flow.sent:
+        if sent.transmission > 1:
+            continue
+        joined = last is not None and last.end == sent.start and not last.tcp.flags & PSH
+        if joined and last is not None and sent.time - last.time <= AT_ONCE_S:
+            found[-1] = found[-1][0], sent.end
+        else:
+            found.append((sent.start, sent.end))
+        last = sent
+    return found
 
 
 def _reported_from_inside(flow: Flow, again: Sent) -> bool:

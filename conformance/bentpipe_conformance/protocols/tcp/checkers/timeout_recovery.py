@@ -12,8 +12,9 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, later, latest_first
+from bentpipe_conformance.protocols.tcp.replay.pacing import PACED_S
 from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_delivery
-from bentpipe_conformance.protocols.tcp.replay.timeouts import PACED_S, Expiry
+from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
 
 LATEST_LOST_RTTS = 1.25

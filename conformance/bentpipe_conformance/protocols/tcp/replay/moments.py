@@ -22,6 +22,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
 )
 from bentpipe_conformance.protocols.tcp.replay.flow import REACTION_S, Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
+from bentpipe_conformance.protocols.tcp.replay.pacing import longest_pause
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
     PROMPT_S,
     ROUND_TRIP_SHARE,
@@ -62,6 +63,7 @@ class Situation:
             enter the next recovery at the end of one.
         disturbed: a timer may have expired in the running episode although no timeout is seen.
         resent: one past the highest offset retransmitted so far.
+        pause: seconds for which a pacing timer may have run so far.
     """
 
     rtt: float
@@ -75,6 +77,7 @@ class Situation:
     shadow: int
     disturbed: bool
     resent: int
+    pause: float
 
 
 @dataclass(slots=True, eq=False)
@@ -133,6 +136,7 @@ class Moment:
     shadow: ClassVar[Part[int]] = part("situation.shadow")
     disturbed: ClassVar[Part[bool]] = part("situation.disturbed")
     resent: ClassVar[Part[int]] = part("situation.resent")
+    pause: ClassVar[Part[float]] = part("situation.pause")
 
     @property
     def open(self) -> bool:
@@ -201,9 +205,12 @@ def has_room(ics: Mapping[str, Any], outstanding: int, octets: int) -> bool:
 def answer_window(m: Moment, ics: Mapping[str, Any]) -> float:
     """Seconds after an acknowledgment within which to look for the answer to it.
 
-    Pacing spreads a window over a smoothed round trip, which may be as long as the longest one.
+    Pacing spreads a window over a smoothed round trip, which may be as long as the longest one, or
+    for as long as it has been seen to pause.
     """
-    return max(SLUGGISH_S, ROUND_TRIP_SHARE * (m.rtt if acts_at_once(ics) else m.longest_rtt))
+    if acts_at_once(ics):
+        return max(SLUGGISH_S, ROUND_TRIP_SHARE * m.rtt)
+    return max(SLUGGISH_S, ROUND_TRIP_SHARE * m.longest_rtt, m.pause)
 
 
 def reaction(m: Moment, answer: Sent | None, ics: Mapping[str, Any], error: float) -> Reaction:
@@ -335,6 +342,7 @@ def read_moments(flow: Flow, episodes: Sequence[Episode]) -> Iterator[Moment]:
                 rtt, max(trips.largest, trips.echoed), timed_rtt(flow, event.time),
                 episode, fast_recover, recover, reach, reordered, shadow,
                 episode is not None and event.time > disturbances[episode], resent,
+                longest_pause(flow, event.packet.number),
             )  # fmt: skip
             if now != met:
                 met, situation = now, Situation(*now)

@@ -377,7 +377,9 @@ class Receiver:
             # acknowledged, and any so long ago.
             if item.limit < ack <= item.reach or time - item.time > self._reaction:
                 break
-            if not ack >= item.end > item.start:
+            covered = ack >= item.end > item.start
+            # What had arrived before is covered whether the copy has been processed or not.
+            if not covered or (item.end <= item.limit and not item.updated):
                 if item.updated:
                     # The segment left before the IUT processed the one that moved TS.Recent ...
                     possible.update(item.before)

@@ -17,12 +17,8 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segme
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
+from bentpipe_conformance.protocols.tcp.replay.pacing import PACED_S
 from bentpipe_conformance.protocols.tcp.replay.round_trips import measurements
-
-PACED_S = 1.0
-"""Seconds after progress before which a repair may have waited for a pacing timer: no timeout comes
-sooner (RFC 6298 rule 2.4), and a pacing timer may run longer than any round trip (BBR's, at the
-rate of a receiver that opened its window seldom; any, at a rate that the user bounds)."""
 
 
 @dataclass(slots=True, eq=False)

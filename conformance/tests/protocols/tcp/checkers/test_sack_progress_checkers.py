@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
     FAIL,
     NOTHING,
     PASS,
@@ -40,6 +41,31 @@ def test_second_hole_waiting_for_the_first_fails() -> None:
     assert story.verdicts("SNR-SAK-007") == FAIL
 
 
+def _after_a_pause() -> Story:
+    """Sixteen segments, from 4 on, that a pacing timer may have held back for a second."""
+    return Story().send(*range(4)).ack(4, after=RTT).send(*range(4, 20), after=0.6)
+
+
+@pytest.mark.parametrize(("pacing", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_recovery_shorter_than_a_pacing_timer_has_paused(
+    pacing: bool, expected: set[Verdict]
+) -> None:
+    """What waits for the timer are the second hole, and new data."""
+    claims = {**CLAIMS, "pacing": pacing}
+    story = _after_a_pause().ack(4, (5, 8), after=0.1).send(4)
+    for top in range(10, 21):
+        story.ack(4, (5, 8), (9, top), after=0.01)
+    story.ack(8, (9, 20), after=0.4).send(8)
+    assert story.verdicts("SNR-SAK-007", claims=claims) == expected
+    story = _after_a_pause().ack(6, after=0.1)
+    for top in range(8, 21):
+        story.ack(6, (7, top), after=0.01)
+        if top == 10:
+            story.send(6)
+    story.ack(20, after=0.4).send(20)
+    assert story.verdicts("SNR-SAK-010", claims=claims) == expected
+
+
 def test_second_hole_before_the_first_is_acknowledged_passes() -> None:
     story = Story().send(*range(16)).ack(0, (1, 4), after=RTT).send(0)
     for top in range(6, 17):
@@ -56,6 +82,18 @@ def test_single_report_of_six_unanswered_fails() -> None:
 def test_single_report_of_six_answered_passes() -> None:
     story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05).send(2)
     assert story.verdicts("SNR-SAK-015") == PASS
+
+
+@pytest.mark.parametrize(
+    ("pacing", "late", "expected"), [(True, 0.7, PASS), (True, 0.9, FAIL), (False, 0.7, FAIL)]
+)
+def test_single_report_of_six_answered_when_a_pacing_timer_lets_it(
+    pacing: bool, late: float, expected: set[Verdict]
+) -> None:
+    """The user bounds the rate: what left before paused for 0.8 s (encounter 3101745)."""
+    story = Story().send(*range(4)).ack(4, after=0.2).send(*range(4, 12), after=0.6)
+    story.ack(5, after=0.2).ack(5, (6, 12), after=0.01).send(5, after=late).ack(12, after=0.2)
+    assert story.verdicts("SNR-SAK-015", claims={**CLAIMS, "pacing": pacing}) == expected
 
 
 @pytest.mark.parametrize(("held", "expected"), [(((11, 13),), NOTHING), ((), FAIL)])

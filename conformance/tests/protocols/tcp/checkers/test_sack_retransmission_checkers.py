@@ -30,6 +30,21 @@ def test_held_segment_retransmitted_fails() -> None:
     assert three_reports().send(2).send(3, after=0.01).verdicts("SNR-SAK-001") == PASS | FAIL
 
 
+@pytest.mark.parametrize(
+    ("again", "instead", "expected"),
+    [(5, (), PASS | FAIL), (5, WHOLE_PACKETS, PASS), (12, WHOLE_PACKETS, PASS | FAIL)],
+)
+def test_held_segment_retransmitted_that_left_together_with_a_missing_one(
+    again: int, instead: tuple[tuple[str, int], ...], expected: set[Verdict]
+) -> None:
+    """Linux loses the report of a part of a queued packet of seven segments (3101848)."""
+    story = Story().send(0, 1).send(*range(2, 9), push=True).send(*range(9, 16), push=True)
+    story.ack(2, after=RTT).ack(2, (3, 9), after=0.01).ack(2, (3, 12), after=0.01)
+    story.ack(2, (3, 16), after=0.01).send(2).send(again, after=0.01)
+    found = judging(story.trace(), CLAIMS)("SNR-SAK-001", instead, frozenset())
+    assert {finding.verdict for finding in found} == expected
+
+
 def test_held_segment_retransmitted_in_a_race_is_not_judged() -> None:
     story = three_reports().send(2).ack(2, (3, 7), after=0.01).send(6)
     assert story.verdicts("SNR-SAK-001") == PASS

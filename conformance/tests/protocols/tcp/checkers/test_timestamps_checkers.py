@@ -49,6 +49,17 @@ def test_unacceptable_duplicate_may_move_the_echo_or_not() -> None:
         assert receipt.verdicts("SNR-TS-001") == PASS
 
 
+def test_copy_of_what_a_delayed_acknowledgment_covers_may_move_the_echo_after_it() -> None:
+    """It had come when the acknowledgment left, but was processed after it (3101571)."""
+    for echo, expected in ((1200, PASS), (1250, PASS), (1100, FAIL)):
+        receipt = _stamped().data(100, 200, after=0.1, tsval=1200)
+        receipt.data(200, 300, tsval=1250, after=0.001).data(200, 300, tsval=1250, after=0.001)
+        receipt.reply(300, tsval=7300, tsecr=1200)
+        receipt.reply(300, (200, 300), tsval=7300, tsecr=echo)
+        assert expected <= receipt.verdicts("SNR-TS-001")
+        assert echo == 1100 or not FAIL & receipt.verdicts("SNR-TS-001")
+
+
 def test_repeated_syn_may_move_the_echo_or_not() -> None:
     for echo in (1100, 1500):
         receipt = _stamped().syn(after=0.4, tsval=1500)
