@@ -120,7 +120,9 @@ def no_packet_stops_the_box(scene: Scene, context: Context) -> Iterator[Finding]
         return
     for relay in scene.relays:
         begin = relay.up.first(it for it in relay.up.steps if it.packet.number > odd[0].number)
-        if begin is not None and ends_try(relay, begin.packet.number) and is_up(relay):
+        if begin is None or _is_guessed_at(relay):
+            continue  # other rules speak of that
+        if ends_try(relay, begin.packet.number) and is_up(relay):
             yield from is_served(relay, begin, "after malformed packets", context)
 
 
@@ -201,6 +203,14 @@ def _ends_nothing(
         )  # fmt: skip
     elif relay.scene.until - last.time > allowed(relay, 1.0):
         yield context.holds(f"{what} ends nothing", first)
+
+
+def _is_guessed_at(relay: Relay) -> bool:
+    """Whether packets that are well formed but none of its own come for a connection."""
+    return any(
+        not it.outgoing and not it.counts and not _is_malformed(it.packet)
+        for leg in relay.legs for it in leg.segments
+    )  # fmt: skip
 
 
 def _first_end(relay: Relay, guess: Timed) -> Segment | None:
