@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.pep.checkers import (
     At,
     Context,
@@ -120,10 +121,12 @@ def no_packet_stops_the_box(scene: Scene, context: Context) -> Iterator[Finding]
         return
     for relay in scene.relays:
         begin = relay.up.first(it for it in relay.up.steps if it.packet.number > odd[0].number)
-        if begin is None or _is_guessed_at(relay):
-            continue  # other rules speak of that
-        if ends_try(relay, begin.packet.number) and is_up(relay):
-            yield from is_served(relay, begin, "after malformed packets", context)
+        if begin is None or not ends_try(relay, begin.packet.number) or not is_up(relay):
+            continue
+        for finding in is_served(relay, begin, "after malformed packets", context):
+            # What guesses have done to a connection other rules speak of.
+            if finding.verdict is Verdict.PASS or not _is_guessed_at(relay):
+                yield finding
 
 
 @of_scene("PEP-SEC-008")
