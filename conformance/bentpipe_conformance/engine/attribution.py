@@ -5,7 +5,8 @@ answered. Within a case the finding whose decisive packet comes first is the cau
 cannot bring about earlier ones. Across cases the requirement that is the cause most often names the
 fault; cases that it explains are set aside, and what is left is attributed in the same way. A
 requirement that rests on another, as it speaks of a quantity that the other defines, yields to it
-where the other is violated as well.
+where the other is violated as well. What fails alone in most of its cases brings nothing about, and
+is not the cause where other requirements fail beside it.
 """
 
 from __future__ import annotations
@@ -74,7 +75,12 @@ def attribute(
     spread = Counter(
         name for _, found in failing.values() for name in {it.requirement for it in found}
     )
-    causes = {name: _cause(item, found, spread) for name, (item, found) in failing.items()}
+    alone = Counter(
+        found[0].requirement for _, found in failing.values()
+        if len({it.requirement for it in found}) == 1
+    )  # fmt: skip
+    lone = {name for name, count in alone.items() if 2 * count > spread[name]}
+    causes = {name: _cause(item, found, spread, lone) for name, (item, found) in failing.items()}
     votes = Counter(causes.values())
     for case, name in causes.items():
         bases = [base for base in rests_on.get(name, ()) if votes[name] <= YIELDS * spread[base]]
@@ -96,12 +102,15 @@ def attribute(
     return named
 
 
-def _cause(item: CaseFindings, found: Sequence[Finding], spread: Counter[str]) -> str:
-    """The requirement of the finding that comes first."""
+def _cause(
+    item: CaseFindings, found: Sequence[Finding], spread: Counter[str], lone: Collection[str]
+) -> str:  # fmt: skip
+    """The requirement of the finding that comes first, of those that bring others about if any."""
 
-    def place(finding: Finding) -> tuple[float, bool, int]:
+    def place(finding: Finding) -> tuple[bool, float, bool, int]:
+        name = finding.requirement
         at = finding.packets[0] if finding.packets else math.inf
-        return at, finding.requirement not in item.targets, -spread[finding.requirement]
+        return name in lone, at, name not in item.targets, -spread[name]
 
     return min(found, key=place).requirement
 

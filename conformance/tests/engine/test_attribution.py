@@ -48,6 +48,17 @@ def test_requirement_that_fails_far_more_often_does_not_yield() -> None:
     assert attribute(cases, {"X": ("Y",)})[0] == Attribution("X", ("0", "1", "2", "3", "4"), ())
 
 
+def test_requirement_that_fails_alone_in_most_of_its_cases_is_no_cause_of_others() -> None:
+    """A box that calls from another port does so in each case."""
+    alone = [case(str(number), ("PORT", 3)) for number in range(5)]
+    both = [case(name, ("PORT", 3), ("RESET", 9), ("FIN", 10)) for name in "abcd"]
+    named = attribute([*alone, *both])
+    assert named[0] == Attribution("PORT", ("0", "1", "2", "3", "4"), ())
+    assert named[1] == Attribution("RESET", ("a", "b", "c", "d"), ("FIN",))
+    (found,) = attribute([*alone[:3], *both])[:1]
+    assert found.requirement == "PORT" and found.consequences == ("RESET", "FIN")
+
+
 def test_finding_without_a_packet_names_only_where_no_other_does() -> None:
     died = Finding("T", Verdict.FAIL, (), "the implementation ended")
     found = Finding("X", Verdict.FAIL, (7,), "wrong")

@@ -169,6 +169,24 @@ def test_connection_that_stands_still_behind_two_kinds_of_guesses(
     assert story.verdicts(last) == FAIL
 
 
+@pytest.mark.parametrize(("guessed", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_connection_that_is_guessed_at_behind_malformed_packets(
+    guessed: bool, expected: set[object]
+) -> None:
+    story = Story().opened().say(CLIENT, False, 0, 0)
+    if guessed:
+        story.say(CLIENT, False, SYN | ACK, 70_000, after=0.5)
+    story.data(CLIENT, False, 0, 1000, after=1.0).data(CLIENT, False, 0, 1000, after=1.0)
+    assert story.over(60.0).verdicts("PEP-SEC-007") == expected
+
+
+def test_octets_on_a_guessed_syn_are_none_of_the_stream() -> None:
+    """The stream waits for another reason."""
+    story = Story().opened().data(CLIENT, False, 0, 1000)
+    story.say(CLIENT, False, SYN, 70_000, payload=octets(0, 50)).ack(CLIENT, True, 1000)
+    assert story.over(60.0).verdicts("PEP-OP-012") == NOTHING
+
+
 # -- the tester ------------------------------------------------------------------------------------
 
 

@@ -179,7 +179,7 @@ def data_on_syn(relay: Relay, context: Context) -> Iterator[Finding]:
     for stream in relay.streams:
         syn = next(
             (it for it in stream.source.segments
-             if not it.outgoing and it.tcp.flags & SYN and it.payload),
+             if not it.outgoing and it.tcp.flags & SYN and it.payload and it.counts),
             None,
         )  # fmt: skip
         if syn is None or stream.last is None or stream.source.answered is None:

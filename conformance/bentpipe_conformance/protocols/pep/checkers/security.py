@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bentpipe_conformance.engine.context import judged
 from bentpipe_conformance.engine.finding import Finding
+from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.pep.checkers import (
     At,
     Context,
@@ -120,8 +121,12 @@ def no_packet_stops_the_box(scene: Scene, context: Context) -> Iterator[Finding]
         return
     for relay in scene.relays:
         begin = relay.up.first(it for it in relay.up.steps if it.packet.number > odd[0].number)
-        if begin is not None and ends_try(relay, begin.packet.number) and is_up(relay):
-            yield from is_served(relay, begin, "after malformed packets", context)
+        if begin is None or not ends_try(relay, begin.packet.number) or not is_up(relay):
+            continue
+        for finding in is_served(relay, begin, "after malformed packets", context):
+            # What guesses have done to a connection other rules speak of.
+            if finding.verdict is Verdict.PASS or not _is_guessed_at(relay):
+                yield finding
 
 
 @of_scene("PEP-SEC-008")
@@ -201,6 +206,14 @@ def _ends_nothing(
         )  # fmt: skip
     elif relay.scene.until - last.time > allowed(relay, 1.0):
         yield context.holds(f"{what} ends nothing", first)
+
+
+def _is_guessed_at(relay: Relay) -> bool:
+    """Whether packets that are well formed but none of its own come for a connection."""
+    return any(
+        not it.outgoing and not it.counts and not _is_malformed(it.packet)
+        for leg in relay.legs for it in leg.segments
+    )  # fmt: skip
 
 
 def _first_end(relay: Relay, guess: Timed) -> Segment | None:
