@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.stp.codec import BEGIN, END, FIN, USTAT
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
+from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, NO_ANSWER
 from bentpipe_conformance.protocols.stp.replay.events import At, ReportHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
 MAX_CC = 5
 """Transmissions of a BEGIN or END (section 8)."""
-
-NO_ANSWER = 7
-"""Reason of an END when the peer does not answer (section 3.4)."""
 
 POLL_S = 0.02
 """Seconds within which a caller whose SDs are unacknowledged polls (STP-CC-042)."""
