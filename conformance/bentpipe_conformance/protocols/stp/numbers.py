@@ -26,6 +26,12 @@ EARLY_CREDIT = 4
 LEAST_MAX_SD = 512
 """The most octets of user data in an SD until the peer's MaxSD is known (STP-PF-009)."""
 
+NO_ANSWER = 7
+"""Reason of an END when the peer does not answer (section 3.4)."""
+
+NO_RESPONSE_S = 60.0
+"""When a peer that does not answer is given up (STP-PL-008)."""
+
 
 def near(wire: int, iss: int, expected: int) -> int:
     """The count, from ISS, that a number on the wire stands for: the one nearest to ``expected``.

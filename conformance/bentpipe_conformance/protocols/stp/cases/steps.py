@@ -21,6 +21,9 @@ from bentpipe_conformance.protocols.stp.peer import Peer, Role
 PAUSE_S = 0.3
 """Seconds between two stimuli, so that an answer has one cause only."""
 
+TWICE_S = 7.0
+"""Seconds in which a BEGIN is repeated once on every path."""
+
 CREDIT = 8
 """SDs that a script permits at a time."""
 

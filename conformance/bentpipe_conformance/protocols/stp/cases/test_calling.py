@@ -8,6 +8,7 @@ from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.stp.cases.steps import (
     PAUSE_S,
+    TWICE_S,
     go_on,
     send_each,
     send_foreign_begin,
@@ -27,9 +28,6 @@ MOST_EARLY = 4
 
 ONCE_S = 4.0
 """Seconds in which a BEGIN would be repeated on every path."""
-
-TWICE_S = 7.0
-"""Seconds in which a BEGIN is repeated once on every path."""
 
 LITTLE_CREDIT = 6
 """SDs, two more than the early credit."""

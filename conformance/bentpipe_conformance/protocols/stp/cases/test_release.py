@@ -51,7 +51,7 @@ def test_ready_fin_before_its_data(connection: Connection) -> None:
     connection.wait(PAUSE_S)
 
 
-@connected("STP-CC-023", "STP-CC-024", to="echo", credit=8)
+@connected("STP-CC-023", "STP-CC-024", "STP-DT-030", to="echo", credit=8)
 def test_ready_fin_while_much_is_to_be_returned(connection: Connection) -> None:
     """After the peer's FIN an echo goes on until everything has been returned and acknowledged."""
     for _ in range(3):

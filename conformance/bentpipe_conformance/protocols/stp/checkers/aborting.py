@@ -13,12 +13,11 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
 from bentpipe_conformance.protocols.stp.checkers.calling import (
     EARLIEST,
     MAX_CC,
-    NO_ANSWER,
     latest,
 )
 from bentpipe_conformance.protocols.stp.checkers.opening import NO_RESOURCES
 from bentpipe_conformance.protocols.stp.codec import A, R
-from bentpipe_conformance.protocols.stp.numbers import MODULUS, on_wire
+from bentpipe_conformance.protocols.stp.numbers import MODULUS, NO_ANSWER, on_wire
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait

@@ -6,17 +6,14 @@ from collections.abc import Sequence
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.stp.codec import BEGIN, END, FIN
-from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT
-from bentpipe_conformance.protocols.stp.replay.events import At
+from bentpipe_conformance.protocols.stp.codec import BEGIN, END, FIN, USTAT
+from bentpipe_conformance.protocols.stp.numbers import EARLY_CREDIT, NO_ANSWER
+from bentpipe_conformance.protocols.stp.replay.events import At, ReportHeard
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
 from bentpipe_conformance.protocols.stp.replay.round_trip import first_wait
 
 MAX_CC = 5
 """Transmissions of a BEGIN or END (section 8)."""
-
-NO_ANSWER = 7
-"""Reason of an END when the peer does not answer (section 3.4)."""
 
 POLL_S = 0.02
 """Seconds within which a caller whose SDs are unacknowledged polls (STP-CC-042)."""
@@ -89,7 +86,7 @@ def begin_without_a_cookie_is_empty(flow: Flow, context: Context) -> Findings:
 
 @checker("STP-CC-014")
 def repeated_begin_is_equal(flow: Flow, context: Context) -> Findings:
-    """A repeated BEGIN equals the first in all fields, options and data (section 5.1)."""
+    """A repeated BEGIN equals the first, and its data counts as sent once (section 5.1)."""
     sent = [at for at in flow.begins if at.outgoing]
     for again in sent[1:]:
         first = sent[0]
@@ -99,6 +96,36 @@ def repeated_begin_is_equal(flow: Flow, context: Context) -> Findings:
             first, again,
             expected=first.stp.octets.hex(), actual=again.stp.octets.hex(),
         )  # fmt: skip
+    if len(sent) > 1:
+        yield from _counts_once(flow, context, sent[-1])
+
+
+def _counts_once(flow: Flow, context: Context, begin: At) -> Findings:
+    """Whether the data of a repeated BEGIN counts as sent once where a USTAT names it."""
+    walked = context.prepared.retransmissions(context.ics)
+    neglected = {item.report.frame: item for item in walked.neglected if not item.number}
+    for ustat in _ustats(flow):
+        if 0 not in ustat.wanted:
+            continue
+        again = next((sd for sd in ustat.responses if not sd.number), None)
+        if again is not None:
+            yield context.holds(
+                "the data of a repeated BEGIN was sent again for a USTAT", begin, ustat, again
+            )
+        # Who heeds no USTAT at all does not count wrongly.
+        elif ustat.frame in neglected and any(
+            item.responses for other in flow.neighbours for item in _ustats(other)
+        ):
+            since = neglected[ustat.frame]
+            yield context.violated(
+                "the data of a repeated BEGIN, which a USTAT reported missing, was not sent again "
+                f"in {since.until - since.since:.1f} s with nothing in flight",
+                ustat, expected="an SD with that data, as after a BEGIN sent once", actual="none",
+            )  # fmt: skip
+
+
+def _ustats(flow: Flow) -> list[ReportHeard]:
+    return [item for item in flow.reports_heard if item.stp.type == USTAT and not item.fault]
 
 
 @checker("STP-CC-016")

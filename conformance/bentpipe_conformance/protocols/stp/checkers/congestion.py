@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -140,6 +141,16 @@ def _passing(items: Sequence[Bounded]) -> set[int]:
     return {id(item) for item in over if id(item.reduction) not in loose}
 
 
+def _surely_passing(items: Sequence[Bounded]) -> set[int]:
+    """Those of them behind a loss that nobody who halves the window overlooks.
+
+    A sender may overlook that what it sent again was lost once more, and not reduce the window for
+    it: both rules explain the excess then, and the one that explains more of it names the fault.
+    """
+    plain = {id(item) for item in items if not item.repetitions}
+    return _passing(items) & plain
+
+
 def _excess(item: Bounded) -> bool:
     return not item.fits
 
@@ -180,9 +191,10 @@ def congestion_avoidance(_flow: Flow, context: Context) -> Findings:
 def loss_halves_the_window(_flow: Flow, context: Context) -> Findings:
     """A loss halves the window, but not one from before two silences (section 7.3)."""
     items = context.prepared.bounded(context.ics)
-    over = next(
-        (item for item in items if _excess(item) and item.sd.flight_with <= item.again), None
-    )
+    # Where more is in flight after the same silences, it was these that did not reduce the window.
+    silences = [list(run) for _, run in groupby(items, key=lambda item: item.phase == "silence")]
+    kept = (run for run in silences if not any(0 < it.again < it.sd.flight_with for it in run))
+    over = next((item for run in kept for item in run if _excess(item) and _is_again(item)), None)
     if over is not None:
         yield _exceeds(
             context, over, "; it fits if a loss from before two silences has set the window once "
@@ -202,7 +214,7 @@ def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_
         item for item in context.prepared.bounded(context.ics)
         if item.phase == phase and not item.exempt
     ]  # fmt: skip
-    elsewhere = _passing(items)
+    elsewhere = _surely_passing(items)
     over = next((
         item for item in items
         if _excess(item) and _is_of_phase(item) and id(item) not in elsewhere
@@ -218,9 +230,14 @@ def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_
         )
 
 
+def _is_again(item: Bounded) -> bool:
+    """Whether a loss from before two silences explains what is in flight."""
+    return item.sd.flight_with <= item.again
+
+
 def _is_of_phase(item: Bounded) -> bool:
     """Whether neither a window that is not kept nor one that grew unused explains the excess."""
-    if _counts_twice(item) or item.sd.flight_with <= item.again:
+    if _counts_twice(item) or _is_again(item):
         return False
     return item.grown < item.sd.flight_with and not _is_beyond_doubt(item)
 

@@ -7,7 +7,7 @@ from itertools import takewhile
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.stp.checkers.sending import (
+from bentpipe_conformance.protocols.stp.checkers.reports import (
     credit_stays,
     old_stats_are_discarded,
 )

@@ -9,7 +9,6 @@ from itertools import islice, pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings
-from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.checkers.poll_timer import SLACK_S
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
@@ -20,7 +19,13 @@ from bentpipe_conformance.protocols.stp.codec import (
     FIN,
     VERSION,
 )
-from bentpipe_conformance.protocols.stp.numbers import CHARGEN, ECHO, tag_of
+from bentpipe_conformance.protocols.stp.numbers import (
+    CHARGEN,
+    ECHO,
+    NO_ANSWER,
+    NO_RESPONSE_S,
+    tag_of,
+)
 from bentpipe_conformance.protocols.stp.replay.echo import Echo, echoes
 from bentpipe_conformance.protocols.stp.replay.events import (
     At,
@@ -31,8 +36,8 @@ from bentpipe_conformance.protocols.stp.replay.events import (
 )
 from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow
 
-NO_RESPONSE_S, LATE_S = 60.0, 0.5
-"""When a peer that does not answer is given up (STP-PL-008), and how far from it at most."""
+LATE_S = 0.5
+"""Seconds from which a peer that does not answer is given up at most too early or too late."""
 
 KEEP_ALIVE_S = 600
 """Seconds without a packet after which an idle endpoint polls, unless declared (STP-PL-010)."""

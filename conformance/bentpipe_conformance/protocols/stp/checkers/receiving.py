@@ -408,10 +408,10 @@ def misfits_are_discarded(flow: Flow, context: Context) -> Findings:
             yield context.violated(f"{what}, evoked a USTAT", sd, said)
         elif said.true:
             yield context.holds(f"{what}, was discarded", sd, said)
-        elif said.holds(sd.number) or (
-            said.bound > sd.number and not any(poll.n_s > sd.number for poll in flow.polls_heard)
-        ):  # fmt: skip
+        elif said.holds(sd.number):
             yield context.violated(f"{what}, was taken", sd, said)
+        elif said.bound == sd.number + 1 > max(known.vr_h for known in said.possible):
+            yield context.violated(f"{what}, raised VR(H)", sd, said)
 
 
 def _followed(

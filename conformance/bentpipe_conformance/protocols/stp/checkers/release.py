@@ -10,6 +10,7 @@ from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, calling, judged
 from bentpipe_conformance.protocols.stp.checkers.answers import answers, discarded, observed
 from bentpipe_conformance.protocols.stp.numbers import ECHO, near
+from bentpipe_conformance.protocols.stp.replay.echo import returned
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
 from bentpipe_conformance.protocols.stp.replay.flow import TAGGED, Flow, State
 from bentpipe_conformance.protocols.stp.replay.reader import is_valid_end
@@ -42,9 +43,10 @@ def _release(flow: Flow) -> At | None:
 @checker("STP-CC-004")
 def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
     """The peer's FIN, which a service answers by its own, is reported last (section 5.3)."""
-    fin, own, sender = context.prepared.completion.peers_fin, flow.own_fin, flow.sender
-    if sender is None or not flow.served:
+    fin, own = context.prepared.completion.peers_fin, flow.own_fin
+    if flow.sender is None or not flow.served:
         return
+    yield from _fin_alone(flow, context)
     if own is None:
         yield from _closes_at_last(flow, context)
         return
@@ -60,21 +62,31 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
         yield context.violated(
             f"the service closed before SD {lacking} arrived, though SD {fin} has the FIN", own
         )
-    elif flow.service == ECHO and flow.receiver is not None:
-        sent = sorted(number for number in sender.data if 0 <= number <= own.number)
-        if len(sent) <= own.number:
-            return
-        returned = b"".join(sender.data[number] for number in sent)
-        stream = bytes(flow.receiver.reception.stream)
-        if returned == stream:
+    elif flow.service == ECHO:
+        back = returned(flow, fin)
+        if back is not None and back.right and back.octets == back.received:
             yield context.holds("the service closed after all data was delivered", own)
-        elif stream.startswith(returned) and flow.receiver.certain:
+        # What it had before the FIN came, the FIN is no reason not to return (STP-DT-030).
+        elif back is not None and back.right and not back.in_time:
             yield context.violated(
                 "the service closed before all data was delivered", own,
-                expected=f"{len(stream)} octets returned", actual=f"{len(returned)} octets",
+                expected=f"{back.received} octets returned", actual=f"{back.octets} octets",
             )  # fmt: skip
     else:
         yield context.holds("the service closed after all SDs had arrived", own)
+
+
+def _fin_alone(flow: Flow, context: Context) -> Findings:
+    """Whether a BEGIN with the FIN flag and no data ends the stream: it takes a number (3.3)."""
+    begin, bgak = flow.opener, next((at for at in flow.bgaks if at.outgoing), None)
+    if begin is None or bgak is None or begin.stp.data or not begin.stp.flags & codec.FIN:
+        return
+    yield judged(
+        context, bgak.stp.n_r != begin.stp.seq,
+        "a BEGIN with the FIN flag and no data ended the stream",
+        "the FIN flag of a BEGIN without data was overlooked", begin, bgak,
+        expected="N(R) ISS + 1", actual="N(R) ISS",
+    )  # fmt: skip
 
 
 def _closes_at_last(flow: Flow, context: Context) -> Findings:

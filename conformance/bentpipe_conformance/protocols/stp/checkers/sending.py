@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable
-from itertools import islice
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged, transfer
-from bentpipe_conformance.protocols.stp.checkers.answers import answers
-from bentpipe_conformance.protocols.stp.checkers.calling import NO_ANSWER
 from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
-from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, END, FIN, A
-from bentpipe_conformance.protocols.stp.numbers import CHARGEN
+from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, FIN
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
-    PollSent,
     ReportHeard,
     SdSent,
-    runs,
 )
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.retransmission import Unasked
@@ -33,9 +26,6 @@ SENT_S, PACED = 0.1, 1.25
 
 _AT_ONCE = 2
 """SDs that leave at once from which on a window shows."""
-
-OPENED_S, PACED_RTTS = 2.0, 3.0
-"""Seconds and round trips after which a sender with nothing in flight has used new credit."""
 
 
 @checker("STP-DT-003", of=transfer)
@@ -66,7 +56,7 @@ def _by_report(
     for item in found.unasked:
         sd = item.sd
         # A BEGIN's repetitions may or may not count as transmissions of its data.
-        if _named_only_by(item, mine) and not (sd.number == 0 and begins > 1):
+        if named_only_by(item, mine) and not (sd.number == 0 and begins > 1):
             report = item.named[-1]
             yield context.violated(
                 f"SD {sd.number} was sent again for {report.name}, though it was {spared_for}",
@@ -86,6 +76,13 @@ def _by_report(
                 f"when {late.again.name} had reported it as well",
                 late.report, late.again, late.sd,
             )  # fmt: skip
+    for report, sd in _without_effect(context):
+        if mine(report):
+            yield context.violated(
+                f"SD {report.wanted[0]}, reported missing by {report.name}, was not sent again, "
+                f"nor was the window reduced when SD {sd.number} left",
+                report, sd,
+            )  # fmt: skip
     named = {report for item in found.unasked for report in item.named}
     for report in filter(mine, flow.reports_heard):
         if report.responses:
@@ -98,7 +95,19 @@ def _by_report(
             yield context.holds(f"SD {number} was not sent again for {report.name}", report)
 
 
-def _named_only_by(item: Unasked, mine: Callable[[ReportHeard], bool]) -> bool:
+def _without_effect(context: Context) -> Iterator[tuple[ReportHeard, SdSent]]:
+    """Reports of a loss that made nothing be sent again, and the first SD for a larger window."""
+    seen: set[ReportHeard] = set()
+    for item in context.prepared.bounded(context.ics):
+        report, sd = item.reduction, item.sd
+        if report is None or item.fits or not (item.certain and sd.new) or report in seen:
+            continue
+        seen.add(report)
+        if item.phase == "reduced" and not any(it.frame < sd.frame for it in report.responses):
+            yield report, sd
+
+
+def named_only_by(item: Unasked, mine: Callable[[ReportHeard], bool]) -> bool:
     """Whether all reports that can be the cause are of one kind; else two explanations exist."""
     return item.arrived is None and bool(item.named) and all(map(mine, item.named))
 
@@ -321,128 +330,3 @@ def only_what_is_named_has_arrived(flow: Flow, context: Context) -> Findings:
                 yield context.holds(
                     f"SD {sd.number}, which a STAT did not cover, was kept", before, sd
                 )
-
-
-@checker("STP-DT-023", of=transfer)
-def invalid_reports_are_discarded(flow: Flow, context: Context) -> Findings:
-    """A report with numbers out of range or a malformed list is discarded (section 6.4)."""
-    yield from _discarded(flow, context, lambda report: not is_old(report))
-
-
-def is_old(report: ReportHeard) -> bool:
-    """Whether a report is discarded only because a newer STAT has been seen (STP-DT-007)."""
-    return report.fault.startswith("N(PS)") and "VT(PA)" in report.fault
-
-
-def old_stats_are_discarded(flow: Flow, context: Context) -> Findings:
-    """STATs that a newer one has overtaken (the sender's half of STP-DT-007)."""
-    yield from _discarded(flow, context, is_old)
-
-
-@checker("STP-DT-029", of=transfer)
-def valid_reports_count(flow: Flow, context: Context) -> Findings:
-    """The credit of every valid report counts, whatever else it says (section 6.4)."""
-    yield from _use_of_credit(flow, context, lambda report: report.n_mr >= report.vt_ms)
-
-
-def credit_stays(flow: Flow, context: Context) -> Findings:
-    """Reports with less credit than one before (the sender's half of STP-DT-007)."""
-    yield from _use_of_credit(flow, context, lambda report: report.n_mr < report.vt_ms)
-
-
-def _use_of_credit(flow: Flow, context: Context, mine: Callable[[ReportHeard], bool]) -> Findings:
-    if flow.service != CHARGEN or flow.iut_calls or flow.own_fin is not None:
-        return  # only chargen is sure to have data
-    trips = context.prepared.round_trips(context.ics)
-    heard, narrow = flow.established or 0.0, False
-    for report in flow.reports_heard:
-        if report.fault or report.stp.type == BGAK:
-            continue
-        # Two silences, and losses, leave a window of one SD, which may be in flight.
-        quiet, heard = report.time - heard, report.time
-        narrow = narrow or quiet >= trips.silence(report.time)[0] or len(report.wanted) > 1
-        closed = report.credit <= report.vt_s
-        if report.vt_s - report.n_r > (0 if narrow else 1) or closed or not mine(report):
-            continue
-        # Pacing may hold it back, at one SMSS by 1.1 round trips.
-        due = report.time + OPENED_S + PACED_RTTS * trips.longest + flow.timing_error
-        first = bisect_right(flow.sds_sent, report.frame, key=lambda item: item.frame)
-        sd = next((sd for sd in islice(flow.sds_sent, first, None) if sd.new), None)
-        if sd is not None and sd.time <= due:
-            if report.vt_ms <= report.vt_s or report.n_mr < report.vt_ms:
-                yield context.holds(f"the credit that {report.name} left was used", report, sd)
-        elif flow.over > due and not any(
-            not later.fault and report.frame < later.frame and later.time <= due
-            for later in flow.reports_heard
-        ):
-            yield context.violated(
-                f"the credit that {report.name} left was not used", report,
-                expected=f"an SD below {report.credit}", actual="none",
-            )  # fmt: skip
-
-
-def _discarded(flow: Flow, context: Context, mine: Callable[[ReportHeard], bool]) -> Findings:
-    """Faulty reports: whether they gave credit, made SDs be sent again, or ended anything."""
-    faulty = [report for report in flow.reports_heard if report.fault and report.stp.type != BGAK]
-    if not any(map(mine, faulty)):
-        return
-    # If reports to be discarded for different reasons can be the cause, nothing is claimed.
-    again = {
-        item.named[-1].frame: item.sd
-        for item in reversed(context.prepared.retransmissions(context.ics).unasked)
-        if _named_only_by(item, lambda report: bool(report.fault) and mine(report))
-    }
-    for report in filter(mine, faulty):
-        what = f"{report.name} to be discarded ({report.fault})"
-        repeated = again.get(report.frame)
-        credited = _credited_by(flow, report, faulty)
-        # One with reason 7 leaves when the peer is given up, and is STP-PL-008's.
-        ends = [
-            at for at in answers(flow, report, (END,))
-            if at.stp.flags & A and at.stp.reason != NO_ANSWER
-        ]  # fmt: skip
-        aborted = bool(ends) and flow.ended == ends[0].time
-        if repeated is not None:
-            yield context.violated(
-                f"SD {repeated.number} was sent again for {what}", report, repeated
-            )
-        elif credited is not None:
-            yield context.violated(
-                f"SD {credited.number} was sent on the credit of {what}", report, credited
-            )
-        elif aborted and flow.served:
-            yield context.violated(f"the connection was aborted at {what}", report, *ends)
-        elif aborted:
-            continue
-        elif (seen := _goes_on(flow, report)) is not None:
-            yield context.holds(f"{what} changed nothing", report, seen)
-
-
-def _credited_by(flow: Flow, report: ReportHeard, faulty: list[ReportHeard]) -> SdSent | None:
-    """A new SD that no valid report permitted, and this one, the last before it, would have."""
-    for sd in flow.sds_sent:
-        if not sd.new or sd.number < sd.vt_ms:
-            continue
-        giving = [item for item in faulty if item.frame < sd.frame and sd.number < item.n_mr]
-        # A STAT may have to be discarded for two reasons; which one was ignored is unknown.
-        if giving and giving[-1] is report and len({is_old(item) for item in giving}) == 1:
-            return sd
-    return None
-
-
-@remembered
-def _numbers_sent(flow: Flow) -> list[int]:
-    return sorted({sd.number for sd in flow.sds_sent})
-
-
-def _goes_on(flow: Flow, report: ReportHeard) -> SdSent | PollSent | None:
-    """What the IUT sent once it must have read the report, which could have shown a change."""
-    sent = _numbers_sent(flow)
-    missing = runs(report.elements, 0)
-    named = any(bisect_left(sent, left) < bisect_left(sent, right) for left, right in missing)
-    moved = report.n_r > report.vt_a or named
-    if not moved and report.n_mr <= report.vt_ms and not report.fault.startswith("N(R)"):
-        return None
-    first = bisect_right(flow.events, report.time + DUE_S, key=lambda event: event.time)
-    later = islice(flow.events, first, None)
-    return next((event for event in later if isinstance(event, SdSent | PollSent)), None)

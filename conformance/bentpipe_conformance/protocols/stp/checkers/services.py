@@ -11,7 +11,7 @@ from bentpipe_conformance.protocols.stp.checkers import Context, Findings
 from bentpipe_conformance.protocols.stp.checkers.congestion import rate_gap
 from bentpipe_conformance.protocols.stp.codec import BGAK, FIN
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, DISCARD, EARLY_CREDIT, ECHO
-from bentpipe_conformance.protocols.stp.replay.echo import Echo
+from bentpipe_conformance.protocols.stp.replay.echo import Echo, returned
 from bentpipe_conformance.protocols.stp.replay.events import Event, ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 
@@ -51,6 +51,24 @@ def services_do_their_work(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
     if service == CHARGEN and not flow.iut_calls:
         yield from _pattern(flow, context)
+    if service == ECHO:
+        yield from _all_returned(flow, context)
+
+
+def _all_returned(flow: Flow, context: Context) -> Findings:
+    """Whether the echo returns all that it has received before the FIN, though it closes."""
+    fin, own = context.prepared.completion.peers_fin, flow.own_fin
+    back = None if fin is None else returned(flow, fin)
+    if own is None or back is None or not back.right:
+        return
+    if back.octets == back.received:
+        yield context.holds(f"echo returned all {back.octets} octets before it closed", own)
+    elif back.in_time:
+        yield context.violated(
+            f"echo closed, though it had not returned SD {back.number}, received before the FIN",
+            own,
+            expected=f"{back.received} octets returned", actual=f"{back.octets} octets",
+        )  # fmt: skip
 
 
 def _service(flow: Flow) -> int:

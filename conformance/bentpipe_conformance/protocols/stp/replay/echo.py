@@ -14,6 +14,53 @@ def echoes(flow: Flow) -> bool:
     return flow.service == ECHO and not flow.iut_calls
 
 
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What the echo had sent back when it closed, and what it had received by then.
+
+    Attributes:
+        octets, received: how much of which.
+        right: whether it returned what it had received, if perhaps not all.
+        number: the tester's SD with the first octet that it did not return, None if there is none.
+        in_time: whether that SD could be delivered before the SD with the FIN arrived.
+    """
+
+    octets: int
+    received: int
+    right: bool
+    number: int | None
+    in_time: bool
+
+
+def returned(flow: Flow, fin: int) -> Returned | None:
+    """What the echo had returned when it closed, ``fin`` being the tester's SD with the FIN flag.
+
+    None if the packets do not show all of it.
+    """
+    sender, receiver, own = flow.sender, flow.receiver, flow.own_fin
+    if sender is None or receiver is None or own is None:
+        return None
+    if not all(number in sender.data for number in range(own.number + 1)):
+        return None
+    sent = b"".join(sender.data[number] for number in range(own.number + 1))
+    stream = bytes(receiver.reception.stream)
+    right = sent == stream or (stream.startswith(sent) and receiver.certain)
+    first: dict[int, SdHeard] = {}
+    for sd in flow.sds_heard:
+        if sd.frame < own.frame and not (sd.beyond or sd.misfit):
+            first.setdefault(sd.number, sd)
+    octets, latest = 0, 0
+    for number in range(fin + 1):
+        if number not in first:
+            break
+        octets += len(first[number].stp.data)
+        latest = max(latest, first[number].frame)
+        if octets > len(sent):
+            in_time = fin in first and latest < first[fin].frame
+            return Returned(len(sent), len(stream), right, number, in_time)
+    return Returned(len(sent), len(stream), right, None, False)
+
+
 @dataclass(slots=True)
 class Echo:
     """Octets that the IUT has received in sequence, and octets that it has sent first.

@@ -10,13 +10,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from bentpipe_conformance.protocols.stp.codec import BEGIN
+from bentpipe_conformance.protocols.stp.codec import BEGIN, END
+from bentpipe_conformance.protocols.stp.numbers import NO_ANSWER, NO_RESPONSE_S
 from bentpipe_conformance.protocols.stp.replay.events import ReportHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 
 PATIENCE_S, PATIENCE_RTTS = 2.0, 3.0
 """A silence longer than both together is not pacing, which at one SMSS takes 0.8 round trips."""
+
+EARLY_S = 0.5
+"""Seconds by which a peer may be given up too early."""
 
 PASSED = 2
 """New SDs that leave first when neither window nor pacing holds a retransmission back."""
@@ -79,12 +83,14 @@ class Retransmissions:
 
     Attributes:
         neglected: what should have been sent again.
+        unheeded: the same, for reports by which the peer did not count as alive either.
         deferred: what should have been sent again before.
         unasked: what should not.
         never: counts that awaited retransmission until the end.
     """
 
     neglected: list[Neglect] = field(default_factory=list)
+    unheeded: list[Neglect] = field(default_factory=list)
     deferred: list[Deferred] = field(default_factory=list)
     unasked: list[Unasked] = field(default_factory=list)
     never: frozenset[int] = frozenset()
@@ -181,4 +187,25 @@ def retransmissions(flow: Flow, trips: RoundTrips) -> Retransmissions:
             walk.hears(event)
     walk.stop_waiting(flow.over)
     found.never = frozenset(walk.waiting)
+    found.unheeded = _unheeded(flow, found.neglected)
+    found.neglected = [item for item in found.neglected if item not in found.unheeded]
     return found
+
+
+def _unheeded(flow: Flow, neglected: list[Neglect]) -> list[Neglect]:
+    """Neglects of SDs that a report asked for by which the peer did not count as alive either.
+
+    Who gives up its peer has taken no report since the POLL that began the minute (STP-PL-008).
+    """
+    ends = (at for at in flow.sent if at.stp.type == END and at.stp.reason == NO_ANSWER)
+    gave_up = next(ends, None)
+    if gave_up is None or flow.ended != gave_up.time:
+        return []
+    begun = gave_up.time - NO_RESPONSE_S + EARLY_S + flow.timing_error
+    passed: list[ReportHeard] = []
+    for report in flow.reports_heard:
+        first = bisect_right(flow.polls_sent, report.frame, key=lambda poll: poll.frame)
+        if not report.fault and all(poll.time > begun for poll in flow.polls_sent[first:]):
+            passed.append(report)
+    last = (item for item in neglected if item.until == flow.over)
+    return [item for item in last if any(report.misses(item.number) for report in passed)]

@@ -83,6 +83,8 @@ class Bounded:
         exempt: it may be the retransmission that does not wait for the window (STP-CG-006).
         reduction: the report of the last reduction by STP-CG-005, None when there was none.
         certain: whether that report must have caused one.
+        repetitions: whether of what it reported lost only retransmissions were made after the
+            reduction before.
         unasked: it leaves when the sender had stopped, and no report has come since.
         again: the window of a sender that two silences have made reduce, and a loss from before
             them once more, octets; 0 while there is none.
@@ -97,6 +99,7 @@ class Bounded:
     exempt: bool
     reduction: ReportHeard | None
     certain: bool
+    repetitions: bool
     unasked: bool
     again: float
     fits: bool
@@ -204,6 +207,8 @@ class _Replay:
     exempt: bool = False
     reduction: ReportHeard | None = None
     certain: bool = False
+    repetitions: bool = False
+    """See :class:`Bounded`."""
     spared_until: float = 0.0
     """Frame from which on a lost transmission was made after the last reduction for sure."""
     reduced_at: float = 0.0
@@ -217,6 +222,8 @@ class _Replay:
     """Frame before which everything left before the silence."""
     collapsed: bool = False
     last_sent: dict[int, int] = field(default_factory=dict)
+    repeated: set[int] = field(default_factory=set)
+    """SDs that have been sent again."""
     moved: float = 0.0
     """When the last SD left, or the last report came."""
     again: _Window | None = None
@@ -241,8 +248,8 @@ class _Replay:
             self.exempt = False
         bounded = Bounded(
             sd, window, grown, self.phase, self.slow, exempt, self.reduction, self.certain,
-            self._is_unasked(sd.time), 0.0 if self.again is None else self.again.permitted,
-            exempt or sd.flight_with <= window,
+            self.repetitions, self._is_unasked(sd.time),
+            0.0 if self.again is None else self.again.permitted, exempt or sd.flight_with <= window,
         )  # fmt: skip
         self.moved = sd.time
         if bounded.fits and not exempt and sd.flight_with > self.ssthresh:
@@ -250,6 +257,8 @@ class _Replay:
         if not bounded.fits:
             self.shown = max(self.shown, float(sd.flight_with))
         self.last_sent[sd.number] = sd.frame
+        if not sd.new:
+            self.repeated.add(sd.number)
         return bounded
 
     def _is_unasked(self, now: float) -> bool:
@@ -302,6 +311,10 @@ class _Replay:
         read = read_from(self.flow, report)
         self.again = None
         self.exempt, self.reduction, self.certain = True, report, reduces
+        late = (
+            number for number in report.wanted if self.last_sent.get(number, 0) >= self.spared_until
+        )
+        self.repetitions = reduces and self.repeated.issuperset(late)
         self.spared_until = read
         if not reduces:
             # If it did, its threshold was two SMSS at least, even above the window before.

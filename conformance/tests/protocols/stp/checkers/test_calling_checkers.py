@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     SD,
     SDP,
     STAT,
+    USTAT,
     A,
     V,
 )
@@ -64,6 +65,22 @@ def test_begin_repeated_as_it_was_or_with_other_data() -> None:
     story = StpStory().iut(BEGIN, data=b"x").iut(BEGIN, data=b"x", after=1.0)
     assert story.verdicts("STP-CC-014") == PASS
     assert story.iut(BEGIN, data=b"y", after=2.0).verdicts("STP-CC-014") == BOTH
+
+
+@pytest.mark.parametrize(
+    ("heeds", "again", "verdict"), [(True, True, PASS), (True, False, BOTH), (False, False, PASS)]
+)
+def test_data_of_a_repeated_begin_reported_by_a_ustat(
+    heeds: bool, again: bool, verdict: set[Verdict]
+) -> None:
+    story = StpStory().iut(BEGIN, data=b"x").iut(BEGIN, data=b"x", after=1.0)
+    story.tester(BGAK, 0, after=0.6).iut(POLL, 1).tester(USTAT, 0, elements=(0, 1), after=0.6)
+    if again:
+        story.iut(SD, 0, data=b"x", after=0.01)
+    story.iut(SD, 1, data=b"y", after=9.0).tester(USTAT, 0, elements=(1, 2), after=0.6)
+    if heeds:
+        story.iut(SD, 1, data=b"y", after=0.01)
+    assert later(story).verdicts("STP-CC-014") == verdict
 
 
 @pytest.mark.parametrize(
@@ -315,6 +332,14 @@ def test_poll_after_the_bgak(after: float, verdict: object) -> None:
 def test_bgak_that_acknowledges_everything_needs_no_poll() -> None:
     story = StpStory().iut(BEGIN, data=b"x").tester(BGAK, 1, after=0.6)
     assert Verdict.FAIL not in later(story).verdicts("STP-CC-042")
+
+
+@pytest.mark.parametrize(("polls", "verdict"), [(True, PASS), (False, FAIL)])
+def test_bgak_that_leaves_the_data_of_the_begin(polls: bool, verdict: set[Verdict]) -> None:
+    story = StpStory().iut(BEGIN, data=b"x", flags=FIN).tester(BGAK, 0, after=0.6)
+    if polls:
+        story.iut(POLL, 1, after=0.01)
+    assert later(story).verdicts("STP-CC-042") == verdict
 
 
 def test_begin_to_a_port_that_calls() -> None:

@@ -103,6 +103,31 @@ def test_lost_retransmission_halves_the_window_again() -> None:
     assert stream.sends(20).verdicts("STP-CG-005") == FAIL
 
 
+def loses(first: int, times: int) -> Stream:
+    """Of ten SDs those from ``first`` on are lost so many times, and sent again each time."""
+    stream = Stream().sends(10)
+    for time in range(times):
+        if time:
+            stream.n_ps += 1
+            stream.story.iut(POLL, 10, n_ps=stream.n_ps, after=0.1)
+        stream.story.tester(STAT, first, n_ps=stream.n_ps, elements=(first, 10), after=RTT)
+        for number in range(first, 10):
+            stream.repeats(number, after=0.1)
+    return stream
+
+
+def test_retransmissions_that_exceed_the_window_after_a_loss_of_new_sds() -> None:
+    assert loses(4, 1).verdicts("STP-CG-002") == FAIL
+    assert Verdict.FAIL not in loses(4, 1).verdicts("STP-CG-005")
+
+
+def test_retransmissions_that_exceed_the_window_after_a_loss_of_retransmissions() -> None:
+    """They did not wait, or the window was not halved for these: nothing tells which."""
+    assert Verdict.FAIL not in loses(6, 1).verdicts("STP-CG-005")
+    assert loses(6, 2).verdicts("STP-CG-002") == FAIL
+    assert Verdict.FAIL in loses(6, 2).verdicts("STP-CG-005")
+
+
 def test_losses_of_one_round_trip_make_one_reduction() -> None:
     stream = Stream().sends(10).hears().sends(20).hears().sends(40)
     stream.hears_gap(30, after=0.1).repeats(30).hears_gap(35, after=0.03)
@@ -153,6 +178,17 @@ def two_silences(arrived: int) -> Stream:
 
 def test_stat_after_two_silences() -> None:
     assert two_silences(12).sends(1).verdicts("STP-CG-007") == FAIL
+
+
+@pytest.mark.parametrize(("count", "again"), [(2, True), (3, False)])
+def test_loss_from_before_two_silences(count: int, again: bool) -> None:
+    """Two SMSS are what a further reduction would leave; more is no matter of one."""
+    stream = Stream().sends(10).hears().sends(20)
+    stream.story.tester(STAT, 10, n_ps=2, elements=(10, 30), after=20.0)
+    for number in range(10, 10 + count):
+        stream.repeats(number, after=0.2)
+    assert (Verdict.FAIL in stream.verdicts("STP-CG-005")) == again
+    assert (Verdict.FAIL in stream.verdicts("STP-CG-007")) != again
 
 
 @pytest.mark.parametrize(("more", "verdict"), [(12, PASS), (19, FAIL)])

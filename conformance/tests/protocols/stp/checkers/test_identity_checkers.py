@@ -17,6 +17,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     A,
     R,
 )
+from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS
 from bentpipe_conformance.protocols.stp.story import (
     FAIL,
     IUT_CSN,
@@ -158,3 +159,12 @@ def test_csn_older_than_one_before() -> None:
         story.iut(BEGIN, csn=IUT_CSN - 5 + step, seq=9, after=1.0)
         if step:
             assert story.verdicts("STP-CC-010") == verdict
+
+
+@pytest.mark.parametrize(("step", "verdict"), [(1, PASS), (-1, FAIL)])
+def test_csn_of_a_connection_that_is_accepted_after_a_call(
+    step: int, verdict: set[Verdict]
+) -> None:
+    csn = (IUT_CSN - step) % CSN_MODULUS
+    story = StpStory().iut(BEGIN, csn=csn).tester(BGREJ, peer_csn=csn)
+    assert later(story.opened()).verdicts("STP-CC-010") == verdict

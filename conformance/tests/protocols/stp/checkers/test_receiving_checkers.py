@@ -194,6 +194,12 @@ def test_fin_below_what_is_held(elements: tuple[int, ...], verdict: set[Verdict]
     assert asked(story, 3, 1 if elements else 3, elements).verdicts("STP-DT-028") == verdict
 
 
+def test_sd_larger_than_max_sd_that_raises_vr_h_before_a_poll_does() -> None:
+    story = given(0).tester(SD, 1, data=bytes(1401), after=0.1)
+    story = asked(story, 1, 1, (1, 2)).tester(POLL, 3, n_ps=2, after=0.1)
+    assert story.iut(STAT, 1, n_ps=2, elements=(1, 3)).verdicts("STP-DT-028") == FAIL
+
+
 @pytest.mark.parametrize(("size", "n_r", "verdict"), [(1401, 1, PASS), (1401, 2, FAIL)])
 def test_sd_larger_than_max_sd(size: int, n_r: int, verdict: set[Verdict]) -> None:
     story = given(0).tester(SD, 1, data=bytes(size), after=0.1)

@@ -50,6 +50,12 @@ def test_echo_closes_after_and_before_all_data() -> None:
     assert short.of_service(7).verdicts("STP-CC-004") == FAIL
 
 
+@pytest.mark.parametrize(("n_r", "verdict"), [(1, PASS), (0, FAIL)])
+def test_fin_of_a_begin_without_data(n_r: int, verdict: set[Verdict]) -> None:
+    story = StpStory().asked().tester(BEGIN, flags=FIN, after=1.0).iut(BGAK, n_r, after=0.01)
+    assert story.verdicts("STP-CC-004") == verdict
+
+
 def test_own_stream_after_the_peers_fin() -> None:
     assert later(finished().iut(SDP, 0, data=b"x")).verdicts("STP-CC-023") == PASS
     assert later(finished()).verdicts("STP-CC-023") == NOTHING  # it may not have the FIN

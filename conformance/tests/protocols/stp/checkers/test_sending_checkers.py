@@ -84,6 +84,37 @@ def test_stat_with_something_in_flight_not_retransmitted_says_nothing() -> None:
     assert later(story, 20.0).verdicts("STP-DT-003") == NOTHING
 
 
+@pytest.mark.parametrize(("again", "verdict"), [(True, PASS), (False, FAIL)])
+def test_stat_by_which_neither_an_sd_is_sent_again_nor_the_window_reduced(
+    again: bool, verdict: set[Verdict]
+) -> None:
+    story = StpStory(credit=64).opened()
+    for number in range(3):
+        story.iut(SD, number, data=bytes(1400), after=0.01)
+    story.iut(SDP, 3, data=bytes(1400), after=0.01)
+    story.tester(STAT, 3, elements=(3, 4), after=RTT)
+    if again:
+        story.iut(SD, 3, data=bytes(1400), after=0.01)
+    for number in range(4, 9):
+        story.iut(SD, number, data=bytes(1400), after=0.15)
+    assert later(story).verdicts("STP-DT-003") == verdict
+    assert later(story).verdicts("STP-CG-005") == FAIL
+
+
+@pytest.mark.parametrize(("polls", "rule"), [(True, "STP-DT-003"), (False, "STP-DT-029")])
+def test_stat_by_which_neither_an_sd_is_sent_again_nor_the_peer_lives(
+    polls: bool, rule: str
+) -> None:
+    story = reported()
+    if polls:  # a new minute begins
+        story.iut(POLL, 6, n_ps=2, after=1.0)
+    else:
+        story.at += 1.0
+    story.iut(END, 0, flags=A, reason=7, after=60.0 if polls else 58.4)
+    assert story.verdicts(rule) == FAIL
+    assert story.verdicts(*{"STP-DT-003", "STP-DT-029"} - {rule}) == NOTHING
+
+
 def test_stat_of_a_poll_before_the_retransmission() -> None:
     """Two STATs name SD 2; it was sent again after the second POLL had left."""
     story = sent().iut(POLL, 6, n_ps=2, after=0.1)

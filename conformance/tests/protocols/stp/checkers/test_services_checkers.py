@@ -46,3 +46,33 @@ def test_service_that_does_not_close(service: int) -> None:
     story = StpStory(credit=8).opened().iut(SDP, 0, data=chargen(0, 9))
     story.tester(STAT, 1, after=0.6).tester(SD, 0, flags=FIN, after=0.1)
     assert Verdict.FAIL in later(story, service, FIN)
+
+
+def closes(returned: bytes, *order: int) -> StpStory:
+    """An echo that closes with so many octets returned of three SDs, the last with FIN."""
+    story = StpStory(credit=8).opened()
+    for number in order:
+        story.tester(SD, number, data=b"x", flags=FIN if number == 2 else 0, after=0.01)
+    return story.iut(SDP, 0, data=returned, flags=FIN, after=0.01).of_service(ECHO)
+
+
+@pytest.mark.parametrize(
+    ("returned", "order", "rule"),
+    [
+        (b"x", (0, 1, 2), SERVICES),
+        (b"", (0, 1, 2), SERVICES),
+        (b"", (0, 2, 1), SERVICES),
+        (b"xx", (0, 1, 2), "STP-CC-004"),  # what is lacking came with the FIN
+        (b"x", (0, 2, 1), "STP-CC-004"),  # and what came after it
+    ],
+)
+def test_echo_that_closes_before_it_has_returned_all(
+    returned: bytes, order: tuple[int, ...], rule: str
+) -> None:
+    other = {SERVICES, "STP-CC-004"} - {rule}
+    assert closes(returned, *order).verdicts(rule) == FAIL
+    assert closes(returned, *order).verdicts(*other) == NOTHING
+
+
+def test_echo_that_closes_with_everything_returned() -> None:
+    assert closes(b"xxx", 0, 2, 1).verdicts(SERVICES) == PASS
