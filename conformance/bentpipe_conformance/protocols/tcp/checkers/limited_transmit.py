@@ -225,14 +225,18 @@ def _may_complete_a_burst(m: Moment, context: Context) -> bool:
 
     A sender that hands several segments at once to the layer below may set PSH in the last of
     them, and waits until it may send as many again. Nothing was held back by one that sent all that
-    slow start permits, unless its congestion control lets the window grow faster.
+    slow start permits, unless its congestion control lets the window grow faster. Where no more
+    leaves than was acknowledged the window had room for it, whatever held it back.
     """
     last = m.last_advance
     before = [sent for sent in last.responses if sent.new] if last is not None else []
     if last is None or not before:
         return False
+    left = sum(sent.length for sent in before)
+    if left + sum(sent.length for sent in m.new_data) <= last.advance:
+        return True
     outruns = context.ics.get("congestion_control") in context.permitted("exempt")
-    if not outruns and sum(sent.length for sent in before) >= 2 * last.advance:
+    if not outruns and left >= 2 * last.advance:
         return False
     return bool(before[-1].tcp.flags & PSH) and len(m.new_data) < len(before)
 

@@ -119,6 +119,16 @@ def test_first_duplicate_completes_a_burst_of_a_fast_slow_start(
     assert story.verdicts("SNR-LT-004", claims=claims) == expected
 
 
+@pytest.mark.parametrize(("again", "expected"), [((12,), NOTHING), ((12, 13), FAIL)])
+def test_first_duplicate_after_less_has_left_than_was_acknowledged(
+    again: tuple[int, ...], expected: set[Verdict]
+) -> None:
+    """The window had room for it, and the sender put it off (encounter 3102492)."""
+    story = Story().send(*range(8)).ack(2, after=RTT).send(8, 9).ack(3, after=0.1).send(10)
+    story.ack(5, after=0.1).send(11).ack(5, after=0.001).send(*again)
+    assert story.verdicts("SNR-LT-004") == expected
+
+
 @pytest.mark.parametrize(("push", "expected"), [(False, FAIL), (True, NOTHING)])
 def test_first_duplicate_while_a_user_writes_little(push: bool, expected: set[Verdict]) -> None:
     story = Story(service=4321).send(*range(6), push=push).ack(1, after=RTT).send(6, push=push)
