@@ -13,6 +13,7 @@ from bentpipe_conformance.protocols.stp.checkers.reports import (
 )
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.numbers import DISCARD, ECHO, MAX_CREDIT, MODULUS
+from bentpipe_conformance.protocols.stp.replay.echo import returned as returned_by
 from bentpipe_conformance.protocols.stp.replay.events import ReportSent, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
@@ -118,6 +119,10 @@ def stream_is_delivered_in_order_once(flow: Flow, context: Context) -> Findings:
             _carrier(flow, at),
         )
     elif receiver.reception.ended and last.stp.flags & FIN:
+        fin = context.prepared.completion.peers_fin
+        back = None if fin is None else returned_by(flow, fin)
+        if back is not None and back.right and back.in_time:
+            return  # what had come before the end was not returned, which STP-DT-030 judges
         yield judged(
             context, len(returned) == len(given),
             f"all {len(given)} octets were delivered in order, once",

@@ -22,7 +22,7 @@ class Returned:
         octets, received: how much of which.
         right: whether it returned what it had received, if perhaps not all.
         number: the tester's SD with the first octet that it did not return, None if there is none.
-        in_time: whether that SD could be delivered before the SD with the FIN arrived.
+        in_time: whether everything up to that SD arrived in order, and before the SD with the FIN.
     """
 
     octets: int
@@ -49,15 +49,15 @@ def returned(flow: Flow, fin: int) -> Returned | None:
     for sd in flow.sds_heard:
         if sd.frame < own.frame and not (sd.beyond or sd.misfit):
             first.setdefault(sd.number, sd)
-    octets, latest = 0, 0
+    octets, latest, in_order = 0, 0, fin in first
     for number in range(fin + 1):
         if number not in first:
             break
-        octets += len(first[number].stp.data)
-        latest = max(latest, first[number].frame)
+        frame = first[number].frame
+        in_order = in_order and latest <= frame < first[fin].frame
+        octets, latest = octets + len(first[number].stp.data), frame
         if octets > len(sent):
-            in_time = fin in first and latest < first[fin].frame
-            return Returned(len(sent), len(stream), right, number, in_time)
+            return Returned(len(sent), len(stream), right, number, in_order)
     return Returned(len(sent), len(stream), right, None, False)
 
 

@@ -72,6 +72,9 @@ def test_echo_that_closes_before_it_has_returned_all(
     other = {SERVICES, "STP-CC-004"} - {rule}
     assert closes(returned, *order).verdicts(rule) == FAIL
     assert closes(returned, *order).verdicts(*other) == NOTHING
+    assert closes(returned, *order).verdicts("STP-DT-012") == (
+        NOTHING if rule == SERVICES else FAIL
+    )
 
 
 def test_echo_that_closes_with_everything_returned() -> None:
