@@ -249,14 +249,20 @@ class Peer:
         """What becomes of SYNs at a port."""
         return self._listeners[port]
 
-    def draft(self, port: int, offer: Offer = USUAL, *, own_port: int | None = None) -> End:
-        """A client's end on which nothing has been sent."""
+    def draft(
+        self, port: int, offer: Offer = USUAL, *, own_port: int | None = None,
+        address: str | None = None,
+    ) -> End:  # fmt: skip
+        """A client's end on which nothing has been sent; of another client with an address."""
         own = self.own_port() if own_port is None else own_port
-        return self._new(CLIENT, (self.address, own), (self.server, port), offer)
+        return self._new(CLIENT, (address or self.address, own), (self.server, port), offer)
 
-    def call(self, port: int, offer: Offer = USUAL, *, own_port: int | None = None) -> End:
+    def call(
+        self, port: int, offer: Offer = USUAL, *, own_port: int | None = None,
+        address: str | None = None,
+    ) -> End:  # fmt: skip
         """Send a SYN to a port of the server and return at once."""
-        end = self.draft(port, offer, own_port=own_port)
+        end = self.draft(port, offer, own_port=own_port, address=address)
         end.call()
         return end
 

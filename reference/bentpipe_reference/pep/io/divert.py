@@ -23,11 +23,17 @@ MARK = 0x7300
 
 _TABLE = "bentpipe_pep"
 _ANSWERS_S = 10.0
+_FIRST = -450
+"""Priority of rules before the kernel gathers fragments, which it does for all TPROXY sees."""
 
 _RULES = """\
 table ip {table} {{
  flags owner;
  set refused {{ type ipv4_addr . inet_service; flags dynamic, timeout; timeout {refused_s}s; }};
+ chain others {{
+  type filter hook prerouting priority {first};
+  iifname {{ "{lan}", "{satellite}" }} ip frag-off & 0x3fff != 0 ip protocol != tcp notrack;
+ }};
  chain ours {{
   type filter hook prerouting priority mangle - 1;
   meta l4proto {{ tcp, icmp }} socket transparent 1 meta mark set {mark} accept;
@@ -48,7 +54,10 @@ table ip {table} {{
  }};
 }}
 """
-"""Signed connections (RFC 2385, RFC 5925) cannot be split. Refusals that pass whole count, too."""
+"""Signed connections (RFC 2385, RFC 5925) cannot be split. Refusals that pass whole count, too.
+
+Fragments of what is not TCP are not tracked, so that they pass one by one (PEP-TR-015).
+"""
 
 _CALLS = """\
 iifname "{lan}" meta l4proto tcp tproxy to :{ports[0]} meta mark set {mark} accept;
@@ -146,7 +155,16 @@ def diverted(
         found = Diversion(held.enter_context(_nft()), calls)
         own = ", ".join(_own_addresses(run))
         found.command(
-            _RULES.format(table=_TABLE, calls=calls, mark=MARK, own=own, refused_s=REFUSED_S)
+            _RULES.format(
+                table=_TABLE,
+                calls=calls,
+                mark=MARK,
+                own=own,
+                refused_s=REFUSED_S,
+                first=_FIRST,
+                lan=lan,
+                satellite=satellite,
+            )
         )
         yield found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.lane import SERVER
@@ -15,6 +16,7 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, SYN, Tcp
 
 NO_ROOM = Offer(buffer=0)
 ROOM = 20_000
+LONG_S = 100.0
 REPEATED = 30
 
 
@@ -50,6 +52,30 @@ def _without_room(peer: Peer, which: int) -> None:
     ends[which].go_on()
     peer.run(lambda: all(len(end.got) >= 5000 for end in ends), 70.0)
     _finish(peer, *ends)
+    quiet(peer)
+
+
+@case("PEP-FB-006", "PEP-FB-010")
+def test_opening_no_room_for_long(peer: Peer) -> None:
+    """Servers and clients have no room from their handshake on, and answer probes for 100 s.
+
+    One octet waits for them, or many; nobody, the receiver or the sender has ended its stream.
+    """
+    found = []
+    for which, octets, ended in product((0, 1), (1, ROOM), (None, 0, 1)):
+        offers = [Offer(), Offer()]
+        offers[which] = NO_ROOM
+        through = peer.connect(*offers)
+        ends = through.client, through.server
+        ends[1 - which].write(peer.octets(octets))
+        if ended is not None:
+            ends[ended].close()
+        found.append((ends[which], octets))
+    peer.wait(LONG_S)
+    for end, _ in found:
+        end.offer = replace(NO_ROOM, buffer=ROOM)
+        end.go_on()
+    peer.run(lambda: all(len(end.got) >= octets for end, octets in found), 70.0)
     quiet(peer)
 
 

@@ -25,9 +25,12 @@ from bentpipe_conformance.protocols.pep.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, Tcp, build
 
 COPIES = 3
+PARTS = (0,), (1,), (3,), (0, 1, 2), (1, 2, 3), (0, 2, 3)
+"""Which of four fragments arrive: one, or all but one."""
 CLASSES = (0x04, 0x28, 0xB8, 0xBA, 0x01, 0x02, 0x03)
 """Types of service: low effort, AF11, EF, EF with ECT, and ECT and CE."""
-PROTOCOLS = (0x5E, 33, 41, 47, 50, 51, 103, 132, 136, 253)
+ESP, EXPERIMENT = 50, 253
+PROTOCOLS = (0x5E, 33, 41, 47, ESP, 51, 103, 132, 136, EXPERIMENT)
 """IPIP's kin, DCCP, IPv6, GRE, ESP, AH, PIM, SCTP, UDP-Lite and one for experiments."""
 UNREACHABLE = (0, 1, 2, 3, 5, 9, 10, 13)
 OTHER_ERRORS = ((4, 0), (11, 0), (11, 1), (12, 0))
@@ -116,4 +119,24 @@ def test_datagrams_in_fragments(peer: Peer) -> None:
                 for index in order:
                     peer.send(side, parts[index])
                 peer.wait(0.3)
+    quiet(peer, 6.0)
+
+
+@case("PEP-TR-015")
+def test_fragments_of_what_never_is_whole(peer: Peer) -> None:
+    """One fragment of each packet arrives, or all but one, of several protocols and each way."""
+    client, server = inet_aton(peer.address), inet_aton(peer.server)
+    found = []
+    for side, src, dst in ((CLIENT, client, server), (SERVER, server, client)):
+        for number, wanted in enumerate(PARTS):
+            echo = _icmp(src, dst, 8, 0, bytes((ord("a") + number,)) * 900)
+            datagram = build_udp(src, dst, peer.new_port(), peer.new_port(), peer.octets(900))
+            packets = [echo, build_ipv4(src, dst, UDP, datagram)]
+            packets += [build_ipv4(src, dst, it, peer.octets(900)) for it in (ESP, EXPERIMENT)]
+            for parts in map(fragments, packets):
+                found += [(side, parts[index]) for index in wanted]
+    for _ in range(COPIES):
+        for side, part in found:
+            peer.send(side, part)
+            peer.wait(0.02)
     quiet(peer, 6.0)

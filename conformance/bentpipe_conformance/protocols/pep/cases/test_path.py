@@ -147,10 +147,13 @@ def test_packets_become_too_big(peer: Peer) -> None:
 
 @case("PEP-PC-008", lasts=QUIET_S)
 def test_quiet_for_two_hours(peer: Peer) -> None:
-    """Nothing is sent for 2 hours and 3 minutes."""
-    through = established(peer)
+    """Nothing is sent for 2 hours and 3 minutes, after octets of both ends, of one, or of none."""
+    found = [established(peer), *(peer.connect() for _ in range(3))]
+    transfer(peer, found[1].client, found[1].server, 1000)
+    transfer(peer, found[2].server, found[2].client, 1000)
     peer.wait(QUIET_S)
-    both_ways(peer, through, 2000)
+    for through in found:
+        both_ways(peer, through, 2000)
     quiet(peer)
 
 

@@ -21,6 +21,9 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, Tcp
 TIMES = 14
 """Timeouts, each answered: one more than a connection outlives in a row."""
 
+OTHERS = 3
+"""Third octet of the addresses of other clients."""
+
 SILENT_S = 400.0
 """Seconds in which a box has given up a caller that does not complete its handshake."""
 
@@ -131,3 +134,17 @@ def test_opening_port_refused_again(peer: Peer) -> None:
     for _ in range(3):
         peer.call(port)
         peer.wait(40.0)
+
+
+@case("PEP-SEC-005", needs=("opening=early",))
+def test_opening_port_refused_to_another(peer: Peer) -> None:
+    """A port refuses one client; the others and this one ask again, for 50 s, also by turns."""
+    others = [f"10.78.{OTHERS}.{number}" for number in (1, 2)]
+    for first in (peer.address, others[0]):
+        port, _ = peer.listen("refuse")
+        own = peer.own_port()
+        peer.call(port, own_port=own, address=first)
+        for seconds, address in (5.0, others[1]), (5.0, peer.address), (38.0, others[0]):
+            peer.wait(seconds)
+            peer.call(port, own_port=own + (address == first), address=address)
+        quiet(peer)

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from itertools import product
 
 from bentpipe_conformance.engine.case import case
-from bentpipe_conformance.engine.lane import CLIENT, SERVER
+from bentpipe_conformance.engine.lane import CLIENT, OTHER_SIDE, SERVER
 from bentpipe_conformance.engine.scripts import Row, each
 from bentpipe_conformance.protocols.pep.cases.states import BOTH, STATES, bring
-from bentpipe_conformance.protocols.pep.cases.steps import DEAF, both_ways, quiet
+from bentpipe_conformance.protocols.pep.cases.steps import DEAF, quiet, transfer
 from bentpipe_conformance.protocols.pep.end import End
 from bentpipe_conformance.protocols.pep.peer import Peer, Through
 
+HOUR_S = 3700.0
+"""Seconds for which some connections are quiet."""
 GIVES_UP_S = 1300.0
 """Seconds in which a box gives up an end that does not answer."""
 FEW, HELD = 700, 9000
@@ -71,27 +73,41 @@ EVENTS: Mapping[str, Callable[[Peer, End], None]] = {
 """What an end does when its connection has been quiet for long."""
 
 
+SAID: Mapping[str, tuple[str, ...]] = {
+    "nobody-has-spoken": (), "only-the-client-has-spoken": (CLIENT,),
+    "only-the-server-has-spoken": (SERVER,),
+}  # fmt: skip
+"""Which ends have sent octets before their connection is quiet."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pause(Row):
     """Connections that are quiet for so long, in each state.
 
     Attributes:
         seconds: that is, but for what a window that is closed is asked.
+        said: which ends have sent octets before that.
+        events: what an end does then.
     """
 
     seconds: float = 0.0
+    said: tuple[str, ...] = (CLIENT, SERVER)
+    events: tuple[str, ...] = tuple(EVENTS)
 
 
 def _paused(peer: Peer, row: Pause) -> None:
     found: list[tuple[End, str, Through]] = []
-    for ended, (side, event) in product((None, CLIENT, SERVER), product((CLIENT, SERVER), EVENTS)):
+    for ended, (side, event) in product(
+        (None, CLIENT, SERVER), product((CLIENT, SERVER), row.events)
+    ):
         if ended == side and event in ("writes", "ends"):
             continue
         if event == "reads again" and ended is not None and ended != side:
             continue
         through = peer.connect(DEAF, DEAF)
-        both_ways(peer, through, 1000)
         ends = {CLIENT: through.client, SERVER: through.server}
+        for one in row.said:
+            transfer(peer, ends[one], ends[OTHER_SIDE[one]], 1000)
         other = through.server if side == CLIENT else through.client
         if event == "reads again":
             ends[side].stop()
@@ -116,12 +132,21 @@ def _paused(peer: Peer, row: Pause) -> None:
 
 
 def _rows() -> Iterator[Pause]:
-    for seconds in (50, 310, 3700):
+    for seconds in (50, 310, int(HOUR_S)):
         yield Pause(
             f"quiet-for-{seconds}-seconds-in-each-state",
             f"Connections of which nobody, the client or the server has ended its stream are quiet "
             f"for {seconds} s; then an end writes, ends, resets, or reads what has waited for it.",
             ("PEP-RE-006", "PEP-RE-009", "PEP-RE-017"), seconds=float(seconds),
+        )  # fmt: skip
+    for name, said in SAID.items():
+        yield Pause(
+            f"quiet-for-an-hour-when-{name}",
+            f"Connections on which {name.replace('-', ' ')} are quiet for {HOUR_S:.0f} s, while "
+            f"nobody, the client or the server has ended its stream; then an end writes, ends, or "
+            f"resets.",
+            ("PEP-RE-006", "PEP-RE-009", "PEP-RE-017"), seconds=HOUR_S, said=said,
+            events=("writes", "ends", "resets"),
         )  # fmt: skip
 
 

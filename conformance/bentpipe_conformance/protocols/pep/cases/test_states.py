@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from bentpipe_conformance.engine.case import case
@@ -253,3 +253,78 @@ def test_opening_guessed_resets_before_the_handshake_ends(peer: Peer) -> None:
     if listener.ends:
         _go_on(peer, client, listener.ends[-1])
     quiet(peer, 40.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Calling:
+    """What has happened while the server does not answer, before RSTs are guessed.
+
+    Attributes:
+        octets: that the client has written, who sends them before the answer if that is early.
+        repeats: whether its SYN has come again.
+        ends: whether it has ended its stream.
+    """
+
+    octets: int = 0
+    repeats: bool = False
+    ends: bool = False
+
+
+@case("PEP-SEC-001", "PEP-RE-017")
+def test_opening_guessed_resets_while_the_server_is_silent(peer: Peer) -> None:
+    """RSTs with other numbers come from the client's side until the server answers.
+
+    The client has sent its SYN, or has sent it again, has written octets, or has ended its stream.
+    """
+    for state in Calling(), Calling(repeats=True), Calling(300), Calling(300, ends=True):
+        port, listener = peer.listen("nothing")
+        client = peer.call(port)
+        peer.until(lambda it=listener: bool(it.syns), "a SYN at the server")  # type: ignore[misc]
+        if state.repeats:
+            client.segment(SYN, -1)
+        client.write(peer.octets(state.octets))
+        if state.ends:
+            client.close()
+        peer.wait(APART_S)
+        for made in _guesses(client):
+            client.due = None  # a SYN that comes again would hide that the call has been ended
+            peer.send(CLIENT, build(made))
+            peer.wait(APART_S)
+        if not client.was_reset:
+            peer.answer(listener, listener.syns[-1])
+            _finish_opening(peer, client, listener.ends[-1])
+    quiet(peer, 40.0)
+
+
+@case("PEP-SEC-001", "PEP-RE-017", needs=("opening=late",))
+def test_opening_guessed_resets_from_a_server_that_has_answered(peer: Peer) -> None:
+    """RSTs with other numbers arrive from the server before the client completes its handshake."""
+    port, listener = peer.listen()
+    client = peer.call(port)
+    client.reached_by = lambda _: False
+    peer.wait(2 * peer.rtt + 0.3)
+    for made in _guesses(listener.ends[-1]) if listener.ends else ():
+        peer.send(SERVER, build(made))
+        peer.wait(APART_S)
+    client.reached_by = lambda _: True
+    peer.run(lambda: client.established and bool(listener.ends), 20.0)
+    if listener.ends:
+        _go_on(peer, client, listener.ends[-1])
+    quiet(peer, 40.0)
+
+
+def _guesses(it: End) -> Iterator[Tcp]:
+    """RSTs beside the next number, with and without an acknowledgment; not that of a FIN.
+
+    Linux takes the latter for right on purpose, once the stream has ended.
+    """
+    made = it.next_segment(b"", RST)
+    for distance in (-1 - it.closing, 1, HOLE, 1000, *FAR):
+        yield _at(made, distance)
+        yield replace(_at(made, distance), flags=RST | ACK, ack=it.next_segment(b"").ack)
+
+
+def _finish_opening(peer: Peer, client: End, server: End) -> None:
+    """Both ends may have the connection, and go on."""
+    peer.run(lambda: client.was_reset or (client.established and server.established), 20.0)
+    _go_on(peer, client, server)

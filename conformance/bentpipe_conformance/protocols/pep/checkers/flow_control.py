@@ -269,7 +269,7 @@ def _within(step: Step, octets: int, what: str, context: Context) -> Finding:
 
 def _is_stopped(step: Step) -> bool:
     """Whether the receiver permits no more, and octets wait for it."""
-    return 0 < step.outlet <= step.relayed + 1 and step.delivered >= step.outlet and (
+    return step.told and step.outlet <= step.relayed + 1 and step.delivered >= step.outlet and (
         step.arrived > step.outlet
     )  # fmt: skip
 

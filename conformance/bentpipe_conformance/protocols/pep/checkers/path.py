@@ -206,15 +206,16 @@ def _goes_on(relay: Relay, stream: Stream, context: Context, within: float) -> I
 @of_relay("PEP-PC-008")
 def quiet_connections_stay(relay: Relay, context: Context) -> Iterator[Finding]:
     """Quiet connections stay open."""
-    # Exercised by a connection in which no octets have passed for 2 hours, whether its ends have
-    # asked for each other meanwhile or not.
+    # Exercised by a connection in which no octets have passed for 2 hours, since it has opened or
+    # later, whether its ends have asked for each other meanwhile or not.
     said = [
         (it.time, it.content) for it in relay.packets
         if not it.outgoing and it.content is not None and not it.content.flags & RST
     ]  # fmt: skip
     times = [time for time, _ in said]
+    spoken = [time for time, tcp in said if tcp.payload]
     gaps = [(later - earlier, earlier) for earlier, later in pairwise(
-        time for time, tcp in said if tcp.payload
+        [*_opened(relay), *spoken]
     )]  # fmt: skip
     longest, since = max(gaps, default=(0.0, 0.0))
     idle = longest > 7200.0 - 1.0
@@ -238,6 +239,12 @@ def quiet_connections_stay(relay: Relay, context: Context) -> Iterator[Finding]:
 
 
 # -- what several ask --------------------------------------------------------------------------
+
+
+def _opened(relay: Relay) -> list[float]:
+    """When the client has completed the handshake, if both ends have the connection."""
+    first = (it.time for it in relay.client.segments if not it.outgoing and it.ack is not None)
+    return [time for time in (*first,) if is_up(relay)][:1]
 
 
 def _is_pure(segment: Segment) -> bool:

@@ -23,6 +23,8 @@ from bentpipe_conformance.protocols.pep.replay.flow import Relay, Scene
 from bentpipe_conformance.protocols.pep.replay.leg import Packet, Segment
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 
+ANSWERS_S = 10.0
+"""Seconds within which a client is answered when its server has."""
 GIVES_UP_S = 5.0
 """Seconds: a call that fails later has failed because nobody answered."""
 
@@ -190,6 +192,15 @@ def _ends_nothing(
             yield context.violated(
                 f"{what} ends the connection", end, first,
                 expected="a connection that goes on", actual=end.tcp.flag_names,
+            )  # fmt: skip
+        return
+    answer = relay.server.answered
+    if answer is not None and answer.number > guess.packet.number and relay.client.answered is None:
+        odd = relay.was_reset or _latest_odd(relay) > last.packet.number
+        if not odd and watched(relay, answer.time, ANSWERS_S):
+            yield context.violated(
+                f"the server answers, and the client is not answered after {what}", first,
+                expected="a call that goes on", actual="no SYN-ACK",
             )  # fmt: skip
         return
     silent = [

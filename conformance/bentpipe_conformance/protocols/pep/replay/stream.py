@@ -26,6 +26,7 @@ class Step:
         delivered: octets that the receiver has acknowledged.
         heard: the same as far as the box has to know of it.
         outlet: how many octets the receiver has ever permitted the box.
+        told: whether it has named a window at all.
         end: how long the stream is; None while the sender has not ended it.
         end_taken: whether the box has acknowledged the sender's FIN.
         end_relayed: whether the box has sent a FIN.
@@ -42,6 +43,7 @@ class Step:
     delivered: int = 0
     heard: int = 0
     outlet: int = 0
+    told: bool = False
     end: int | None = None
     end_taken: bool = False
     end_relayed: bool = False
@@ -190,6 +192,7 @@ class Stream:
             delivered=max(step.delivered, delivered),
             heard=step.heard if segment.old else max(step.heard, delivered),
             outlet=max(step.outlet, segment.edge),
+            told=True,
             end_delivered=step.end_delivered or (step.end_relayed and segment.ack > step.relayed),
         )
 
