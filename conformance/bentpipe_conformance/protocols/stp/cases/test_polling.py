@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from itertools import cycle
-from typing import Any
 
 from bentpipe_conformance.protocols.stp.arrival import Arrival, withholding
 from bentpipe_conformance.protocols.stp.cases.steps import (
@@ -17,20 +16,12 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     go_on,
 )
 from bentpipe_conformance.protocols.stp.codec import (
-    BEGIN,
-    BGAK,
-    BGREJ,
-    END,
-    ENDAK,
     FIN,
     POLL,
-    SD,
     SDP,
     STAT,
-    USTAT,
 )
 from bentpipe_conformance.protocols.stp.connection import Connection
-from bentpipe_conformance.protocols.stp.numbers import tag_of
 
 LARGE = 320
 """SDs after which the window of a stream over the GEO link has long been large."""
@@ -352,32 +343,6 @@ def test_ready_nothing_to_do(connection: Connection) -> None:
         long = KEPT_ALIVE_S + connection.peer.patience
         connection.answer(connection.expect(POLL, within=long, what="a POLL"))
         connection.discard(connection.rtt + 5.0)
-
-
-@connected("STP-PL-010")
-def test_ready_idle_but_for_a_packet(connection: Connection) -> None:
-    """Every packet that passes section 4 puts the POLL off, though nothing comes of it.
-
-    One with a wrong tag does not.
-    """
-    connection.sd(b"x")
-    connection.ask()
-    long = KEPT_ALIVE_S + connection.peer.patience
-    beside: tuple[dict[str, Any], ...] = (
-        {"kind": SD, "seq": connection.iss},
-        {"kind": SD, "seq": connection.iss, "tag": tag_of(connection.csn ^ 1)},
-        {"kind": STAT, "n_ps": 0, "timestamp": 0},
-        {"kind": USTAT, "elements": (2, 1)},
-        {"kind": BEGIN, "cookie": connection.cookie},
-        {"kind": BGAK},
-        {"kind": BGREJ},
-        {"kind": ENDAK},
-        {"kind": END, "peer_csn": 1},
-    )
-    for fields in beside:
-        connection.wait(KEPT_ALIVE_S / 2)
-        connection.send(**fields)
-        connection.answer(connection.expect(POLL, within=long, what="a POLL"))
 
 
 @connected("STP-PL-007", "STP-PL-008", "STP-PL-010", to="echo", aborted=False)

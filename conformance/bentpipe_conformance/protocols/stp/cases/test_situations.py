@@ -29,6 +29,9 @@ SHOWN_S = 1.3
 SILENT_S = 4.0
 """Seconds without a report in which Timer_SILENCE expires twice."""
 
+OCTETS = 4000
+"""In the stream of a caller that ends it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Situation(Row):
@@ -51,12 +54,30 @@ def _used(peer: Peer) -> Connection:
     return connection
 
 
-def _gap(peer: Peer) -> Connection:
+def gap(peer: Peer) -> Connection:
     """An SD is missing, and those above it are held."""
     connection = peer.connect("discard")
     connection.sds(6, skip=[2, 3])
     connection.ask()
     return connection
+
+
+def _hold_fin(connection: Connection) -> Connection:
+    """End the tester's stream; an SD is missing, and the FIN held behind it."""
+    connection.sds(3, skip=[connection.vt_s + 1])
+    connection.sd(b"the end", fin=True)
+    connection.ask()
+    return connection
+
+
+def fin_held(peer: Peer) -> Connection:
+    """An SD is missing, and the FIN is held behind it."""
+    return _hold_fin(peer.connect("discard"))
+
+
+def _sending_fin_held(peer: Peer) -> Connection:
+    """The IUT has SDs in flight, and holds the tester's FIN behind a gap."""
+    return _hold_fin(_sending(peer))
 
 
 def _sending(peer: Peer) -> Connection:
@@ -133,6 +154,20 @@ def _called_receiving(peer: Peer) -> Connection:
     return connection
 
 
+def called_closed(peer: Peer) -> Connection:
+    """The IUT has called, and its stream is acknowledged to its end; the tester's is open."""
+    connection = peer.summon("send", octets=OCTETS)
+    connection.bgak()
+    connection.serve(lambda: connection.reception.ended)
+    connection.stat()
+    return connection
+
+
+def called_closed_fin_held(peer: Peer) -> Connection:
+    """The IUT's stream is acknowledged to its end, and the tester's FIN held behind a gap."""
+    return _hold_fin(called_closed(peer))
+
+
 ENDS: Mapping[str, Callable[[Connection], dict[str, Any]]] = {
     "an abort": lambda _: {"flags": A, "reason": 1},
     "an abort of one that does not know the IUT's CSN": lambda _: {
@@ -206,21 +241,23 @@ def _drive(peer: Peer, row: Situation) -> None:
 
 
 _CALLED: Mapping[str, Bring] = {
-    "used": _used, "with-a-gap": _gap, "sending": _sending, "unanswered": _silent,
+    "used": _used, "with-a-gap": gap, "sending": _sending, "unanswered": _silent,
     "without-credit": _closed_window, "half-closed": _half_closed,
     "with-a-fin-unacknowledged": _fin_unacknowledged, "complete": _complete,
+    "with-a-fin-held": fin_held, "sending-with-a-fin-held": _sending_fin_held,
 }  # fmt: skip
 
 _CALLING: Mapping[str, Bring] = {
     "calling-and-sending": _called, "calling-and-half-closed": _called_half_closed,
-    "calling-with-a-gap": _called_receiving,
+    "calling-with-a-gap": _called_receiving, "calling-and-closed": called_closed,
+    "calling-and-closed-with-a-fin-held": called_closed_fin_held,
 }  # fmt: skip
 
 
 def _rows() -> Iterator[Situation]:
     for calls, table in ((False, _CALLED), (True, _CALLING)):
         for name, bring in table.items():
-            rules = ("STP-CC-020", "STP-CC-021", "STP-CC-022")
+            rules = ("STP-CC-020", "STP-CC-021", "STP-CC-022", "STP-CC-027")
             yield Situation(
                 f"ready-{name}-and-ended",
                 f"{(bring.__doc__ or '').rstrip('.')}; every valid END ends it, and nothing else.",

@@ -144,7 +144,8 @@ def _is_own(flow: Flow, at: At) -> bool:
     """Whether a packet that passes them is of this connection, by its tag or its CSNs."""
     kind, stp = at.stp.type, at.stp
     if kind == BEGIN:
-        return stp.csn == flow.tester_csn and stp.version == VERSION
+        # One of a peer that was called is a call, and refused without a look at the connection.
+        return stp.csn == flow.tester_csn and stp.version == VERSION and not flow.iut_calls
     return kind in TAGGED or (kind in (BGAK, BGREJ, ENDAK) and flow.is_recipient(stp))
 
 

@@ -328,7 +328,8 @@ def premature_end_is_an_abort(flow: Flow, context: Context) -> Findings:
 
     What the IUT's user is told is hidden.
     """
-    at = next((at for at in flow.heard_of(codec.END) if _is_premature(flow, at)), None)
+    ends = (at for at in flow.heard_of(codec.END) if _is_premature(flow, context, at))
+    at = next(ends, None)
     if at is None:
         return
     acknowledgments = answers(flow, at, (codec.ENDAK,))
@@ -349,7 +350,8 @@ def _tagged_after(flow: Flow, at: At) -> list[At]:
     return [item for item in flow.sent if item.frame > at.frame and item.stp.type in TAGGED]
 
 
-def _is_premature(flow: Flow, at: At) -> bool:
+def _is_premature(flow: Flow, context: Context, at: At) -> bool:
+    """Whether the IUT's FIN is not covered, or the peer's surely has not been delivered."""
     stp, sender, own = at.stp, flow.sender, flow.own_fin
     if stp.flags & (codec.A | codec.R) or sender is None or not flow.names(at):
         return False
@@ -358,7 +360,10 @@ def _is_premature(flow: Flow, at: At) -> bool:
     if own is None or own.frame > at.frame:
         return True
     # The END of a peer that had taken everything up to the FIN names the number above it.
-    return near(stp.seq, sender.iss, sender.vt_a) <= own.number
+    if near(stp.seq, sender.iss, sender.vt_a) <= own.number:
+        return True
+    done = context.prepared.completion
+    return done.certain and (done.finished is None or done.finished > at.time)
 
 
 @checker("STP-CC-028")

@@ -259,6 +259,16 @@ def test_poll_on_an_idle_connection_just_after_a_packet() -> None:
     assert story.iut(POLL, 1, n_ps=2, after=0.01).verdicts("STP-PL-010") == FAIL
 
 
+def test_begin_of_a_peer_that_was_called_may_put_no_poll_off() -> None:
+    """It is a call, which the connection need not see; that of one that called, it does."""
+    story = StpStory().called().iut(SDP, 0).tester(STAT, 1, after=RTT)
+    story.tester(BEGIN, cookie=None, after=500.0).iut(BGREJ, reason=6, after=0.01)
+    assert story.iut(POLL, 1, n_ps=2, after=99.99).verdicts("STP-PL-010") == PASS
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT)
+    story.tester(BEGIN, after=500.0).iut(BGAK, after=0.01)
+    assert story.iut(POLL, 1, n_ps=2, after=99.99).verdicts("STP-PL-010") == FAIL
+
+
 def test_silence_before_a_connection_becomes_idle_is_none_of_it() -> None:
     story = opened().iut(SDP, 0).tester(STAT, 1, after=700.0)
     assert story.of_service(CHARGEN).verdicts("STP-PL-010") == NOTHING

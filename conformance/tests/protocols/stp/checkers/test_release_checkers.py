@@ -199,6 +199,18 @@ def test_premature_end() -> None:
     assert later(complete().tester(END, 1)).verdicts("STP-CC-027") == NOTHING
 
 
+@pytest.mark.parametrize(("answers", "verdict"), [(True, PASS), (False, FAIL)])
+def test_end_that_covers_the_fin_before_the_peers_is_delivered(
+    answers: bool, verdict: set[Verdict]
+) -> None:
+    """The peer's FIN is held behind a gap; the IUT's has been acknowledged."""
+    story = StpStory().called().tester(SD, 1, data=b"x", flags=FIN, after=0.1)
+    story.iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=0.6).tester(END, 1, after=1.0)
+    if answers:
+        story.iut(ENDAK, after=0.01)
+    assert later(story).verdicts("STP-CC-027") == verdict
+
+
 def test_packets_after_the_end() -> None:
     ended = complete().iut(END, 3).tester(POLL, 3, after=0.5)
     assert later(ended).verdicts("STP-CC-028") == PASS
