@@ -1,4 +1,4 @@
-"""What coincides: calls and outages, acknowledgments and retransmissions (PEP-PC-001, -LR-002)."""
+"""What coincides: calls, outages and other calls; acknowledgments and retransmissions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,17 @@ from dataclasses import replace
 import pytest
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.end import End, Offer
-from bentpipe_conformance.protocols.pep.story import FAIL, PASS, Story, asked
-from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
+from bentpipe_conformance.protocols.pep.story import (
+    CLIENT_ADDRESS,
+    FAIL,
+    PASS,
+    SERVER_ADDRESS,
+    Story,
+    asked,
+)
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp, build
+
+EARLY = {**Story.claims, "opening": "early", "end": "local"}
 
 
 @pytest.mark.parametrize(("opens_first", "expected"), [(False, PASS), (True, FAIL)])
@@ -51,3 +60,17 @@ def test_octets_sent_again_as_their_acknowledgment_arrives(
     story.data(SERVER, True, 0, 600, after=3.0).ack(SERVER, False, 1000)
     story.data(SERVER, True, 600, 1000, after=later).data(SERVER, False, 0, 500)
     assert story.over().verdicts("PEP-LR-002") == expected
+
+
+@pytest.mark.parametrize(("source", "expected"), [(CLIENT_ADDRESS, PASS), ("10.78.9.9", FAIL)])
+def test_call_for_the_second_of_two_clients_from_another_port(
+    source: str, expected: set[object]
+) -> None:
+    """The first client calls from another address, and its handshake is never complete."""
+    story = Story()
+    first = "10.78.3.2", SERVER_ADDRESS, 40_000, 20_002
+    story.tell(False, build(Tcp(*first, 5, 0, SYN, 1000, b"", mss=1460)), 0.01, CLIENT)
+    story.syn(CLIENT).syn(CLIENT, answer=True).say(CLIENT, False, ACK)
+    call = Tcp(source, SERVER_ADDRESS, 55_555, 20_002, 7, 0, SYN, 1000, b"", mss=1460)
+    story.tell(True, build(call), 0.01, SERVER)
+    assert story.over().verdicts("PEP-TR-002", claims=EARLY) == expected

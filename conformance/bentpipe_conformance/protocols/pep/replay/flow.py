@@ -315,8 +315,11 @@ def _place(scene: Scene, leg: Leg) -> None:
         return
     called = [item for item in scene.relays if item.client.ends[2:] == leg.ends[2:]]
     same = [item for item in called if item.client.ends == leg.ends]
-    # With the same ports the latest; with others the first that nobody was called for.
-    chosen = same[-1:] or [item for item in called if not item.calls] or called
+    # With the same ports the latest; with others the first that nobody was called for, of a client
+    # at the same address if there is one.
+    waiting = [item for item in called if not item.calls]
+    near = [item for item in waiting if item.client.ends[0] == leg.ends[0]]
+    chosen = same[-1:] or near or waiting or called
     if chosen:
         chosen[0].calls.append(leg)
     else:
