@@ -92,9 +92,11 @@ def attribute(
         first = min(votes, key=lambda name: (-votes[name], spread[name], name))
         mine = tuple(case for case, name in causes.items() if name == first)
         causes = {case: name for case, name in causes.items() if name != first}
+        # Of those that fail as often the first stands first, in each process alike.
         here = Counter(
-            name for case in mine for name in {it.requirement for it in failing[case][1]}
-        )
+            name for case in mine
+            for name in dict.fromkeys(it.requirement for it in failing[case][1])
+        )  # fmt: skip
         known = {item.requirement for item in named} | {first} | set(causes.values())
         rest = (name for name, _ in here.most_common() if name not in known)
         told = {name for item in named for name in item.consequences}
