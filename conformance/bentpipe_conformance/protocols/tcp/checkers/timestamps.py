@@ -169,6 +169,9 @@ def reset_is_exempt(flow: Flow, context: Context) -> Findings:
         return
     reset = Segment(flow.resets[0])
     number = reset.packet.number
+    lingers = context.prepared.lifetime.time_wait
+    if lingers is not None and lingers <= reset.time:
+        return  # a RST may be ignored in TIME-WAIT (RFC 1337 section 3)
     replies = [reply for reply in flow.replies if reply.packet.number < number]
     if not replies or not _exact(flow, replies[-1], reset):
         return

@@ -130,6 +130,17 @@ def test_old_reset_obeyed_or_ignored() -> None:
     assert receipt.reply(200, tsval=9000, tsecr=3000).verdicts("SNR-TS-006") == FAIL
 
 
+def test_old_reset_in_time_wait_may_be_ignored() -> None:
+    """RFC 1337 wants that; as long as the FIN is not acknowledged, in CLOSING, it is obeyed."""
+    for acknowledged, expected in ((1, NOTHING), (0, FAIL)):
+        receipt = _stamped().reply(100, flags=ACK | FIN, tsval=7200, tsecr=1100)
+        receipt.data(100, 100, flags=ACK | FIN, ack=acknowledged, after=0.1, tsval=1200)
+        receipt.reply(101, seq=1, tsval=7300, tsecr=1200).reset(101, after=1, tsval=500)
+        receipt.data(0, 100, ack=acknowledged, after=1, tsval=1100)
+        receipt.reply(101, seq=1, tsval=9300, tsecr=1200)
+        assert receipt.verdicts("SNR-TS-006") == expected
+
+
 def test_reset_elsewhere_in_the_window_proves_nothing() -> None:
     receipt = _stamped().reset(150, after=1, tsval=500).reply(100, tsval=8000, tsecr=1100, after=1)
     assert receipt.verdicts("SNR-TS-006") == NOTHING
