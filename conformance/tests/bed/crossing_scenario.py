@@ -34,6 +34,17 @@ def seen(lane: CrossingLane) -> list[tuple[float, str, str, bool, str]]:
     ]
 
 
+def exchanged(lane: CrossingLane, address: str) -> dict[str, Any]:
+    """What becomes of a datagram each way."""
+    began = lane.port.now()
+    lane.port.send(datagram(address, SERVER_ADDRESS, b"up"))
+    lane.far.send(datagram(SERVER_ADDRESS, address, b"down"))
+    arrived = []
+    while (item := lane.receive(began + 5.0)) is not None:
+        arrived.append((round(item[0] - began, 3), item[1], item[2][28:].decode()))
+    return {"arrived": arrived, "captured": seen(lane)}
+
+
 def routed() -> dict[str, Any]:
     """A datagram each way, twice, the second time over a link that loses everything."""
     found: dict[str, Any] = {}
@@ -42,13 +53,7 @@ def routed() -> dict[str, Any]:
             address = lane.begin()
             if changes:
                 lane.alter_link(**changes)
-            began = lane.port.now()
-            lane.port.send(datagram(address, SERVER_ADDRESS, b"up"))
-            lane.far.send(datagram(SERVER_ADDRESS, address, b"down"))
-            arrived = []
-            while (item := lane.receive(began + 5.0)) is not None:
-                arrived.append((round(item[0] - began, 3), item[1], item[2][28:].decode()))
-            found[name] = {"arrived": arrived, "captured": seen(lane)}
+            found[name] = exchanged(lane, address)
         lane.begin()
         lane.port.send(datagram(GHOST, SERVER_ADDRESS, b"from nobody"))
         found["ghost"] = [text for *_, text in seen(lane)]
@@ -66,13 +71,7 @@ def paired() -> dict[str, Any]:
         for name, changes in (("usual", {}), ("lost", {"loss_probability": 1.0})):
             address = lane.begin()
             lane.alter_link(**changes)
-            began = lane.port.now()
-            lane.port.send(datagram(address, SERVER_ADDRESS, b"up"))
-            lane.far.send(datagram(SERVER_ADDRESS, address, b"down"))
-            arrived = []
-            while (item := lane.receive(began + 5.0)) is not None:
-                arrived.append((round(item[0] - began, 3), item[1], item[2][28:].decode()))
-            found[name] = {"arrived": arrived, "captured": seen(lane)}
+            found[name] = exchanged(lane, address)
     return found
 
 

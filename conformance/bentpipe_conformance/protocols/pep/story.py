@@ -97,14 +97,19 @@ class Story(BaseStory):
         return self.tell(False, Peer.last_datagram(CLIENT_ADDRESS, SERVER_ADDRESS), after, CLIENT)
 
 
-def asked(story: Story, number: int, *, lost: bool = False) -> Story:
-    """The path is asked both ways whether it works; a question to the server may be lost."""
+def questions(number: int, when: float) -> tuple[bytes, bytes]:
+    """The packets by which the tester asks whether the path works, to the server and from it."""
     client, server = (socket.inet_aton(address) for address in (CLIENT_ADDRESS, SERVER_ADDRESS))
-    when = story.at + 0.01
     up, down = (
         build_ipv4(src, dst, UDP, build_udp(src, dst, 30_000, 9, question(number, when, up=up)))
         for src, dst, up in ((client, server, True), (server, client, False))
     )
+    return up, down
+
+
+def asked(story: Story, number: int, *, lost: bool = False) -> Story:
+    """The path is asked both ways whether it works; a question to the server may be lost."""
+    up, down = questions(number, story.at + 0.01)
     story.tell(False, up, 0.01, CLIENT).tell(False, down, 0.0, SERVER)
     if not lost:
         story.tell(True, up, 0.3, SERVER)

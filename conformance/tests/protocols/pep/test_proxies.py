@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from bentpipe_conformance.engine.codec import UDP, build_ipv4, build_udp
 from bentpipe_conformance.engine.lane import CLIENT, SERVER
 from bentpipe_conformance.protocols.pep.cases.steps import unreachable
-from bentpipe_conformance.protocols.pep.codec import question
 from bentpipe_conformance.protocols.pep.end import End, Offer
 from bentpipe_conformance.protocols.pep.story import (
     CLIENT_ADDRESS,
     FAIL,
     NOTHING,
     PASS,
-    SERVER_ADDRESS,
     Story,
     octets,
+    questions,
 )
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, Tcp, build, dissect
 
@@ -87,17 +85,11 @@ def test_message_that_leaves_hope_for_a_call(code: int, expected: set[object]) -
 
 
 def asked(story: Story, number: int, *, lost: bool = False, late: float = 0.01) -> Story:
-    """The tester asks on both ways whether the path works."""
-    for up in (True, False):
-        way = [bytes(map(int, it.split("."))) for it in (CLIENT_ADDRESS, SERVER_ADDRESS)]
-        source, target = way if up else way[::-1]
-        octets = build_udp(source, target, 30_000, 9, question(number, story.at, up=up))
-        packet = build_ipv4(source, target, UDP, octets)
-        sides = (CLIENT, SERVER) if up else (SERVER, CLIENT)
-        passes = up or not lost  # the link lies behind the box
-        if passes:
-            story.tell(False, packet, 0.0 if up else late, sides[0])
-            story.tell(True, packet, 0.0, sides[1])
+    """The tester asks on both ways whether the path works; the link lies behind the box."""
+    up, down = questions(number, story.at)
+    story.tell(False, up, 0.0, CLIENT).tell(True, up, 0.0, SERVER)
+    if not lost:
+        story.tell(False, down, late, SERVER).tell(True, down, 0.0, CLIENT)
     story.at += 0.5
     return story
 
