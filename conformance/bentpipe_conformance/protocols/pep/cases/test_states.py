@@ -12,7 +12,7 @@ from bentpipe_conformance.protocols.pep.cases.damage import WRONG
 from bentpipe_conformance.protocols.pep.cases.states import BOTH, HOLE, STATES, bring
 from bentpipe_conformance.protocols.pep.cases.steps import HOP, quiet, unreachable
 from bentpipe_conformance.protocols.pep.end import End, Offer
-from bentpipe_conformance.protocols.pep.peer import Peer
+from bentpipe_conformance.protocols.pep.peer import Listener, Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, Tcp, build
 
 FAR = (1 << 20, 1 << 28, 1 << 31)
@@ -144,6 +144,15 @@ def _go_on(peer: Peer, *ends: End) -> None:
     peer.wait(1.0)
 
 
+def _hears_again(peer: Peer, client: End, listener: Listener) -> None:
+    """A client that has heard nothing completes its handshake, and both ends go on."""
+    client.reached_by = lambda _: True
+    peer.run(lambda: client.established and bool(listener.ends), 20.0)
+    if listener.ends:
+        _go_on(peer, client, listener.ends[-1])
+    quiet(peer, 40.0)
+
+
 def _each_state(peer: Peer, side: str, kinds: Sequence[Kind] = SEGMENTS) -> None:
     for state in (*STATES, *BOTH):
         it, other, missing = bring(peer, side, state)
@@ -248,11 +257,7 @@ def test_opening_guessed_resets_before_the_handshake_ends(peer: Peer) -> None:
     for distance in (1, HOLE, 1000, *FAR):
         peer.send(CLIENT, build(_at(made, distance)))
         peer.wait(APART_S)
-    client.reached_by = lambda _: True
-    peer.run(lambda: client.established and bool(listener.ends), 20.0)
-    if listener.ends:
-        _go_on(peer, client, listener.ends[-1])
-    quiet(peer, 40.0)
+    _hears_again(peer, client, listener)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,11 +311,7 @@ def test_opening_guessed_resets_from_a_server_that_has_answered(peer: Peer) -> N
     for made in _guesses(listener.ends[-1]) if listener.ends else ():
         peer.send(SERVER, build(made))
         peer.wait(APART_S)
-    client.reached_by = lambda _: True
-    peer.run(lambda: client.established and bool(listener.ends), 20.0)
-    if listener.ends:
-        _go_on(peer, client, listener.ends[-1])
-    quiet(peer, 40.0)
+    _hears_again(peer, client, listener)
 
 
 def _guesses(it: End) -> Iterator[Tcp]:
