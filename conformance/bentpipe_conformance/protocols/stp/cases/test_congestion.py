@@ -34,6 +34,10 @@ ONE_BY_ONE = (1,) * 30
 LESS_THAN_HALF = (2, 2, 3, 3, 4, 4, 4, 4, 4, 4)
 """The same so that the window grows from four SMSS to nine, of which four are less than half."""
 
+FEW_AND_SMALL, PART = (3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 6, 6), 7
+"""SDs of a seventh of SMSS: by number half of a window that grows from four SMSS to twelve by their
+octets, of which they never are half."""
+
 THIN_S = 20.0
 """Seconds in which the link takes a few SDs to the implementation, however thin it is."""
 
@@ -108,6 +112,13 @@ def test_ready_much_to_send_after_turns_of_less_than_half(connection: Connection
     """What went a few SDs at a time has not widened the window beyond twice as many."""
     size = connection.max_sd or LEAST_MAX_SD
     _have_much_echoed_after(connection, LESS_THAN_HALF, size, apart=APART_S)
+
+
+@connected("STP-CG-010", to="echo", credit=4, rtt=FAR_S)
+def test_ready_much_to_send_after_turns_of_few_small_sds(connection: Connection) -> None:
+    """How much of the window is in flight is told by the octets of the SDs, not by their number."""
+    size = (connection.max_sd or LEAST_MAX_SD) // PART
+    _have_much_echoed_after(connection, FEW_AND_SMALL, size, apart=APART_S)
 
 
 @connected("STP-CG-003", to="echo", credit=256, rtt=FAR_S)
