@@ -14,7 +14,7 @@ from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.pcapng import read_octets
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import RTT, Story, duplicates
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, RTT, Story, duplicates
 from bentpipe_conformance.selftest import strangers
 from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
 from bentpipe_conformance.selftest.linux import (
@@ -132,6 +132,24 @@ def test_deviations_that_only_together_explain_a_finding(known: str, explained: 
         return [] if dict(instead).keys() >= {"a", "b"} else [found]
 
     assert strangers.is_explained(items, found, judge_with) == explained
+
+
+@pytest.mark.parametrize(
+    ("apart", "pacing", "verdict"), [(0.004, True, []), (0.004, False, [Verdict.FAIL]),
+                                     (0.0, True, [Verdict.FAIL])],
+)  # fmt: skip
+def test_half_of_a_window_that_pacing_did_not_let_a_sender_use(
+    apart: float, pacing: bool, verdict: list[Verdict]
+) -> None:
+    """Linux halves its window; what is outstanding shows that where it ended the flight."""
+    story = Story(sack=False)
+    for index in range(20):
+        story.send(index, after=apart)
+    duplicates(story.ack(0, after=RTT), 0, 2).send(0)
+    duplicates(story, 0, 5).send(*range(20, 31))
+    judge_with = strangers.judging(story.trace(), {**CLAIMS, "pacing": pacing})
+    found = judge_with("SNR-REC-006", (("halves_window", True),), frozenset())
+    assert [item.verdict for item in found] == verdict
 
 
 def test_host_that_is_accused_leaves_its_packets(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     short_of_data,
     smss_may_vary,
     stopped_at,
+    may_have_been_paced,
     was_held_down,
 )
 
@@ -430,7 +431,10 @@ def _judge_inflation(flow: Flow, context: Context, *, partial: bool) -> Findings
     for episode in context.prepared.episodes:
         if not episode.fast or episode.nested or disturbed_at(episode) == -math.inf:
             continue
-        if context.permitted("halves_window", False) and was_held_down(flow, episode.first):
+        if context.permitted("halves_window", False) and (
+            was_held_down(flow, episode.first)
+            or may_have_been_paced(flow, episode.first, context.ics)
+        ):
             continue  # what is outstanding does not show the window
         new = [item for item in _inflated(flow, context, episode, share) if item.partial == partial]
         worst = max(new, key=lambda item: item.sent.outstanding - item.limit, default=None)

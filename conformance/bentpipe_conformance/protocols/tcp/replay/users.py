@@ -235,6 +235,16 @@ def was_held_down(flow: Flow, sent: Sent) -> bool:
     return last is not None and sent.una - last.una >= 2 * segment
 
 
+def may_have_been_paced(flow: Flow, sent: Sent, ics: Mapping[str, Any]) -> bool:
+    """Whether pacing, not a window, may have ended the flight outstanding when a segment leaves.
+
+    What a window lets out leaves with an acknowledgment; the new data before left by itself.
+    """
+    last = last_before_reports(flow, sent)
+    alone = last is not None and last.since_arrival > flow.timing_error
+    return alone and ics.get("pacing", False) is True
+
+
 def last_before_reports(flow: Flow, first: Sent) -> Sent | None:
     """The new data sent last before the receiver reported what it holds.
 
