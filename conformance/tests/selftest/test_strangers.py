@@ -14,7 +14,7 @@ from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.evidence.pcapng import read_octets
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, RTT, Story, duplicates
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, RTT, SIZE, Story, duplicates
 from bentpipe_conformance.selftest import strangers
 from bentpipe_conformance.selftest.deviations import Deviation, known_deviations
 from bentpipe_conformance.selftest.linux import (
@@ -150,6 +150,22 @@ def test_half_of_a_window_that_pacing_did_not_let_a_sender_use(
     judge_with = strangers.judging(story.trace(), {**CLAIMS, "pacing": pacing})
     found = judge_with("SNR-REC-006", (("halves_window", True),), frozenset())
     assert [item.verdict for item in found] == verdict
+
+
+@pytest.mark.parametrize(("longest", "verdict"), [(SIZE + 6, set()), (SIZE, {Verdict.FAIL})])
+def test_segments_that_leave_again_with_a_lost_probe(longest: int, verdict: set[Verdict]) -> None:
+    """Linux takes for lost what is too long beside the SACK blocks that it has to send."""
+    story = Story().send(0, 1, 2).ack(3, after=RTT).send_octets(3 * SIZE, longest)
+    ends = [longest + index * SIZE for index in range(3, 9)]
+    for end in ends:
+        story.send_octets(end, SIZE)
+    for count in (1, 2, 3):
+        story.ack(3, (ends[0] / SIZE, ends[count] / SIZE), after=RTT if count == 1 else 0.01)
+    for start in (3 * SIZE, ends[3], ends[4]):
+        story.send_octets(start, SIZE - 12)
+    judge_with = strangers.judging(story.trace(), CLAIMS)
+    found = judge_with("SNR-SAK-004", (("probes_fail_together", True),), frozenset())
+    assert {item.verdict for item in found} - {Verdict.PASS} == verdict
 
 
 def test_host_that_is_accused_leaves_its_packets(tmp_path: Path) -> None:

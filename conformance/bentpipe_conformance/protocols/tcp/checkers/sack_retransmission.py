@@ -243,6 +243,8 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"data sent after {sent.span} had arrived", sent)
         elif sent.timed or (reports_get_lost and _seems_overtaken(flow, context, repeat)):
             continue
+        elif context.permitted("probes_fail_together", False) and _fails_with_a_probe(flow, sent):
+            continue
         elif sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD:
             yield context.holds(f"{repeat.duplicates} duplicates asked for {sent.span}", sent)
         elif repeat.above:
@@ -266,6 +268,20 @@ def _seems_overtaken(flow: Flow, context: Context, repeat: Repeat) -> bool:
     since = (s for s in before if repeat.sent.time - repeat.age < s.time < repeat.sent.time)
     again = (s for s in since if s.end <= repeat.sent.una)
     return any(a <= s.start and s.end <= b for s in again for a, b in s.sacked)
+
+
+def _fails_with_a_probe(flow: Flow, sent: Sent) -> bool:
+    """Whether a probe of the path's MTU leaves again at once with a segment, as if both were lost.
+
+    It is longer than all that left before it.
+    """
+    longest = 0
+    first = next((s for s in flow.sent if s.cause is sent.cause), sent)
+    for item in flow.sent:
+        if item.new and item.start == sent.una:
+            return first.start == sent.una and longest < item.payload
+        longest = max(longest, item.payload)
+    return False
 
 
 @checker("SNR-SAK-005")
