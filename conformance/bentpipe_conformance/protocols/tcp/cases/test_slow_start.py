@@ -24,6 +24,9 @@ REQUEST_SEGMENTS = 12
 SPACING_S = 0.5
 """Longer than the slowest link of the profiles takes for one segment."""
 
+TINY_MSS, MANY_TINY = 64, 200
+"""Octets; and segments by which slow start has reached two windows of SMSS * SMSS octets."""
+
 
 @connected(
     "SNR-SS-001", "SNR-SS-002", "SNR-SS-003", "SNR-SS-005", "SNR-CON-034", "SNR-CON-039",
@@ -76,6 +79,12 @@ def test_recovered_further_growth(connection: Connection) -> None:
 def test_recovered_further_growth_without_sack(connection: Connection) -> None:
     """The same without SACK, when the window was inflated during recovery."""
     connection.receive(110, losing=[14])
+
+
+@connected("SNR-CA-004", mss=TINY_MSS)
+def test_recovered_further_growth_with_tiny_segments(connection: Connection) -> None:
+    """A window of more segments than a segment has octets: SMSS * SMSS / cwnd is less than one."""
+    connection.receive(7 * MANY_TINY, losing=[MANY_TINY])
 
 
 def _lose_window(
