@@ -236,14 +236,11 @@ def _begins_last_buffer(flow: Flow, sent: Sent) -> bool:
 def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
     """A retransmission needs later data delivered (RFC 6675 section 4, RFC 8985 section 6.2)."""
     # Exercised by every first retransmission that no timer explains.
-    reports_get_lost = context.permitted("whole_packets", 0)
     for repeat in _first_repeats(flow, context):
         sent = repeat.sent
         if repeat.delivered_later:
             yield context.holds(f"data sent after {sent.span} had arrived", sent)
-        elif sent.timed or (reports_get_lost and _seems_overtaken(flow, context, repeat)):
-            continue
-        elif context.permitted("probes_fail_together", False) and _fails_with_a_probe(flow, sent):
+        elif sent.timed or _is_excused(flow, context, repeat):
             continue
         elif sent.start == sent.una and repeat.duplicates >= DUPLICATE_THRESHOLD:
             yield context.holds(f"{repeat.duplicates} duplicates asked for {sent.span}", sent)
@@ -257,6 +254,14 @@ def retransmission_has_evidence(flow: Flow, context: Context) -> Findings:
                 expected="something held above it, three duplicates, or a timeout",
                 actual=f"held above it: {repeat.above} octets; duplicates: {repeat.duplicates}",
             )
+
+
+def _is_excused(flow: Flow, context: Context, repeat: Repeat) -> bool:
+    """Whether a deviation of the implementation explains a retransmission without evidence."""
+    if context.permitted("whole_packets", 0) and _seems_overtaken(flow, context, repeat):
+        return True
+    together = context.permitted("probes_fail_together", False)
+    return together and _fails_with_a_probe(flow, repeat.sent)
 
 
 def _seems_overtaken(flow: Flow, context: Context, repeat: Repeat) -> bool:

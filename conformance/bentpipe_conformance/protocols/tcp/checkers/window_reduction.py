@@ -44,11 +44,11 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     last_before_reports,
     may_be_last,
     may_have_been_full,
+    may_have_been_paced,
     never_short_of_data,
     short_of_data,
     smss_may_vary,
     stopped_at,
-    may_have_been_paced,
     was_held_down,
 )
 
