@@ -41,7 +41,7 @@ BATCH = 10
 """Encounters in one guest."""
 MEMORY_MIB = 512
 GUEST_SECONDS = 900.0
-FIN = 1
+FIN, SYN = 1, 2
 SHOWS_DROPPED = ("SNR-RCV-001", "SNR-RCV-008", "SNR-RCV-019", "SNR-RCV-022")
 """What fails where a receiver drops what it holds above a gap, or what arrives there."""
 EXACT_S = 1e-5
@@ -139,6 +139,12 @@ def _fin(captured: Sequence[Captured], *, own: bool) -> float:
     return next(ends, math.inf)
 
 
+def _repeats_syn(captured: Sequence[Captured]) -> bool:
+    """Whether a host has sent its SYN, or its answer to one, more than once."""
+    flags = (item.data[(item.data[0] & 15) * 4 + 13] for item in captured if item.outgoing)
+    return sum(bool(octet & SYN) for octet in flags) > 1
+
+
 def is_explained(deviations: Sequence[Deviation], found: Finding, judge_with: JudgeWith) -> bool:
     """Whether deviations that show under the settings at hand explain a finding.
 
@@ -202,6 +208,7 @@ def hear(
         own = heard.meeting.options[heard.host != heard.meeting.caller]
         ics = stranger.statement(encounter.sysctls[heard.host], own)
         facts = stranger.settings(encounter, heard.meeting, heard.host)
+        facts["syn"] = "repeated" if _repeats_syn(heard.captured) else "sent once"
         fins = {"closing": _fin(heard.captured, own=True), "ended": _fin(heard.captured, own=False)}
         trace = read_trace(heard.captured, EXACT_S, suite=suite)
         packets += len(trace.packets)

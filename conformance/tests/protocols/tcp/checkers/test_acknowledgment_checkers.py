@@ -79,6 +79,17 @@ def test_stretch_acknowledgment_released_one_segment_fails() -> None:
     assert _stretch(1).verdicts("SNR-ACK-006") == FAIL
 
 
+def test_stretch_acknowledgments_amid_segments_that_a_pacing_timer_lets_out() -> None:
+    """Each fourth leaves with an acknowledgment, the others by themselves (encounter 3105952)."""
+    story = Story(window=65535).send(*range(20))
+    for index in range(1, 5):
+        following = 16 + 4 * index
+        story.ack(4 * index, after=RTT / 4).send(following)
+        for number in range(following + 1, following + 4):
+            story.send(number, after=RTT / 4)
+    assert story.verdicts("SNR-ACK-006") == PASS
+
+
 def test_stretch_acknowledgment_of_data_that_reports_have_replaced() -> None:
     """What it covers was held, and each report let a segment out (encounter 790898)."""
     story = Story(window=65535).send(*range(20))
