@@ -55,6 +55,7 @@ class Story(BaseStory):
         calls: whether the implementation opens the connection; its SYNs are the ``syn_acks``.
         syn_acks: times of the SYN-ACK and its repetitions.
         rtt: seconds until the last of them is answered.
+        stamps: whether every segment has a timestamp, in milliseconds.
     """
 
     suite = SUITE
@@ -66,7 +67,9 @@ class Story(BaseStory):
     service: int = 19
     calls: bool = False
     rtt: float = RTT
+    stamps: bool = False
     _said: int = 0
+    _stamped: int = 0
 
     def __post_init__(self) -> None:
         if not self.calls:
@@ -86,6 +89,10 @@ class Story(BaseStory):
         segment = Tcp(*ends(outgoing, self.service, 4000), seq, 0, flags, self.window, b"")
         if flags & SYN:
             segment = replace(segment, mss=SIZE, sack_permitted=self.sack)
+        if self.stamps:
+            tick = int(1000 * (self.at + after)) + 1
+            segment = replace(segment, tsval=tick, tsecr=0 if flags == SYN else self._stamped)
+            self._stamped = tick
         segment = replace(segment, ack=100 + self._said if outgoing else 500)
         return self.tell(outgoing, build(replace(segment, **fields)), after)
 

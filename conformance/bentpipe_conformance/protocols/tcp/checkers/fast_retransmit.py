@@ -38,6 +38,9 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
 REORDERING_WINDOW_SHARE = 0.2
 """Share of a round trip; RFC 8985 section 6.2 uses a quarter of the smallest one."""
 
+TIMESTAMP_TICK_S = 0.001
+"""Of the fastest clock that timestamps may have (RFC 7323 section 5.4)."""
+
 
 def _small_flight(m: Moment, flow: Flow, context: Context) -> bool:
     """Whether Early Retransmit (RFC 5827) may apply."""
@@ -325,9 +328,11 @@ def overdue(start: int, time: float, ack: Ack, rtt: float, flow: Flow) -> bool:
             break
     else:
         return False
-    # What is delivered is itself measured (section 6.2 step 1).
+    # What is delivered is itself measured (section 6.2 step 1), the smallest round trip perhaps by
+    # timestamps, which may make it shorter by a tick.
     took = _last_news(flow, ack) - newest
-    return (time - own) - took >= REORDERING_WINDOW_SHARE * min(rtt, took)
+    coarse = TIMESTAMP_TICK_S if flow.handshake.timestamps else 0.0
+    return (time - own) - took >= REORDERING_WINDOW_SHARE * max(0.0, min(rtt, took) - coarse)
 
 
 def _last_news(flow: Flow, ack: Ack) -> float:

@@ -280,6 +280,19 @@ def test_repair_that_waited_since_a_reordering_timer_expired(
     assert story.verdicts("SNR-FR-003", claims={**CLAIMS, "rack": True}) == expected
 
 
+@pytest.mark.parametrize(("stamps", "accused"), [(True, False), (False, True)])
+def test_reordering_window_of_a_round_trip_that_timestamps_measure_shorter(
+    stamps: bool, accused: bool
+) -> None:
+    """A fifth of 2.5 ms is 0.5 ms, and of what a clock of milliseconds may show, 0.3 ms."""
+    story = Story(rtt=0.0035, stamps=stamps).send(*range(3)).ack(3, after=0.0025)
+    for index in range(3, 10):
+        story.send(index, after=0.0004)
+    found = story.ack(4, after=0.0005).ack(4, (5, 6), after=0.0004).send(4)
+    verdicts = found.verdicts("SNR-FR-003", claims={**CLAIMS, "rack": True})
+    assert (Verdict.FAIL in verdicts) == accused
+
+
 @pytest.mark.parametrize(("reported", "accused"), [(0.2, False), (0.55, True)])
 def test_reordering_window_of_a_round_trip_that_only_a_report_has_shown(
     reported: float, accused: bool
