@@ -85,7 +85,7 @@ def test_single_report_of_six_answered_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pacing", "late", "expected"), [(True, 0.7, PASS), (True, 0.9, FAIL), (False, 0.7, FAIL)]
+    ("pacing", "late", "expected"), [(True, 0.7, PASS), (True, 1.1, FAIL), (False, 0.7, FAIL)]
 )
 def test_single_report_of_six_answered_when_a_pacing_timer_lets_it(
     pacing: bool, late: float, expected: set[Verdict]
