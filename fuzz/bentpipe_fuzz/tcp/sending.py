@@ -76,8 +76,18 @@ thrown_away = episode(
     bulk_with_sack, segments([10]),
     step("receive", losing=some_of([[0], [0, 1], [1]]), segments=one(12),
          seconds=some_of([0.7, 0.9])),
-    step("renege", octets=some_of([0, 0, 1460])), segments([20]), receive(5.0),
+    step("renege", octets=some_of([0, 0, 1460])), perhaps | wait(timeout), segments([20]),
+    receive(5.0),
 )  # fmt: skip
+lost_again = episode(
+    bulk_without, segments([10, 20], losing=some_of([[0], [5], [0, 4]])),
+    repeated(st.one_of(
+        step("segment", times=some_of([1, 2])), segments([1, 2, 4]),
+        segments([6, 10], losing=some_of([[0], [1], [2], [0, 3]])),
+    ), 4),
+    segments([20]),
+)  # fmt: skip
+"""Losses soon after each other, with a duplicate or two in between, which no report tells apart."""
 stretched = episode(
     bulk, segments([20, 40], every=some_of([3, 4, 8])), perhaps | segments([20]),
 )  # fmt: skip
@@ -235,7 +245,7 @@ long_after = episode(
 """Some round trips without loss after a recovery."""
 
 SENDING: tuple[Situation, ...] = (
-    lone, backed_off, gone_back, no_reports, one_report, thrown_away, stretched, divided, shut,
-    shut_again, shrunk, rested, long_after, requested, dribble, small_writes,
+    lone, backed_off, gone_back, no_reports, lost_again, one_report, thrown_away, stretched,
+    divided, shut, shut_again, shrunk, rested, long_after, requested, dribble, small_writes,
     reports_with_windows, amid_recovery, late_report, last_lost, owed,
 )  # fmt: skip

@@ -136,6 +136,14 @@ intruding = episode(
          octets=some_of([0, 0, 1, 100])),
     receive(1.0), perhaps | text, settle,
 )  # fmt: skip
+marked = episode(
+    _leads,
+    repeated(step("segment", flags=some_of(["AE", "AC", "AEC", "PAE", "PAC", "PAEC", "FAE", "FAC"]),
+                  seq=place("next", 0, 0, 0, 1000, -1), octets=some_of([0, 0, 1, 100, 1000]),
+                  times=some_of([1, 1, 3])), 3),
+    receive(1.0), perhaps | text, settle,
+)  # fmt: skip
+"""Segments with the bits of ECN, which nobody has agreed on."""
 _dropped = st.one_of(
     step("segment", flags=some_of(["", "P", "F", "U"]), octets=some_of([1, 100]),
          seq=place("next", 0, 0, 0, -1)),
@@ -290,7 +298,7 @@ OPENING: tuple[Situation, ...] = (
     given_up, wrong_answer, refusal, late_third, repeated_opening, half_open, small_peer,
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (
-    lingering, both_close, unheard_end, half_closed, sends_on, intruding, dropped, again,
+    lingering, both_close, unheard_end, half_closed, sends_on, intruding, marked, dropped, again,
     end_above_a_gap, kept_alive,
 )  # fmt: skip
 CARRYING: tuple[Situation, ...] = (
