@@ -28,6 +28,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     more_waited,
     newest_before,
     stopped_at,
+    was_paced_below,
 )
 
 BY_TIME_SEGMENTS = 1
@@ -65,6 +66,8 @@ def _within(flow: Flow, context: Context, recovery: Recovery, share: float) -> F
     limit = _threshold(recovery.most, share, smss) + slack
     first = recovery.episode.first
     if _restored_lately(flow, first) or context.prepared.may_continue(first):
+        return
+    if was_paced_below(flow, first, context.ics):
         return
     if rack or prr:
         # Limited transmit is two segments (RFC 3042 section 2); what such a sender sends while it

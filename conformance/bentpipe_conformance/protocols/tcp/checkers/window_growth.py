@@ -29,16 +29,15 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
 
 
 def _busy(flow: Flow, context: Context) -> bool:
-    """Whether nothing but its windows and its buffer can hold the sender back."""
-    return always_sends(flow) and acts_at_once(context.ics)
+    """Whether only its windows, in segments of one size, and its buffer can hold a sender back."""
+    steady = not smss_may_vary(flow, context.ics)
+    return steady and always_sends(flow) and acts_at_once(context.ics)
 
 
 @checker("SNR-SS-005")
 def slow_start_opens_by_a_segment(flow: Flow, context: Context) -> Findings:
     """Slow start grows by a segment for each acknowledgment (RFC 5681 section 3.1, equation 2)."""
     # Exercised by the acknowledgments of a connection's beginning.
-    if smss_may_vary(flow, context.ics):
-        return
     if not _busy(flow, context):
         return
     opening, segment = read_opening(flow), largest_segment(flow)

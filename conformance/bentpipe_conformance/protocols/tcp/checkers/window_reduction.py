@@ -50,6 +50,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     smss_may_vary,
     stopped_at,
     was_held_down,
+    was_paced_below,
 )
 
 AT_EXIT_RTTS = 0.25
@@ -83,6 +84,7 @@ class _Window:
         self.episodes = context.prepared.episodes
         self.may_continue = context.prepared.may_continue
         self.rtt = minimum_rtt(flow)
+        self.ics = context.ics
         self.pushed_is_last = context.permitted("pushed_is_last", False)
         self._times = [sent.time for sent in flow.sent]
 
@@ -107,8 +109,8 @@ class _Window:
         first, trigger = episode.first, episode.trigger
         if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:
             return False
-        if self.may_continue(first):
-            return False  # the window was reduced when more was in the network
+        if self.may_continue(first) or was_paced_below(self.flow, first, self.ics):
+            return False  # the window was reduced when more was in the network, or is larger
         edge = trigger.window_edge if trigger is not None else first.window_edge
         if edge - first.max < 2 * segment or short_of_data(self.flow, first):
             return False

@@ -245,6 +245,15 @@ def may_have_been_paced(flow: Flow, sent: Sent, ics: Mapping[str, Any]) -> bool:
     return alone and ics.get("pacing", False) is True
 
 
+def was_paced_below(flow: Flow, sent: Sent, ics: Mapping[str, Any]) -> bool:
+    """Whether what was outstanding may be less than the window that is reduced.
+
+    RFC 9438 section 4.6 lets CUBIC reduce the window itself, which pacing may keep from being used.
+    """
+    cubic = ics.get("congestion_control") == "cubic"
+    return cubic and may_have_been_paced(flow, sent, ics)
+
+
 def last_before_reports(flow: Flow, first: Sent) -> Sent | None:
     """The new data sent last before the receiver reported what it holds.
 

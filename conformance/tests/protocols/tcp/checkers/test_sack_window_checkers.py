@@ -179,3 +179,24 @@ def test_new_data_of_a_sender_whose_buffer_may_be_full(
     else:
         story.ack(4, (5, 9), (10, 11), after=0.01).send(9)
     assert (Verdict.FAIL in story.ack(14, after=RTT).verdicts(requirement)) == accused
+
+
+@pytest.mark.parametrize("requirement", ["SNR-SAK-017", "SNR-FR-009"])
+@pytest.mark.parametrize(("control", "pacing", "accused"), [
+    ("cubic", True, False), ("cubic", False, True), ("reno", True, True),
+])  # fmt: skip
+def test_window_of_cubic_that_pacing_keeps_from_being_used(
+    requirement: str, control: str, pacing: bool, accused: bool
+) -> None:
+    """What is reduced is the window; a segment leaves each 4 ms (encounter 3107051)."""
+    claims = {**CLAIMS, "congestion_control": control, "pacing": pacing, "prr": True}
+    story = Story().send(*range(5)).ack(5, after=RTT)
+    for index in range(5, 25):
+        story.send(index, after=0.004)
+    for top in (8, 9, 10):
+        story.ack(6, (7, top), after=RTT if top == 8 else 0.004)
+    story.send(6)
+    for top in range(11, 26):
+        story.ack(6, (7, top), after=0.004).send(top + 14)
+    story.ack(25, after=RTT).send(40, 41, 42, 43)
+    assert (Verdict.FAIL in story.verdicts(requirement, claims=claims)) == accused

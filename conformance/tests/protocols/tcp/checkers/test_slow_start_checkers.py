@@ -322,6 +322,8 @@ def test_window_that_opens_by_smaller_segments(growth: int, expected: set[Verdic
         end = _shorter(story, end, 250, flight if growth else 10)
         story.ack(end / SIZE, after=RTT)
     assert story.verdicts("SNR-CA-004") == expected
+    claims = {**CLAIMS, "finds_segment_size": True}
+    assert story.verdicts("SNR-CA-004", claims=claims) == NOTHING
 
 
 @pytest.mark.parametrize(("found", "octets", "expected"), [
