@@ -257,6 +257,8 @@ def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Finding
                 yield context.violated(sentence, early, item, expected="no data", actual="data")
                 return
         good = tcp.ack == (answer.seq + 1) % MODULUS or tcp.seq != (offer.seq + 1) % MODULUS
+        if tcp.flags & SYN and tcp.flags & ACK and tcp.ack == (answer.seq + 1) % MODULUS:
+            break  # where both call, it ends the handshake (section 3.5)
         if not tcp.flags & ACK or tcp.flags & (SYN | RST) or good:
             continue
         if flow.handshake.timestamps and tcp.tsval is None:

@@ -156,6 +156,16 @@ def test_wrong_acknowledgment_of_the_syn_ack_without_its_timestamp(
     assert (Verdict.FAIL in receipt.verdicts("SNR-CON-007")) == accused
 
 
+@pytest.mark.parametrize(("ack", "accused"), [(0, False), (7, True)])
+def test_wrong_acknowledgment_of_the_syn_ack_behind_one_with_a_syn(ack: int, accused: bool) -> None:
+    """As if both had called; who takes that for the end of the handshake is connected."""
+    receipt = Receipt()
+    receipt.packets.pop()
+    receipt.data(-1, -1, flags=SYN | ACK, ack=ack, after=0.1)
+    receipt.data(0, 0, ack=5, after=0.3).later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-CON-007")) == accused
+
+
 def test_reset_below_data_behind_a_fin_that_a_closed_window_kept_out() -> None:
     """The data is taken, what left at once did not acknowledge it, and the RST is below it."""
     receipt = Receipt(window=100)
