@@ -114,9 +114,10 @@ class Story(BaseStory):
         seq = 500 + start
         return self._put(True, flags=flags, seq=seq, after=after, payload=bytes(octets), sack=sack)
 
-    def reset(self, after: float = 0.0, *, outgoing: bool = True) -> Story:
+    def reset(self, after: float = 0.0, *, outgoing: bool = True, seq: int | None = None) -> Story:
         """The implementation (or else the tester) resets the connection."""
-        seq = 500 if outgoing else 100 + self._said
+        if seq is None:
+            seq = 500 if outgoing else 100 + self._said
         return self._put(outgoing, flags=RST | ACK, seq=seq, after=after)
 
     def ack(

@@ -104,6 +104,8 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
         return
     number = ack.packet.number
     lifetime = context.prepared.lifetime
+    if lifetime.over is not None and lifetime.over < number:
+        return
     ends = lifetime.fin, lifetime.own_fin
     closed = all(end is not None and end.packet.number < number for end in ends)
     own = lifetime.own_fin

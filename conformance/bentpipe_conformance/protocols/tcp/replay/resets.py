@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -47,6 +48,8 @@ class Expected:
         self._reply: Reply | None = None
         self._sure = False
         self._next = 0
+        self._read = 0
+        self._end = math.inf
 
     def is_next(self, segment: Segment) -> bool:
         """Whether a segment certainly has that number; asked of segments in order."""
@@ -89,9 +92,19 @@ class Expected:
         if arrival is None or arrival.packet.number != number:
             self._sure = False
             return
+        if arrival.start >= arrival.window_edge or self._has_ended(at):
+            return  # nothing of it is taken
         # The data of an answer to the SYN is taken only when the handshake is complete.
         sure = arrival.in_order and not arrival.held and self._reply is not None
         sure = sure and not arrival.fin and arrival.end <= arrival.window_edge
         sure = sure and not (arrival.may_be_stale or arrival.lacks_timestamp)
         self._sure = sure and bool(item.tcp.flags & ACK)
         self._next = (item.tcp.seq + item.tcp.length) % MODULUS
+
+    def _has_ended(self, count: int) -> bool:
+        """Whether one of the first so many arrivals was a FIN in sequence and is acknowledged."""
+        for arrival in self._flow.arrivals[self._read : count]:
+            if arrival.fin and arrival.in_order:
+                self._end = min(self._end, arrival.end)
+        self._read = max(self._read, count)
+        return self._reply is not None and self._reply.ack >= self._end

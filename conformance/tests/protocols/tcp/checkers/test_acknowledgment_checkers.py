@@ -30,6 +30,24 @@ def test_acknowledgment_of_unsent_data_in_time_wait(fin: bool, expected: set[Ver
     assert story.verdicts("SNR-ACK-003") == expected
 
 
+@pytest.mark.parametrize(("reset", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_acknowledgment_of_unsent_data_behind_a_reset(reset: bool, expected: set[Verdict]) -> None:
+    """Data beyond the window, of which nothing is taken, leaves no doubt which octet is next."""
+    story = Story().send(0, 1).ack(2, after=RTT).send_octets(2 * SIZE, 0, after=0.001)
+    story.ack(2, after=0.1, seq=100 + story.window + 1, data=b"x")
+    if reset:
+        story.reset(after=0.1, outgoing=False, seq=100)
+    assert story.ack(30, after=0.1).ack(2, after=0.3).verdicts("SNR-ACK-003") == expected
+
+
+def test_acknowledgment_of_unsent_data_behind_a_reset_and_data_behind_a_fin() -> None:
+    """Of the data nothing is taken either (seed 15240010)."""
+    story = Story().send(0, 1).send_octets(2 * SIZE, 0, fin=True).ack(1, after=RTT, fin=True)
+    story.send_octets(2 * SIZE + 1, 0).ack(1, after=0.1, seq=5000, data=b"x")
+    story.reset(after=0.1, outgoing=False, seq=101).ack(30, after=0.1).ack(2, after=0.3)
+    assert story.verdicts("SNR-ACK-003") == NOTHING
+
+
 def test_acknowledgment_of_unsent_data() -> None:
     story = Story(window=10 * SIZE).send(*range(10)).ack(4, after=RTT).send(*range(10, 14))
     story.ack(30, after=0.05)
