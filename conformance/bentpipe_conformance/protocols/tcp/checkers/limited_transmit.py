@@ -83,8 +83,10 @@ def limited_transmit_sends(flow: Flow, context: Context) -> Findings:
         if ack.duplicates == 1:
             new = []
         new += [sent for sent in ack.responses if sent.new]
-        # What governs is cwnd less pipe, and small reports make little room (RFC 6675 section 5).
+        # What governs is cwnd less pipe: small reports make little room, and what reports nothing
+        # new is no duplicate (RFC 6675 sections 2 and 5).
         reported = sum(right - left for left, right in ack.sacked)
+        reported *= m.informative >= ack.duplicates
         informed = not flow.handshake.sack or reported >= 2 * largest_segment(flow)
         # The edge may have moved back.
         room = min(m.window_edge, ack.window_edge) - ack.max >= largest_segment(flow)

@@ -318,7 +318,9 @@ def syn_is_challenged(flow: Flow, context: Context) -> Findings:
         return
     begin = lifetime.established.packet.number
     reset = lifetime.reset
-    until = min(_last(flow, lifetime), math.inf if reset is None else reset.packet.number)
+    given_up = (item.number for item in flow.resets if item.outgoing and item.number > begin)
+    ends = next(given_up, math.inf), math.inf if reset is None else reset.packet.number
+    until = min(_last(flow, lifetime), *ends)
     for item in flow.arriving:
         is_syn = item.tcp.flags & (SYN | RST) == SYN and item.tcp.options_ok
         # Without its timestamp it may be dropped before (RFC 7323 section 3.2).

@@ -173,7 +173,7 @@ def reset_is_exempt(flow: Flow, context: Context) -> Findings:
     if lingers is not None and lingers <= reset.time:
         return  # a RST may be ignored in TIME-WAIT (RFC 1337 section 3)
     replies = [reply for reply in flow.replies if reply.packet.number < number]
-    if not replies or not _exact(flow, replies[-1], reset):
+    if not replies or not reset.tcp.options_ok or not _exact(flow, replies[-1], reset):
         return
     tsval = reset.tcp.tsval
     if tsval is not None and not _older_than_all(tsval, replies[-1]):

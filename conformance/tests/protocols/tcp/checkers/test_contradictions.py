@@ -67,6 +67,14 @@ def test_data_whose_options_cannot_be_read_may_be_dropped(requirement: str) -> N
     _innocent(odd, requirement)
 
 
+def test_old_reset_whose_options_cannot_be_read_may_be_dropped() -> None:
+    for options, expected in ((UNREADABLE, False), (b"", True)):
+        receipt = Receipt(timestamps=True).data(0, 100, tsval=1100).reply(100, tsval=7000)
+        receipt.data(100, 100, flags=RST, after=1.0, tsval=500, options=options)
+        receipt.data(100, 200, after=1.0, tsval=3000).reply(200, tsval=9000, tsecr=3000)
+        assert (Verdict.FAIL in receipt.verdicts("SNR-TS-006")) == expected
+
+
 def test_syn_whose_options_cannot_be_read_need_not_be_challenged() -> None:
     sound = Receipt().data(0, 100).reply(100).data(100, 100, flags=SYN, after=1.0).later()
     assert sound.verdicts("SNR-CON-013") >= FAIL
@@ -185,6 +193,15 @@ def test_reset_with_a_syn_below_the_window_is_a_reset() -> None:
     _innocent(opened.later(), "SNR-CON-013")
     opened = Receipt().data(0, 100).reply(100).data(100, 100)
     assert opened.data(-1, -1, flags=SYN, after=1.0).later().verdicts("SNR-CON-013") == FAIL
+
+
+@pytest.mark.parametrize(("given_up", "accused"), [(True, False), (False, True)])
+def test_syn_on_a_connection_that_may_have_been_given_up(given_up: bool, accused: bool) -> None:
+    opened = Receipt().data(0, 100).reply(100)
+    if given_up:
+        opened.reply(100, flags=RST | ACK, after=500.0)
+    opened.data(-1, -1, flags=SYN | ACK, after=500.0).reply(0, flags=RST, after=0.001)
+    assert (Verdict.FAIL in opened.later().verdicts("SNR-CON-013")) == accused
 
 
 @pytest.mark.parametrize(("tsval", "accused"), [(2000, True), (None, False)])

@@ -34,6 +34,18 @@ def test_second_duplicate_reports_enough_for_a_recovery() -> None:
     assert story.ack(16, after=RTT).send(16).verdicts("SNR-LT-001") == NOTHING
 
 
+@pytest.mark.parametrize(("known", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_first_two_duplicates_that_report_what_is_known(
+    known: bool, expected: set[Verdict]
+) -> None:
+    """A receiver reports what it does not hold, and that again later (seed 15240018)."""
+    story = Story().send(*range(16)).ack(1, after=RTT).send(16, 17)
+    story.ack(2, *([(5, 9)] if known else []), after=0.1).send(18, 19)
+    story.ack(3, after=0.1).send(20, 21)
+    story.ack(3, (5, 7), after=0.01).ack(3, (5, 8), after=0.01).ack(3, (5, 10), after=0.01).send(3)
+    assert story.ack(22, after=RTT).send(22).verdicts("SNR-LT-001") == expected
+
+
 def test_first_two_duplicates_while_less_than_a_segment_waits() -> None:
     story = duplicates(window_limited_flight(), 2).send(2).ack(16, after=RTT)
     assert story.send_octets(16 * SIZE, SIZE // 2).verdicts("SNR-LT-001") == NOTHING

@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.replay.connections import connections_of
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, PASS, Story
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, Story
 
 
 def test_segment_after_a_reset_answered_by_a_reset_or_an_acknowledgment() -> None:
@@ -62,6 +62,22 @@ def test_segment_without_ack_dropped_or_taken() -> None:
     assert dropped.later().verdicts("SNR-CON-014") == PASS
     taken = Receipt().data(0, 100).reply(100).data(100, 200, flags=PSH, after=1.0)
     assert taken.reply(200).later().verdicts("SNR-CON-014") == FAIL
+
+
+@pytest.mark.parametrize(
+    ("after", "refused", "expected"),
+    [(175.0, False, PASS), (175.0, True, FAIL), (181.0, True, NOTHING), (120.0, False, NOTHING)],
+)
+def test_handshake_that_is_completed_about_when_it_may_be_given_up(
+    after: float, refused: bool, expected: set[Verdict]
+) -> None:
+    story = Story(rtt=after)
+    if refused:
+        story.reset(after=0.001)
+    else:
+        story.send(0, after=0.001)
+    claims = {**CLAIMS, "patient_syn_ack": True}
+    assert story.verdicts("SNR-CON-045", claims=claims) == expected
 
 
 def test_syn_ack_with_another_number_once_a_handshake_was_given_up() -> None:
