@@ -75,6 +75,16 @@ def test_second_burst_of_slow_start(second: int, verdict: set[Verdict]) -> None:
     assert Stream().sends(4).hears().sends(second).verdicts("STP-CG-003") == verdict
 
 
+@pytest.mark.parametrize(("count", "verdict"), [(2, PASS), (3, FAIL)])
+def test_sds_held_above_a_late_one_arrive_once(count: int, verdict: set[Verdict]) -> None:
+    """A STAT for a POLL before them holds all but the first, and the next one that one as well."""
+    stream = Stream().sends(4).hears().sends(8)
+    above = {"n_ps": 1, "after": RTT}
+    stream.story.tester(STAT, 4, elements=(4, 5, 12), **above)
+    stream.sends(14).story.tester(STAT, 12, **above)
+    assert stream.sends(count).verdicts("STP-CG-003") == verdict
+
+
 def grown() -> Stream:
     """A window of 40 SDs, of which one is missing."""
     stream = Stream().sends(10).hears().sends(20).hears().sends(40)

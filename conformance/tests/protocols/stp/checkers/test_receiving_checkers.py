@@ -393,6 +393,37 @@ def test_poll_right_behind_the_sd_that_reopens_the_window_says_nothing() -> None
     assert story.verdicts("STP-DT-024") == NOTHING
 
 
+def closed_by_a_ustat(fin: bool = False) -> StpStory:
+    """The last SD of a credit of 24 comes first, and then the others."""
+    story = StpStory(credit=24).opened()
+    story.tester(SD, 23, flags=FIN if fin else 0).iut(USTAT, 0, elements=(0, 23), n_mr=24)
+    for number in range(23):
+        story.tester(SD, number, after=0.2 if number == 0 else 0.001)
+    return story
+
+
+@pytest.mark.parametrize(("fin", "verdict"), [(False, PASS), (True, FAIL)])
+def test_window_closed_by_a_ustat_announced(fin: bool, verdict: set[Verdict]) -> None:
+    """Nothing follows a FIN that has been received, though in sequence it was not."""
+    story = closed_by_a_ustat(fin)
+    story.iut(STAT, 24, n_ps=0, timestamp=0, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == verdict
+
+
+@pytest.mark.parametrize(("fin", "verdict"), [(False, FAIL), (True, PASS)])
+def test_window_closed_by_a_ustat_not_announced(fin: bool, verdict: set[Verdict]) -> None:
+    story = closed_by_a_ustat(fin)
+    story.tester(POLL, 24, n_ps=4, after=2.0).iut(STAT, 24, n_ps=4, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == verdict
+
+
+def test_announcement_that_crosses_the_fin() -> None:
+    """What leaves within a tenth of a second may have been decided before."""
+    story = full().tester(SD, 0, after=0.6).tester(SD, 24, flags=FIN, after=0.01)
+    story.iut(STAT, 24, n_ps=0, timestamp=0, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == PASS
+
+
 def test_window_that_opens_little_says_nothing() -> None:
     story = full().tester(SD, 0, after=0.6)
     story.tester(POLL, 24, n_ps=4, after=2.0).iut(STAT, 24, n_ps=4, n_mr=30, after=0.01)
