@@ -83,6 +83,23 @@ def test_poll_raises_vr_h() -> None:
     assert later(polled(2)).verdicts("STP-DT-002") == FAIL
 
 
+def test_list_without_what_a_poll_adds_may_have_been_cut() -> None:
+    """Either rule may be broken, unless a longer list shows that this one was not cut."""
+    story = later(polled(3))
+    assert story.verdicts("STP-DT-002") == story.verdicts("STP-PF-012") == FAIL
+    story = asked(polled(3).tester(SD, 6), 7, 1, (1, 2, 3, 4, 5, 6, 7), n_ps=2)
+    assert later(story).verdicts("STP-DT-002") >= FAIL
+    assert story.verdicts("STP-PF-012") == NOTHING
+
+
+def test_list_that_was_cut_below_what_a_poll_adds() -> None:
+    story = polled(3)
+    story.tester(SD, 6).tester(POLL, 9, n_ps=2, after=0.1)
+    story.iut(STAT, 1, elements=(1, 2, 3), n_ps=2, after=0.001)
+    assert later(story).verdicts("STP-PF-012") == FAIL
+    assert len([it for it in story.findings("STP-DT-002") if it.verdict is Verdict.FAIL]) == 1
+
+
 def test_gap_of_a_poll_reported_again() -> None:
     story = later(polled(4).iut(USTAT, 1, elements=(3, 4)))
     assert Verdict.FAIL in story.verdicts("STP-DT-002")
