@@ -50,6 +50,9 @@ MANY = 200
 FEW_OCTETS, FULL_OF_SMALL = 135, 40
 """Octets of small SDs, and how many of them nearly fill the initial window."""
 
+NEARLY = 0.9
+"""Of a round trip: what a report permits has left, and not arrived."""
+
 APART_S = 0.01
 """Seconds between SDs whose echoes are in flight one after the other on every link."""
 
@@ -93,6 +96,51 @@ def test_ready_many_in_a_row_are_lost(connection: Connection) -> None:
 def test_ready_long_after_a_loss(connection: Connection) -> None:
     """After a loss the window grows by two SMSS for each window that arrives."""
     connection.receive(260, losing=[24], credit=AMPLE)
+
+
+@connected("STP-CG-003", to="chargen", credit=AMPLE, rtt=FAR_S)
+def test_ready_first_sd_of_each_window_is_late(connection: Connection) -> None:
+    """What a list has shown as held has arrived then, and does not once more below N(R)."""
+    connection.receive(12, credit=AMPLE)
+    for _ in range(3):
+        _report_above_a_late_sd(connection)
+    connection.receive(connection.reception.vr_r + 8, credit=AMPLE)
+
+
+@connected("STP-CG-004", to="chargen", credit=AMPLE, rtt=FAR_S)
+def test_ready_first_sd_of_each_window_is_late_after_a_loss(connection: Connection) -> None:
+    """The same where each full window that has arrived counts."""
+    connection.receive(40, losing=[24], credit=AMPLE)
+    for _ in range(8):
+        _report_above_a_late_sd(connection)
+    connection.receive(connection.reception.vr_r + 8, credit=AMPLE)
+
+
+def _report_above_a_late_sd(connection: Connection) -> None:
+    """All of a window but its first SD is reported as held, and that one when it has come.
+
+    The STATs answer the POLL before it once more, so that it is not reported as lost.
+    """
+    reception = connection.reception
+    late = _take_in_a_window(connection, connection.rtt + FULL_S, late=reception.vr_r)
+    connection.stat(n_mr=reception.vr_r + AMPLE)
+    _take_in_a_window(connection, NEARLY * connection.rtt)
+    for sd in late:
+        connection.hold(sd)
+    connection.stat(n_mr=reception.vr_r + AMPLE)
+
+
+def _take_in_a_window(connection: Connection, seconds: float, late: int = -1) -> list[Arrival]:
+    """Take in what arrives and answer nothing; return the arrivals of the SD that is late."""
+    held_up = []
+    for arrival in connection.arrivals(seconds):
+        if arrival.has_data and arrival.number == late:
+            held_up.append(arrival)
+        elif arrival.has_data:
+            connection.hold(arrival)
+        if arrival.polls:
+            connection.reception.polled(arrival.number_polled)
+    return held_up
 
 
 @connected("STP-CG-009", to="chargen", credit=AMPLE)

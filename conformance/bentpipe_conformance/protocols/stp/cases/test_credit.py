@@ -11,7 +11,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     go_on,
     holding,
 )
-from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP, STAT
+from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP, STAT, USTAT
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, MAX_CREDIT
 from bentpipe_conformance.protocols.stp.reception import Reception
@@ -429,3 +429,41 @@ def _fill_the_gap(connection: Connection) -> None:
     connection.discard(2 * connection.rtt + 2.0)
     connection.ask()
     connection.deliver()
+
+
+@connected("STP-DT-024")
+def test_ready_window_closed_by_a_ustat(connection: Connection) -> None:
+    """The last SD of a credit comes first: the report that shows no credit any more is a USTAT."""
+    first = _close_by_a_ustat(connection)
+    _fill_in(connection, first)
+    connection.ask()
+    connection.deliver()
+
+
+@connected("STP-DT-024")
+def test_ready_window_opens_below_the_fin(connection: Connection) -> None:
+    """The last SD of a credit ends the stream: what then opens is of no use, nor announced."""
+    first = _close_by_a_ustat(connection, fin=True)
+    _fill_in(connection, first)
+    connection.deliver()
+    connection.release()
+
+
+def _close_by_a_ustat(connection: Connection, *, fin: bool = False) -> int:
+    """Lose all SDs of a credit but the last; return the first one that is missing."""
+    connection.sds(2, octets=8)
+    connection.wait(PAUSE_S)
+    connection.ask()  # by now all that was read is permitted again
+    first, last = connection.vt_s, connection.vt_ms - 1
+    connection.sd(8, number=last, fin=fin)
+    connection.expect(USTAT)
+    if connection.vt_ms > last + 1:
+        raise NotReached(f"the USTAT permits {connection.vt_ms - last - 1} SDs more")
+    return first
+
+
+def _fill_in(connection: Connection, first: int) -> None:
+    """Send what was lost, as far as it goes at once, and no POLL that would be answered."""
+    for number in range(first, min(first + BATCH, connection.vt_s - 1)):
+        connection.sd(8, number=number)
+    connection.discard(QUIET_S)

@@ -123,6 +123,8 @@ def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
 
     ``what`` is the packet with its article, and why it must be discarded.
     """
+    if _had_given_up(flow, context, at):
+        return
     alone = is_alone(flow, at)
     replies = [reply for reply in answers_on_ports(flow, at) if _is_evoked(flow, at, reply)]
     if replies and alone:
@@ -135,7 +137,7 @@ def discarded(flow: Flow, context: Context, at: At, what: str) -> Findings:
     taken = _unexplained(flow, at) if alone else None
     if taken is not None:
         yield context.violated(f"{what} was accepted, as {taken.name} shows", at, taken)
-    elif _ended_the_wait(flow, context, at):
+    elif ended_the_wait(flow, context, at):
         yield context.violated(f"{what} ended the wait: nothing was repeated any more", at)
     elif not replies and alone and observed(flow, at):
         yield context.holds(f"{what} was neither answered nor accepted", at)
@@ -166,26 +168,57 @@ _ENDS_THE_WAIT = {
 """What can end state 2 or 4."""
 
 
-def _ended_the_wait(flow: Flow, context: Context, at: At) -> bool:
+def ended_the_wait(flow: Flow, context: Context, at: At) -> bool:
     """Whether a caller, or who waits for its ENDAK, repeats nothing any more after a packet."""
     state = flow.state_when(at)
     if state is None or at.stp.type not in _ENDS_THE_WAIT.get(state, ()):
         return False
-    kind = codec.BEGIN if state == State.CALLING else codec.END
-    sent = [each for each in flow.sent if each.stp.type == kind and not each.stp.flags & codec.R]
-    before = [each for each in sent if each.frame < at.frame]
-    if not before or len(before) >= MAX_CC or len(before) < len(sent):
+    before = _repeated(flow, state, at)
+    due = _due_again(flow, context, before)
+    if due is None or at.time > due or len(before) < len(_repeated(flow, state)):
         return False
-    due = before[-1].time + latest(first_wait(context.ics) * 2.0 ** (len(before) - 1))
-    due += flow.timing_error
     over = [time for time in (flow.ended, flow.established) if time is not None]
+    if state == State.RELEASING:  # another connection between the same ports takes its place
+        over += [other.passed[0].time for other in flow.same_ports if other.start > flow.start]
     others = flow.heard_of(*_ENDS_THE_WAIT[state])
     excused = any(
         other.frame != at.frame and before[-1].time - flow.due_s <= other.time <= due
         for other in others
     )
-    over_before = any(before[-1].time <= time <= due for time in over)
+    # Its END ended the connection, but not the wait for the ENDAK.
+    over_before = any(before[-1].time < time <= due for time in over)
     return flow.until > due and not excused and not over_before
+
+
+def _had_given_up(flow: Flow, context: Context, at: At) -> bool:
+    """Whether its BEGIN or END should have gone again before a packet came that ends no wait.
+
+    The state is not what the packets say, then, and what answers the packet tells nothing of it:
+    STP-CC-016 and STP-CC-026 are broken.
+    """
+    state = flow.state_when(at)
+    if state not in _ENDS_THE_WAIT:
+        return False
+    due = _due_again(flow, context, _repeated(flow, state, at))
+    return due is not None and at.time > due
+
+
+def _repeated(flow: Flow, state: State, until: At | None = None) -> list[At]:
+    """The transmissions of the BEGIN or END of state 2 or 4, all or those before a packet."""
+    kind = codec.BEGIN if state == State.CALLING else codec.END
+    return [
+        each for each in flow.sent
+        if each.stp.type == kind and not each.stp.flags & codec.R
+        and (until is None or each.frame < until.frame)
+    ]  # fmt: skip
+
+
+def _due_again(flow: Flow, context: Context, sent: Sequence[At]) -> float | None:
+    """When the next transmission is due at the latest; None when there need not be one."""
+    if not sent or len(sent) >= MAX_CC:
+        return None
+    wait = first_wait(context.ics) * 2.0 ** (len(sent) - 1)
+    return sent[-1].time + latest(wait) + flow.timing_error
 
 
 def gone_after(flow: Flow, at: At) -> At | None:

@@ -125,6 +125,26 @@ def _miscounted(context: Context, items: Sequence[Bounded]) -> Findings:
             context, over, ", a retransmission that is not the first after the reduction",
             ": only the first one does not wait", *where,
         )  # fmt: skip
+    over = next(_first_after_silences(items), None)
+    if over is not None:
+        yield _exceeds(context, over, ", the first one sent again after two silences", ": it waits")
+
+
+def _first_after_silences(items: Sequence[Bounded]) -> Iterator[Bounded]:
+    """Retransmissions that exceed the window of two silences, and are the only ones that do.
+
+    Nothing tells whether they did not wait, or the silences did not reduce the window (STP-CG-007).
+    """
+    for silent, run in groupby(items, key=lambda item: item.phase == "silence"):
+        first, *others = run
+        alone = silent and _excess(first) and not any(map(_excess, others))
+        if (
+            alone
+            and not first.sd.new
+            and _is_of_phase(first)
+            and first.sd.flight_with > first.again
+        ):
+            yield first
 
 
 def _counts_twice(item: Bounded) -> bool:
@@ -193,7 +213,7 @@ def loss_halves_the_window(_flow: Flow, context: Context) -> Findings:
     items = context.prepared.bounded(context.ics)
     # Where more is in flight after the same silences, it was these that did not reduce the window.
     silences = [list(run) for _, run in groupby(items, key=lambda item: item.phase == "silence")]
-    kept = (run for run in silences if not any(0 < it.again < it.sd.flight_with for it in run))
+    kept = (run for run in silences if not any(it.again and not _is_again(it) for it in run))
     over = next((item for run in kept for item in run if _excess(item) and _is_again(item)), None)
     if over is not None:
         yield _exceeds(
@@ -232,12 +252,15 @@ def _within(context: Context, phase: Phase, permitted: str, least: int = _LEAST_
 
 def _is_again(item: Bounded) -> bool:
     """Whether a loss from before two silences explains what is in flight."""
-    return item.sd.flight_with <= item.again
+    return item.freed or item.sd.flight_with <= item.again
 
 
 def _is_of_phase(item: Bounded) -> bool:
-    """Whether neither a window that is not kept nor one that grew unused explains the excess."""
-    if _counts_twice(item) or _is_again(item):
+    """Whether neither a window that is not kept nor one that grew unused explains the excess.
+
+    A loss may explain what the two silences before it explain as well: both fail (decision 046).
+    """
+    if _counts_twice(item) or (_is_again(item) and item.phase != "silence"):
         return False
     return item.grown < item.sd.flight_with and not _is_beyond_doubt(item)
 

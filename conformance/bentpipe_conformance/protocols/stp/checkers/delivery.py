@@ -14,7 +14,7 @@ from bentpipe_conformance.protocols.stp.checkers.reports import (
 from bentpipe_conformance.protocols.stp.codec import BEGIN, FIN
 from bentpipe_conformance.protocols.stp.numbers import DISCARD, ECHO, MAX_CREDIT, MODULUS
 from bentpipe_conformance.protocols.stp.replay.echo import returned as returned_by
-from bentpipe_conformance.protocols.stp.replay.events import ReportSent, SdSent
+from bentpipe_conformance.protocols.stp.replay.events import ReportSent, SdHeard, SdSent
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.statements import Statement
 
@@ -158,11 +158,12 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Findings:
         if (
             closed is not None and poll is not None and poll.frame > closed.frame
             and rise >= _surely_reopened(flow, report) and _quiet_before(flow, closed, poll.time)
-            and not _has_fin(flow, poll.time)
         ):  # fmt: skip
-            yield context.violated(
-                f"a credit of {rise} SDs was not announced until a POLL arrived", closed, report
-            )
+            what = f"a credit of {rise} SDs was not announced until a POLL arrived"
+            if not _has_fin(flow, poll.time):
+                yield context.violated(what, closed, report)
+            elif _fin_taken(flow, closed.frame) is not None:
+                yield context.holds(f"{what}, behind a FIN", closed, report)
         closed = report if _shows_no_credit(report) else None
     yield from _stays_closed(flow, context)
 
@@ -218,6 +219,12 @@ def _has_fin(flow: Flow, time: float) -> bool:
     return any(sd.stp.flags & FIN and sd.time < time for sd in flow.sds_heard)
 
 
+def _fin_taken(flow: Flow, until: int) -> SdHeard | None:
+    """The SD with the tester's FIN that the IUT has taken for sure, in sequence or not."""
+    ends = (sd for sd in flow.sds_heard if sd.stp.flags & FIN and sd.frame < until)
+    return next((sd for sd in ends if sd.certain and not sd.beyond and not sd.misfit), None)
+
+
 def _shows_no_credit(report: ReportSent) -> bool:
     return report.n_mr <= min(known.vr_h for known in report.possible)
 
@@ -251,6 +258,12 @@ def _announcement(
 ) -> Finding:
     what = "a STAT with N(PS) 0"
     where = [report] if before is None else [before, report]
+    fin = _fin_taken(flow, report.frame)
+    if fin is not None and report.time - fin.time > flow.due_s:
+        return context.violated(
+            f"{what} left though the FIN had been received", fin, report,
+            expected="none: nothing can follow the FIN", actual=f"N(MR) {report.n_mr}",
+        )  # fmt: skip
     if report.elements or report.stp.timestamp:
         return context.violated(f"{what} has a list or a timestamp", *where)
     used_up = report.vr_mr <= max(known.vr_h for known in report.possible)

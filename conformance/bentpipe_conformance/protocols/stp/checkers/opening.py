@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     ANSWERS_PER_S,
     answers,
     answers_on_ports,
+    ended_the_wait,
     gone_after,
     holder,
     is_alone,
@@ -487,6 +488,11 @@ def _left_alone(flow: Flow, context: Context, at: At, state: State) -> Findings:
     ]  # fmt: skip
     if ends and flow.served and is_alone(flow, at) and state == State.OPEN:
         yield context.violated("a BEGIN that opens nothing ended the connection", at, *ends)
+        return
+    if ended_the_wait(flow, context, at):
+        yield context.violated(
+            "a BEGIN that opens nothing ended the wait for an ENDAK: no END was repeated", at
+        )
         return
     gone = gone_after(flow, at) if state == State.OPEN else None
     if gone is not None and gone.time < flow.over:

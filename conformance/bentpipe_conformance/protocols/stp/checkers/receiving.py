@@ -198,12 +198,30 @@ def poll_raises_vr_h(flow: Flow, context: Context) -> Findings:
                 "a POLL did not raise VR(H)", poll, said,
                 expected=f"a list up to {poll.n_s}", actual=f"one up to {said.bound}",
             )  # fmt: skip
+    yield from _not_raised_or_cut(flow, context)
     for ustat in _unprovoked(flow):
         latest = _latest(flow, ustat)
         if _repeats_a_poll(ustat, latest):
             yield context.violated(
                 "a USTAT reports a gap again that a POLL had shown", ustat, *latest[:1]
             )
+
+
+def _not_raised_or_cut(flow: Flow, context: Context) -> Findings:
+    """Lists that lack just what a POLL has added, and may have been cut there (STP-PF-012).
+
+    Nothing tells which of the two rules was broken, so that both are (decision 046).
+    """
+    for said in context.prepared.statements:
+        poll, last = said.poll, said.parts[-1]
+        if poll is None or said.complete or said.true or not said.certain:
+            continue
+        lacks = said.elements == poll.after.elements[:-1] and poll.n_s == poll.after.vr_h
+        if lacks and flow.over > last.time + flow.due_s:
+            yield context.violated(
+                "a POLL did not raise VR(H), if the list has not been cut", last, poll,
+                expected=f"a list up to {poll.n_s}", actual=f"one up to {said.bound}",
+            )  # fmt: skip
 
 
 @checker("STP-DT-006", of=transfer)

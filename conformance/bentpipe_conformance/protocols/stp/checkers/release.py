@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, calling, judged
-from bentpipe_conformance.protocols.stp.checkers.answers import answers, discarded, observed
+from bentpipe_conformance.protocols.stp.checkers.answers import (
+    answers,
+    discarded,
+    ended_the_wait,
+    observed,
+)
 from bentpipe_conformance.protocols.stp.numbers import ECHO, near
 from bentpipe_conformance.protocols.stp.replay.echo import returned
 from bentpipe_conformance.protocols.stp.replay.events import DUE_S, At
@@ -47,8 +52,7 @@ def fin_is_reported_after_the_data(flow: Flow, context: Context) -> Findings:
     if flow.sender is None or not flow.served:
         return
     yield from _fin_alone(flow, context)
-    if own is None:
-        yield from _closes_at_last(flow, context)
+    if own is None:  # a service that does not close at last is STP-DT-030's
         return
     if fin is None:
         if flow.opener is not None:
@@ -89,27 +93,6 @@ def _fin_alone(flow: Flow, context: Context) -> Findings:
     )  # fmt: skip
 
 
-def _closes_at_last(flow: Flow, context: Context) -> Findings:
-    """Whether a service that nothing hinders closes after its peer's FIN (section 11)."""
-    ends, sender, receiver = context.prepared.completion, flow.sender, flow.receiver
-    finished = ends.finished if ends.certain else None
-    if finished is None or sender is None or receiver is None or flow.state == State.RELEASING:
-        return
-    if not ends.taken:
-        return
-    if sender.vt_a < sender.vt_s or sender.vt_s >= sender.vt_ms or not receiver.certain:
-        return
-    returned = sum(len(data) for data in sender.data.values())
-    if flow.service == ECHO and returned != len(receiver.reception.stream):
-        return
-    last = max([finished, *(item.time for item in (*flow.sds_sent, *flow.reports_heard))])
-    if flow.over - last > SOON_S:
-        yield context.violated(
-            "the service did not close, though its peer's stream had ended",
-            *(sd for sd in flow.sds_heard if sd.stp.flags & codec.FIN),
-        )  # fmt: skip
-
-
 @checker("STP-CC-023")
 def fin_closes_one_direction(flow: Flow, context: Context) -> Findings:
     """After the peer's FIN the IUT's stream continues to its end (section 5.3)."""
@@ -147,8 +130,9 @@ def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
     if sender is None:
         return False
     if sender.vt_a == sender.vt_s:
-        # Its service closes; without credit only probes leave, ever less often (STP-DT-025).
-        return flow.served and sender.vt_s < sender.vt_ms
+        # Without credit only probes leave, ever less often (STP-DT-025). A service that has nothing
+        # more to send, and does not close, is no matter of the stream (STP-DT-030).
+        return flow.served and sender.vt_s < sender.vt_ms and _echo_is_left(flow)
     # Silence makes POLLs rare (STP-PL-007); where they were being answered they are not.
     answers = [
         report.time for report in flow.reports_heard
@@ -158,6 +142,14 @@ def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
         return False
     longest = context.prepared.round_trips(context.ics).silence(answers[-1])[1]
     return flow.over > answers[-1] + longest + flow.timing_error + SOON_S
+
+
+def _echo_is_left(flow: Flow) -> bool:
+    """Whether an echo has received more than it has returned."""
+    if flow.service != ECHO or flow.sender is None or flow.receiver is None:
+        return False
+    returned = sum(len(data) for data in flow.sender.data.values())
+    return flow.receiver.certain and returned < len(flow.receiver.reception.stream)
 
 
 @checker("STP-CC-024")
@@ -272,6 +264,9 @@ def end_is_repeated_by_timer(flow: Flow, context: Context) -> Findings:
         at.time for at in flow.heard_of(codec.END, codec.ENDAK)
         if at.time >= sent[0].time - DUE_S and _ends_the_wait(flow, at)
     ]  # fmt: skip
+    # A BEGIN that opens nothing ends no wait: that it did is STP-CC-041's, or STP-CC-028's.
+    begins = (at for at in flow.heard_of(codec.BEGIN) if at.stp.version == codec.VERSION)
+    over += [at.time for at in begins if ended_the_wait(flow, context, at)]
     # Another connection between the same ports takes its place.
     over += [other.passed[0].time for other in flow.same_ports if other.start > flow.start]
     yield from calling.repetitions(flow, context, sent, min(over, default=None))

@@ -88,6 +88,7 @@ class Bounded:
         unasked: it leaves when the sender had stopped, and no report has come since.
         again: the window of a sender that two silences have made reduce, and a loss from before
             them once more, octets; 0 while there is none.
+        freed: it may be the first retransmission that this loss has let go (STP-CG-006).
         fits: whether the window can have permitted it.
     """
 
@@ -102,6 +103,7 @@ class Bounded:
     repetitions: bool
     unasked: bool
     again: float
+    freed: bool
     fits: bool
 
 
@@ -227,7 +229,8 @@ class _Replay:
     moved: float = 0.0
     """When the last SD left, or the last report came."""
     again: _Window | None = None
-    """See :class:`Bounded`."""
+    frees: bool = False
+    """See :class:`Bounded`, the latter of the next retransmission."""
 
     @property
     def all(self) -> tuple[_Window, ...]:
@@ -249,8 +252,10 @@ class _Replay:
         bounded = Bounded(
             sd, window, grown, self.phase, self.slow, exempt, self.reduction, self.certain,
             self.repetitions, self._is_unasked(sd.time),
-            0.0 if self.again is None else self.again.permitted, exempt or sd.flight_with <= window,
+            0.0 if self.again is None else self.again.permitted, self.frees and not sd.new,
+            exempt or sd.flight_with <= window,
         )  # fmt: skip
+        self.frees = self.frees and sd.new
         self.moved = sd.time
         if bounded.fits and not exempt and sd.flight_with > self.ssthresh:
             self.slow = False
@@ -305,11 +310,12 @@ class _Replay:
         elif report.wanted and self.phase == "silence":
             self.again = replace(self.window)
             self.again.reduce()
+            self.frees = True
 
     def _loses(self, report: ReportHeard, reduces: bool, before: tuple[float, ...]) -> None:
         """STP-CG-005: a report makes SDs await retransmission, and may be reason to reduce."""
         read = read_from(self.flow, report)
-        self.again = None
+        self.again, self.frees = None, False
         self.exempt, self.reduction, self.certain = True, report, reduces
         late = (
             number for number in report.wanted if self.last_sent.get(number, 0) >= self.spared_until
@@ -356,7 +362,7 @@ class _Replay:
         if since is None or self.collapsed:
             return
         if now - since > 3 * self.trips.silence(since)[1] + 2 * SLACK_S + self.flow.timing_error:
-            self.collapsed, self.again = True, None
+            self.collapsed, self.again, self.frees = True, None, False
             self.reduced_at = max(self.reduced_at, self.silent_from)
             for item in self.all:
                 item.reduce(float(item.smss))

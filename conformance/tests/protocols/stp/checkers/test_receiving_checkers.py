@@ -83,6 +83,23 @@ def test_poll_raises_vr_h() -> None:
     assert later(polled(2)).verdicts("STP-DT-002") == FAIL
 
 
+def test_list_without_what_a_poll_adds_may_have_been_cut() -> None:
+    """Either rule may be broken, unless a longer list shows that this one was not cut."""
+    story = later(polled(3))
+    assert story.verdicts("STP-DT-002") == story.verdicts("STP-PF-012") == FAIL
+    story = asked(polled(3).tester(SD, 6), 7, 1, (1, 2, 3, 4, 5, 6, 7), n_ps=2)
+    assert later(story).verdicts("STP-DT-002") >= FAIL
+    assert story.verdicts("STP-PF-012") == NOTHING
+
+
+def test_list_that_was_cut_below_what_a_poll_adds() -> None:
+    story = polled(3)
+    story.tester(SD, 6).tester(POLL, 9, n_ps=2, after=0.1)
+    story.iut(STAT, 1, elements=(1, 2, 3), n_ps=2, after=0.001)
+    assert later(story).verdicts("STP-PF-012") == FAIL
+    assert len([it for it in story.findings("STP-DT-002") if it.verdict is Verdict.FAIL]) == 1
+
+
 def test_gap_of_a_poll_reported_again() -> None:
     story = later(polled(4).iut(USTAT, 1, elements=(3, 4)))
     assert Verdict.FAIL in story.verdicts("STP-DT-002")
@@ -391,6 +408,37 @@ def test_poll_right_behind_the_sd_that_reopens_the_window_says_nothing() -> None
     story = full().tester(SD, 0, after=0.6)
     story.tester(POLL, 24, n_ps=4, after=0.01).iut(STAT, 24, n_ps=4, n_mr=48, after=0.01)
     assert story.verdicts("STP-DT-024") == NOTHING
+
+
+def closed_by_a_ustat(fin: bool = False) -> StpStory:
+    """The last SD of a credit of 24 comes first, and then the others."""
+    story = StpStory(credit=24).opened()
+    story.tester(SD, 23, flags=FIN if fin else 0).iut(USTAT, 0, elements=(0, 23), n_mr=24)
+    for number in range(23):
+        story.tester(SD, number, after=0.2 if number == 0 else 0.001)
+    return story
+
+
+@pytest.mark.parametrize(("fin", "verdict"), [(False, PASS), (True, FAIL)])
+def test_window_closed_by_a_ustat_announced(fin: bool, verdict: set[Verdict]) -> None:
+    """Nothing follows a FIN that has been received, though in sequence it was not."""
+    story = closed_by_a_ustat(fin)
+    story.iut(STAT, 24, n_ps=0, timestamp=0, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == verdict
+
+
+@pytest.mark.parametrize(("fin", "verdict"), [(False, FAIL), (True, PASS)])
+def test_window_closed_by_a_ustat_not_announced(fin: bool, verdict: set[Verdict]) -> None:
+    story = closed_by_a_ustat(fin)
+    story.tester(POLL, 24, n_ps=4, after=2.0).iut(STAT, 24, n_ps=4, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == verdict
+
+
+def test_announcement_that_crosses_the_fin() -> None:
+    """What leaves within a tenth of a second may have been decided before."""
+    story = full().tester(SD, 0, after=0.6).tester(SD, 24, flags=FIN, after=0.01)
+    story.iut(STAT, 24, n_ps=0, timestamp=0, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == PASS
 
 
 def test_window_that_opens_little_says_nothing() -> None:

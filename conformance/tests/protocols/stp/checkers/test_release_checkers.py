@@ -7,6 +7,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
+    BGREJ,
     END,
     ENDAK,
     FIN,
@@ -15,12 +16,15 @@ from bentpipe_conformance.protocols.stp.codec import (
     SDP,
     STAT,
     A,
+    R,
 )
 from bentpipe_conformance.protocols.stp.story import (
     CLAIMS,
+    COOKIES,
     FAIL,
     NOTHING,
     PASS,
+    TESTER_CSN,
     StpStory,
     later,
     opened,
@@ -59,7 +63,10 @@ def test_fin_of_a_begin_without_data(n_r: int, verdict: set[Verdict]) -> None:
 def test_own_stream_after_the_peers_fin() -> None:
     assert later(finished().iut(SDP, 0, data=b"x")).verdicts("STP-CC-023") == PASS
     assert later(finished()).verdicts("STP-CC-023") == NOTHING  # it may not have the FIN
-    assert later(finished().iut(STAT, 3, after=0.01)).verdicts("STP-CC-023") == FAIL
+    deaf = later(finished().iut(STAT, 3, after=0.01))
+    assert deaf.verdicts("STP-CC-023") == NOTHING  # the service does not close
+    assert deaf.verdicts("STP-DT-030") == FAIL
+    assert deaf.of_service(7).verdicts("STP-CC-023") == FAIL
     assert finished().iut(END, 3, after=0.01).verdicts("STP-CC-023") == FAIL
     assert finished().tester(END, flags=A, reason=1, after=0.5).verdicts("STP-CC-023") == NOTHING
 
@@ -220,6 +227,30 @@ def test_packets_after_the_end() -> None:
     assert ended.verdicts("STP-CC-028") >= FAIL
     ended = complete().iut(END, 3).tester(POLL, 3, after=0.95).iut(END, 3, after=0.05)
     assert later(ended).verdicts("STP-CC-028") == PASS
+
+
+def test_packets_behind_an_end_that_is_not_repeated() -> None:
+    """The connection is gone, as the missing repetition has shown: what answers them is right."""
+    ended = complete().iut(END, 3).tester(BGAK, after=2.0)
+    ended.iut(END, flags=A | R, reason=2, peer_csn=TESTER_CSN, tag=0, seq=0, after=0.01)
+    ended.tester(END, csn=7, flags=A, reason=1, after=0.5).iut(ENDAK, peer_csn=7, after=0.01)
+    for requirement in ("STP-CC-028", "STP-CC-021"):
+        assert Verdict.FAIL not in later(ended).verdicts(requirement)
+    assert later(ended).verdicts("STP-CC-026") == FAIL
+
+
+@pytest.mark.parametrize(("repeats", "verdict"), [(True, PASS), (False, FAIL)])
+def test_begin_that_opens_nothing_while_an_endak_is_awaited(
+    repeats: bool, verdict: set[Verdict]
+) -> None:
+    """An END that it keeps from being repeated is no failure of the timer."""
+    story = complete().iut(END, 3).tester(BEGIN, csn=TESTER_CSN + 1, cookie=None, after=0.5)
+    story.iut(BGREJ, reason=6, peer_csn=TESTER_CSN + 1, cookie=COOKIES[3], after=0.01)
+    if repeats:
+        story.iut(END, 3, after=0.49)
+    story.tester(POLL, 3, after=1.5)
+    assert story.verdicts("STP-CC-041") == verdict
+    assert story.verdicts("STP-CC-026") == (PASS if repeats else NOTHING)
 
 
 def test_sd_that_overtakes_the_bgak_for_its_begin_is_not_out_of_the_blue() -> None:
