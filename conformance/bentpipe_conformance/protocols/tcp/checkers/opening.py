@@ -372,8 +372,8 @@ def syn_is_answered(flow: Flow, context: Context) -> Findings:
     for item in syns:
         if item.packet.number > until:
             return
-        if item.tcp.seq != syns[0].tcp.seq:
-            continue  # another attempt
+        if item.tcp.seq != syns[0].tcp.seq or not item.tcp.options_ok:
+            continue  # another attempt, or nothing that has to be read
         if any(0.0 < item.time - s.time < THROTTLED_S for s in flow.leaving):
             continue
         answer = leaving_after(flow, item, longest, lambda s: bool(s.tcp.flags & (SYN | RST | ACK)))

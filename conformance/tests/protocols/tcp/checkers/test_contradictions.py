@@ -67,6 +67,14 @@ def test_data_whose_options_cannot_be_read_may_be_dropped(requirement: str) -> N
     _innocent(odd, requirement)
 
 
+def test_repeated_syn_whose_options_cannot_be_read_need_not_be_answered() -> None:
+    for options, accused in ((UNREADABLE, False), (b"", True)):
+        receipt = Receipt()
+        receipt.packets.pop()
+        receipt.data(-1, -1, flags=SYN, after=3.0, options=options).later()
+        assert (Verdict.FAIL in receipt.verdicts("SNR-CON-033")) == accused
+
+
 def test_old_reset_whose_options_cannot_be_read_may_be_dropped() -> None:
     for options, expected in ((UNREADABLE, False), (b"", True)):
         receipt = Receipt(timestamps=True).data(0, 100, tsval=1100).reply(100, tsval=7000)
