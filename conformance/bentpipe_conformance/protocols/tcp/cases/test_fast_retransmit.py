@@ -116,6 +116,22 @@ def test_established_reports_around_an_acknowledgment_with_data(connection: Conn
     connection.receive_more(6)
 
 
+@connected("SNR-FR-003", needs=("sack_sender", "rack=no"))
+def test_established_reports_around_an_acknowledgment_with_a_report(connection: Connection) -> None:
+    """Two reports, an acknowledgment of new data with another, and one more: no loss."""
+    connection.grow(16)
+    batch = connection.collect(0)
+    second, fourth, fifth = (batch[index] for index in (1, 3, 4))
+    connection.ack(batch[0].start, sack=[(second.start, second.end)])
+    connection.ack(batch[0].start, sack=[(fourth.start, fourth.end), (second.start, second.end)])
+    for end in (fourth.end, fifth.end):
+        connection.ack(second.end, sack=[(fourth.start, end)])
+    connection.collect(0.3 * connection.rtt)
+    connection.reception.delivered = connection.highest
+    connection.ack()
+    connection.receive_more(6)
+
+
 @connected(
     "SNR-FR-002", "SNR-SAK-001", "SNR-SAK-018", needs=("sack_sender", "rack=no"), profiles=("rfc",)
 )
