@@ -26,7 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import DEFAULT_MSS, Flow
-from bentpipe_conformance.protocols.tcp.replay.lifetime import leaving_after
+from bentpipe_conformance.protocols.tcp.replay.lifetime import least_end, leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
 from bentpipe_conformance.protocols.tcp.replay.order import by_packet
 from bentpipe_conformance.protocols.tcp.replay.stream import read_stream
@@ -64,7 +64,11 @@ def _timely(context: Context, answer: Answer, what: str) -> Findings:
 def out_of_order_at_once(flow: Flow, context: Context) -> Findings:
     """Data above a gap is acknowledged at once (RFC 5681 section 4.2)."""
     # Exercised by every acceptable segment that leaves a gap below itself.
+    # Text where the FIN is, or behind it, is ignored (RFC 9293 section 3.10.7.4, seventh).
+    text = least_end(flow) - 1
     for arrival in still_receiving(flow, fins=True):
+        if arrival.end - arrival.fin > text:
+            continue
         if arrival.out_of_order and arrival.end <= arrival.window_edge:
             yield from _timely(context, answer_at_once(flow, arrival), "out-of-order data")
 
@@ -432,6 +436,8 @@ def empty_segment_outside_the_window_is_answered(flow: Flow, context: Context) -
         waited, before = item.time - before, item.time
         if (tcp.length and not old) or tcp.flags & (ACK | SYN | RST | FIN) != ACK:
             continue
+        if not tcp.options_ok:
+            continue  # it may be dropped (MUST-7)
         if stale or waited < apart or (flow.handshake.timestamps and tcp.tsval is None):
             continue
         answer = leaving_after(flow, item, LONGEST_DELAY_S + flow.reaction, lambda _: True)

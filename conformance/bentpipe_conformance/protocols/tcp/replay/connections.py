@@ -28,7 +28,8 @@ class _Connection:
         own_closed, closed: whether one was acknowledged; whether the tester sent one.
         own_reset: whether the implementation sent a RST.
         expected: the number that its latest segment expects next.
-        over: whether the tester sent a RST with that number.
+        reached: the end of what has arrived in sequence, whose acknowledgment may be delayed.
+        over: whether the tester sent a RST with one of these numbers.
     """
 
     packets: list[Packet] = field(default_factory=list)
@@ -41,6 +42,7 @@ class _Connection:
     closed: bool = False
     own_reset: bool = False
     expected: int | None = None
+    reached: int | None = None
     over: bool = False
 
     def append(self, packet: Packet) -> None:
@@ -73,8 +75,12 @@ class _Connection:
             self.closed = True
         if flags & ACK and tcp.ack in self.own_ends:
             self.own_closed = True
-        if flags & RST and tcp.checksum_ok and tcp.seq == self.expected:
+        if not tcp.checksum_ok or tcp.seq not in (self.expected, self.reached):
+            return
+        if flags & RST:
             self.over = True
+        else:
+            self.reached = (tcp.seq + tcp.length) % MODULUS
 
     def ends_before(self, packet: Packet, tcp: Tcp) -> bool:
         """Whether a packet belongs to another connection, as does the SYN that it answers."""

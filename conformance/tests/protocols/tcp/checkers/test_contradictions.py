@@ -67,6 +67,20 @@ def test_data_whose_options_cannot_be_read_may_be_dropped(requirement: str) -> N
     _innocent(odd, requirement)
 
 
+def test_segment_below_the_window_whose_options_cannot_be_read_need_not_be_answered() -> None:
+    for options, accused in ((UNREADABLE, False), (b"", True)):
+        receipt = Receipt().data(0, 100).reply(100).data(50, 50, after=2.0, options=options)
+        assert (Verdict.FAIL in receipt.later().verdicts("SNR-RCV-029")) == accused
+
+
+def test_text_where_the_fin_is_need_not_be_answered() -> None:
+    """The FIN is above a gap, behind octet 61 (seed 15260007)."""
+    for at, accused in ((61, False), (60, True)):
+        receipt = Receipt().data(0, 50).reply(50).data(60, 61, flags=ACK | FIN, after=0.1)
+        receipt.reply(50, (60, 62)).data(at, at + 1, after=1.0).later()
+        assert (Verdict.FAIL in receipt.verdicts("SNR-RCV-001")) == accused
+
+
 def test_repeated_syn_whose_options_cannot_be_read_need_not_be_answered() -> None:
     for options, accused in ((UNREADABLE, False), (b"", True)):
         receipt = Receipt()

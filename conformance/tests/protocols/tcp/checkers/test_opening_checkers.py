@@ -174,6 +174,15 @@ def test_syn_after_the_end_begins_another_connection() -> None:
     assert len(connections_of(_reopened(acknowledged=False).trace())) == 1
 
 
+@pytest.mark.parametrize(("at", "count"), [(0, 2), (100, 2), (50, 1)])
+def test_syn_after_a_reset_behind_data_that_nothing_acknowledges(at: int, count: int) -> None:
+    """An acknowledgment may be delayed until the RST comes (seed 15260009)."""
+    receipt = Receipt(service=7).data(0, 100).reset(at, after=0.001)
+    receipt.data(-1000, -1000, flags=SYN, after=1.0)
+    receipt.reply(-999, flags=SYN | ACK, seq=90_000).data(-999, -999, ack=90_001)
+    assert len(connections_of(receipt.trace())) == count
+
+
 def test_syn_after_a_reset_of_the_implementation_begins_another_connection() -> None:
     def story(flags: int) -> Receipt:
         receipt = Receipt().data(0, 1).reply(0, flags=flags, seq=1)
