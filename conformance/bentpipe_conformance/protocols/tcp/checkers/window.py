@@ -28,6 +28,7 @@ from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     is_own_reset,
+    may_be_last,
     more_waited,
     smss_may_vary,
 )
@@ -274,8 +275,11 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                 # With its FIN leaves all that there was.
                 silly = [s for s in silly if s.time - since < OVERRIDE_S and not s.fin]
                 silly = [s for s in silly if not _may_probe(context, event, s)]
-                # All that was queued may leave when it is pushed (rule 2).
-                whole = bool(silly) and not more_waited(flow, silly[0])
+                # All that was queued may leave when it is pushed (rule 2), by whom nothing waits or
+                # whose buffer was full.
+                whole = bool(silly) and (
+                    not more_waited(flow, silly[0]) or may_be_last(flow, silly[0])
+                )
                 # Its own options make room for less (RFC 9293 section 3.7.1).
                 own = flow.mss - options_length(silly[0].packet) if silly else least
                 full = min(least, own, _size_now(flow, silly[0])) if silly else least

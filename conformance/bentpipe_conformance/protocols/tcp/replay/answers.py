@@ -105,12 +105,14 @@ def refused_by_moved_edge(flow: Flow, arrival: Arrival) -> bool:
 def _widest_field(flow: Flow) -> int:
     """What the IUT puts into the window field at most.
 
-    Without scaling some keep below the sign bit, for the sake of peers that take it for one.
+    Without scaling, or with a shift of nothing, some keep below the sign bit, for the sake of peers
+    that take it for one.
     """
-    answer = flow.handshake.answer
+    answer, own = flow.handshake.answer, flow.handshake.iut
     highest = max((reply.tcp.window for reply in flow.replies), default=_UNSIGNED)
     highest = max(highest, answer.window if answer is not None else 0)
-    unsigned = flow.handshake.window_scale or highest > _SIGNED
+    shifted = flow.handshake.window_scale and own and own.content and own.content.window_scale
+    unsigned = shifted or highest > _SIGNED
     return _UNSIGNED if unsigned else _SIGNED
 
 

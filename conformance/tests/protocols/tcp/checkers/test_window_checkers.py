@@ -275,6 +275,13 @@ def test_small_opening_filled_or_left_alone() -> None:
     assert story.send(4, 5).verdicts("SNR-WIN-010") == PASS
 
 
+@pytest.mark.parametrize(("push", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_small_opening_filled_by_all_that_was_queued(push: bool, expected: set[Verdict]) -> None:
+    """The user always has more, but the buffer was full (encounter 3108427)."""
+    story = _closed().ack(4, after=0.1, window=100).send_octets(4 * SIZE, 100, push=push)
+    assert story.verdicts("SNR-WIN-010") == expected
+
+
 def test_small_opening_filled_by_a_timer() -> None:
     story = _closed().ack(4, after=0.1, window=100).send_octets(4 * SIZE, 100, after=1.8)
     assert story.verdicts("SNR-WIN-010") == NOTHING
