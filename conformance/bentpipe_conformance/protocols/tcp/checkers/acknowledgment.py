@@ -26,6 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     largest_segment,
     never_short_of_data,
     newest_before,
+    smss_may_vary,
 )
 
 ANSWER_S = 0.2
@@ -235,7 +236,10 @@ def _runs(acks: Iterable[Ack], member: Callable[[Ack], bool], least: int) -> Ite
 def duplicate_storm_is_bounded(flow: Flow, context: Context) -> Findings:
     """Duplicates that report nothing new cause no flood (RFC 5681 section 3.2, RFC 9937)."""
     # Exercised by runs of at least six duplicates that report nothing new. What leaves is counted
-    # only where no pacing delays it, and new data only where it certainly waited.
+    # only where no pacing delays it, and new data only where it certainly waited. Where the path
+    # has shown that segments are too long, all that are may leave again (RFC 4821 section 7.7).
+    if smss_may_vary(flow, context.ics):
+        return
     rtt = minimum_rtt(flow)
     at_once = acts_at_once(context.ics)
     for run in _runs(

@@ -30,6 +30,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     is_own_reset,
     may_be_last,
     more_waited,
+    newest_before,
     smss_may_vary,
 )
 
@@ -113,6 +114,10 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
         waits = closure.data_waits(keep_alive=keep_alive)
         if opening is None or not waits or opening.window < wide:
             continue
+        last = newest_before(flow, opening.packet.number)
+        probed = last is not None and last.packet.number > closure.start.packet.number
+        if probed and last and last.end <= opening.ack and not more_waited(flow, last):
+            continue  # a probe has taken all that waited along
         if reset_by_sender(flow, closure.start.time, flow.horizon) is not None:
             continue
         prompt = max(closure.longest_rtt, 0.25) + context.timing_error

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
+from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
+    FAIL,
+    NOTHING,
+    PASS,
+    RTT,
+    SIZE,
+    Story,
+    duplicates,
+)
 
 
 def test_old_acknowledgment_with_a_larger_window() -> None:
@@ -156,6 +165,18 @@ def test_probe_after_an_old_acknowledgment_that_offers_room(
     verdicts = story.verdicts("SNR-ACK-001")
     assert verdicts >= expected
     assert bool(FAIL & verdicts) == (expected == FAIL)
+
+
+@pytest.mark.parametrize(("finds", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_duplicates_amid_segments_that_the_path_has_shown_to_be_too_long(
+    finds: bool, expected: set[Verdict]
+) -> None:
+    """All of them leave again, and more, in smaller ones (encounter 3108874)."""
+    story = duplicates(Story(sack=False).send(*range(10)).ack(2, after=RTT), 2, 3)
+    for start in range(2 * SIZE, 30 * SIZE, 500):
+        story.send_octets(start, 500)
+    claims = {**CLAIMS, "finds_segment_size": finds}
+    assert duplicates(story, 2, 8).verdicts("SNR-ACK-007", claims=claims) == expected
 
 
 @pytest.mark.parametrize(("push", "expected"), [(True, PASS), (False, FAIL)])
