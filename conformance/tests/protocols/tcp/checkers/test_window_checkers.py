@@ -228,8 +228,8 @@ def test_opened_window_of_a_sender_whose_probe_was_all_it_had(
     story = Story(window=4 * SIZE, service=7).ack(0, data=bytes(SIZE)).send(0, push=True)
     story.ack(1, after=RTT, window=0).ack(1, after=0.1, window=0, data=owed)
     story.send_octets(SIZE, 0, after=0.01).send_octets(SIZE, 1, after=2.0, push=owed == b"x")
-    story.ack(1.001, after=RTT, window=0).ack(1.001, after=3.0, window=4 * SIZE)
-    story.ack(1.001, after=10.0, window=4 * SIZE)
+    story.ack(1.0015, after=RTT, window=0).ack(1.0015, after=3.0, window=4 * SIZE)
+    story.ack(1.0015, after=10.0, window=4 * SIZE)
     assert story.verdicts("SNR-WIN-007", claims={**CLAIMS, "keep_alive": False}) == expected
 
 
