@@ -493,6 +493,9 @@ def repeated_timeouts_keep_ssthresh(flow: Flow, context: Context) -> Findings:
         reached = next((item for item in aftermath.reactions if item.acks == target - 1), None)
         if reached is None or reached.disturbed or reached.ack.ack >= aftermath.recover:
             continue
+        counted = (item.ack for item in aftermath.reactions if item.acks <= reached.acks)
+        if any(0 < ack.advance < segment for ack in counted):
+            continue  # what acknowledges a part adds no more than that (RFC 5681 equation 2)
         needed = reached.ack.ack + target * segment
         if reached.ack.window_edge < needed:
             continue

@@ -198,12 +198,14 @@ def test_growth_after_recovery_as_cubic_may() -> None:
 
 
 def _slow_start_after_timeout(
-    limit: int, timeouts: int = 1, *, fast: bool = False, paced: bool = False
-) -> Story:
+    limit: int, timeouts: int = 1, *, fast: bool = False, paced: bool = False,
+    divided: bool = False,
+) -> Story:  # fmt: skip
     """Twelve segments lost; slow start up to ``limit`` segments, then a constant window.
 
     With ``fast``, a fast recovery has begun before. With ``paced``, acknowledgments come in pairs,
-    between which nothing leaves, and then segments one by one.
+    between which nothing leaves, and then segments one by one. With ``divided``, half of each
+    segment is acknowledged before the whole.
     """
     story = Story(sack=False).send(*range(12))
     if fast:
@@ -212,6 +214,8 @@ def _slow_start_after_timeout(
         story.send(0, after=2)
     sent = window = 1
     for una in range(1, 81):
+        if divided:
+            story.ack(una - 0.5, after=0.01)
         story.ack(una, after=0.005 if paced and una % 2 == 0 and una > 2 else RTT / max(window, 1))
         window = min(window + 1, limit)
         if paced and una % 2 and una > 2:
@@ -249,6 +253,9 @@ def test_slow_start_after_two_timeouts_reaches_half_the_flight_or_not() -> None:
     assert _slow_start_after_timeout(6, timeouts=2).verdicts("SNR-CA-003") == PASS
     assert _slow_start_after_timeout(2, timeouts=2).verdicts("SNR-CA-003") == FAIL
     assert _slow_start_after_timeout(2, timeouts=1).verdicts("SNR-CA-003") == NOTHING
+    # What acknowledges half a segment adds no more (seed 15260027).
+    divided = _slow_start_after_timeout(2, timeouts=2, divided=True)
+    assert divided.verdicts("SNR-CA-003") == NOTHING
     # In the paper the first timeout halves the window that the recovery has reduced.
     assert _slow_start_after_timeout(2, timeouts=2, fast=True).verdicts("SNR-CA-003") == NOTHING
 
