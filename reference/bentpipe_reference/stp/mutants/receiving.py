@@ -288,6 +288,15 @@ class AnnouncesAFew(Receiver):
         return self._closed and self.credit() > self.vr_mr
 
 
+@mutant("stp-announces-what-was-used-up", breaks="STP-DT-024")
+class AnnouncesWhatWasUsedUp(Receiver):
+    """Announces credit though the last report showed some, if it has been used up since."""
+
+    def reopened(self) -> bool:
+        self._closed = self.vr_mr <= self.vr_h
+        return super().reopened()
+
+
 @mutant("stp-announces-an-empty-buffer", breaks="STP-DT-024")
 class AnnouncesAnEmptyBuffer(Receiver):
     """Announces a window that was closed once nine tenths of it are open."""

@@ -400,6 +400,19 @@ def test_ready_window_opens_by_a_few(connection: Connection) -> None:
 
 
 @connected("STP-DT-024")
+def test_ready_window_opened_by_a_stat(connection: Connection) -> None:
+    """A STAT shows the few SDs by which a full window has opened: what follows is no news."""
+    _fill_above_a_gap(connection, 2 + FEW)
+    connection.sd(number=2)
+    connection.discard(QUIET_S)
+    connection.ask()
+    connection.sd(number=2 + FEW)
+    connection.discard(QUIET_S)
+    connection.ask()
+    connection.deliver()
+
+
+@connected("STP-DT-024")
 def test_ready_window_opens_by_a_part(connection: Connection) -> None:
     """The first of two gaps in a full window is filled, and just as much opens as counts."""
     _fill_above_a_gap(connection, 2 + min(PART, connection.vt_ms // 2))

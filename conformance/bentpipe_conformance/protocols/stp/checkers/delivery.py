@@ -165,7 +165,25 @@ def reopened_window_is_announced(flow: Flow, context: Context) -> Findings:
             elif _fin_taken(flow, closed.frame) is not None:
                 yield context.holds(f"{what}, behind a FIN", closed, report)
         closed = report if _shows_no_credit(report) else None
+    yield from _no_news(flow, context)
     yield from _stays_closed(flow, context)
+
+
+def _no_news(flow: Flow, context: Context) -> Findings:
+    """Credit that is not announced, since an answer has shown some after the window was closed."""
+    for closed, shown, report in zip(
+        flow.reports_sent, flow.reports_sent[1:], flow.reports_sent[2:], strict=False
+    ):
+        rise, poll = report.n_mr - shown.n_mr, report.poll
+        if (
+            _shows_no_credit(closed) and _shows_credit(shown) and not _is_announcement(shown)
+            and rise >= _surely_reopened(flow, report)
+            and poll is not None and poll.frame > shown.frame
+            and _quiet_before(flow, shown, poll.time)
+        ):  # fmt: skip
+            yield context.holds(
+                f"{rise} SDs more than a report had shown were not announced", shown, report
+            )
 
 
 def _surely_reopened(flow: Flow, report: ReportSent) -> int:
@@ -229,11 +247,20 @@ def _shows_no_credit(report: ReportSent) -> bool:
     return report.n_mr <= min(known.vr_h for known in report.possible)
 
 
+def _shows_credit(report: ReportSent) -> bool:
+    """Whether it does for sure; it may have left before what had come was read, or after."""
+    return report.certain and report.n_mr > max(known.vr_h for known in report.possible)
+
+
+def _is_announcement(report: ReportSent) -> bool:
+    return report.is_stat and not report.stp.n_ps
+
+
 def _announcements(flow: Flow, context: Context) -> Findings:
     """STATs with N(PS) 0: what they hold, and whether they leave for one reason only."""
     before: ReportSent | None = None
     for report in flow.reports_sent:
-        if report.is_stat and not report.stp.n_ps:
+        if _is_announcement(report):
             yield _announcement(flow, context, before, report)
         elif before is not None and _is_unasked(flow, before, report):
             yield context.violated(
@@ -266,11 +293,10 @@ def _announcement(
         )  # fmt: skip
     if report.elements or report.stp.timestamp:
         return context.violated(f"{what} has a list or a timestamp", *where)
-    used_up = report.vr_mr <= max(known.vr_h for known in report.possible)
-    if not used_up and (before is None or not _shows_no_credit(before)):
+    if before is None or _shows_credit(before):
         return context.violated(
             f"{what} left though the last report showed credit", *where,
-            expected="none before the credit is used up", actual=f"VR(MR) {report.vr_mr}",
+            expected="none before a report shows no credit", actual=f"VR(MR) {report.vr_mr}",
         )  # fmt: skip
     if report.n_mr <= report.vr_mr:
         return context.violated(

@@ -410,6 +410,52 @@ def test_poll_right_behind_the_sd_that_reopens_the_window_says_nothing() -> None
     assert story.verdicts("STP-DT-024") == NOTHING
 
 
+def shown(credit: int = 5) -> StpStory:
+    """Of a full window SD 5 is missing, too; a STAT shows what SD 0 has opened."""
+    story = StpStory(credit=24).opened()
+    for number in (1, 2, 3, 4, *range(6, 24)):
+        story.tester(SD, number, after=0.001)
+    asked(story, 24, 0, (0, 1, 5, 6, 24), n_ps=3).tester(SD, 0, after=0.6)
+    return asked(story, 24, 5, (5, 6, 24), n_ps=4, n_mr=24 + credit)
+
+
+@pytest.mark.parametrize("used", [0, 3, 5])
+def test_credit_announced_though_a_stat_has_shown_some(used: int) -> None:
+    """What has come of it since the STAT makes no difference."""
+    story = shown()
+    for number in range(24, 24 + used):
+        story.tester(SD, number, after=0.01)
+    story.tester(SD, 5, after=0.6)
+    story.iut(STAT, 24 + used, n_ps=0, timestamp=0, n_mr=48 + used, after=0.01)
+    assert Verdict.FAIL in story.verdicts("STP-DT-024")
+
+
+def test_credit_announced_since_a_stat_has_shown_none_again() -> None:
+    story = shown(0).tester(SD, 5, after=0.6)
+    story.iut(STAT, 24, n_ps=0, timestamp=0, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == PASS
+
+
+@pytest.mark.parametrize("credit", [0, 5])
+def test_credit_announced_since_a_stat_may_have_shown_none(credit: int) -> None:
+    """All that it permits came before it, and may have been read before it left."""
+    story = shown(credit).tester(POLL, 24, n_ps=5, after=0.6)
+    for number in range(24, 29):
+        story.tester(SD, number, after=0.001)
+    story.iut(STAT, 5, elements=(5, 6, 24), n_ps=5, n_mr=29, after=0.01)
+    story.tester(SD, 5, after=0.6).iut(STAT, 29, n_ps=0, timestamp=0, n_mr=53, after=0.01)
+    assert story.verdicts("STP-DT-024") == PASS
+
+
+@pytest.mark.parametrize(("after", "verdict"), [(2.0, PASS), (0.01, NOTHING)])
+def test_credit_not_announced_since_a_stat_has_shown_some(
+    after: float, verdict: set[Verdict]
+) -> None:
+    story = shown().tester(SD, 5, after=0.6)
+    story.tester(POLL, 24, n_ps=5, after=after).iut(STAT, 24, n_ps=5, n_mr=48, after=0.01)
+    assert story.verdicts("STP-DT-024") == verdict
+
+
 def closed_by_a_ustat(fin: bool = False) -> StpStory:
     """The last SD of a credit of 24 comes first, and then the others."""
     story = StpStory(credit=24).opened()
