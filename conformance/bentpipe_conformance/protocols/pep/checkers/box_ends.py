@@ -109,6 +109,7 @@ _LINUX: tuple[tuple[str, object, str], ...] = (
     ("from_transmission", True, "RTO-010"),
     ("halves_window", True, "CA-002 REC-006 REC-011"),
     ("keeps_blocks_with_fin", True, "RCV-010 RCV-024"),
+    ("probes_fail_together", True, "SAK-004"),
     ("pushed_is_last", True, "CA-002 FR-009 REC-005 SAK-017"),
     ("rest_of_block", True, "SAK-001 SAK-002"),
     ("spares_recent", True, "RTO-007 RTO-009"),
