@@ -31,6 +31,9 @@ RATE_BPS = 600_000
 SOON_SDS = 64
 """The numbers below 2^24 at which every other stream begins, so that it wraps in most cases."""
 
+IN_A_ROW = 4
+"""Of so many ISSs at least one is random, whatever comes."""
+
 
 class SoonWrapping(CsnGenerator):
     """ISSs of which half are random, and half random among the last ones before the wrap.
@@ -42,11 +45,14 @@ class SoonWrapping(CsnGenerator):
         """See :class:`CsnGenerator`."""
         super().__init__(*begin)
         self._recent: deque[int] = deque(maxlen=SOON_SDS // 2)
+        self._in_a_row = 0
 
     def iss(self) -> int:
         """STP-CC-011, but for those that wrap soon; a call anew has a new one (STP-CC-037)."""
         number = super().iss()
-        if not number & 1:
+        # Never so many in a row that they look like the whole range.
+        self._in_a_row = 0 if number & 1 else self._in_a_row + 1
+        if self._in_a_row % IN_A_ROW:
             number = PACKET_MASK - (number >> 1) % SOON_SDS
         while number in self._recent:
             number = number - 1 & PACKET_MASK

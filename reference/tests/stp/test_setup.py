@@ -65,3 +65,10 @@ def test_streams_of_the_usual_reference_begin_anywhere_or_soon_before_the_wrap()
     soon = [number for number in numbers if number >= (1 << 24) - SOON_SDS]
     assert 20 < len(soon) < 44 and len(set(soon)) > 10
     assert min(numbers) < 1 << 20
+
+
+def test_streams_of_the_usual_reference_do_not_all_begin_before_the_wrap() -> None:
+    """Eight connections that did would look like a reference that draws from a few numbers."""
+    csns = SoonWrapping(Random(2), None)
+    soon = [csns.iss() >= (1 << 24) - SOON_SDS for _ in range(5000)]
+    assert not any(all(soon[at : at + 4]) for at in range(len(soon) - 3))
