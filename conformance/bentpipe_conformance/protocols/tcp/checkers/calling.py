@@ -282,6 +282,8 @@ def syns_cross(flow: Flow, context: Context) -> Findings:
         if completing is None or not met:
             return
         begin = completing.packet.number
+        if any(number < reset.number < begin for reset in flow.resets):
+            return  # it may have ended the attempt
         later = [s for s in flow.leaving if s.packet.number > begin and not s.tcp.flags & SYN]
         opened = later[0] if later and not is_reset(later[0]) else None
         if opened is not None:

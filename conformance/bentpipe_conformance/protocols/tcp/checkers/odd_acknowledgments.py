@@ -208,7 +208,11 @@ def _forgotten_after_timeouts(flow: Flow, context: Context) -> Findings:
                 timeout, earlier, since = event, RangeSet(event.sacked), RangeSet()
             if event.retransmission:
                 since.add(event.start, event.end)
-        elif isinstance(event, Ack) and timeout is not None and event.acceptable and event.advance:
+        elif isinstance(event, Ack) and timeout is not None and event.acceptable:
+            for left, right in event.blocks:
+                since.add(left, right)
+            if not event.advance:
+                continue
             una, first = event.ack, event.responses[:1]
             if una >= timeout.max:
                 timeout = None

@@ -413,6 +413,8 @@ def open_connection_sends_no_syn(flow: Flow, context: Context) -> Findings:
     since, offer = flow.handshake.established, flow.handshake.offer
     if since is None or offer is None:
         return
+    if len({item.tcp.seq for item in flow.arriving if item.tcp.flags & SYN}) > 1:
+        return  # SYNs that contradict each other open nothing together
     opened: Segment | None = None
     for item in flow.leaving:
         tcp = item.tcp

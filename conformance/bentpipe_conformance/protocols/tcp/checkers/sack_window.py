@@ -27,6 +27,7 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
     may_be_last,
     more_waited,
     newest_before,
+    smss_may_vary,
     stopped_at,
     was_paced_below,
 )
@@ -53,8 +54,8 @@ def recovery_keeps_to_the_reduced_window(flow: Flow, context: Context) -> Findin
     """A recovery with SACK keeps pipe within ssthresh (RFC 6675 section 5 step C, RFC 9937)."""
     # Exercised by everything a recovery sends after its first retransmission.
     share = _share(context)
-    if share is None:
-        return
+    if share is None or smss_may_vary(flow, context.ics):
+        return  # a lost probe of the path's MTU reduces no window (RFC 4821 section 7.7)
     for recovery in context.prepared.recoveries:
         yield from until_violated(_within(flow, context, recovery, share))
 

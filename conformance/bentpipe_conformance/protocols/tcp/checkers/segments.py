@@ -74,7 +74,7 @@ def reserved_bits_are_ignored(flow: Flow, context: Context) -> Findings:
     """Reserved bits that are set, and those of ECN, change nothing (RFC 9293 section 3.1)."""
     # Exercised by a SYN to a port that listens, and by data in sequence inside the window.
     for item in flow.arriving:
-        if item.tcp.flags & (SYN | ACK) == SYN and _odd_bits(item) and flow.listening:
+        if item.tcp.flags & (SYN | ACK | RST) == SYN and _odd_bits(item) and flow.listening:
             if item.tcp.options_ok:
                 yield from _answered(flow, context, item)
             break

@@ -25,6 +25,7 @@ from bentpipe_conformance.protocols.tcp.replay.order import (
     latest_first,
 )
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S
+from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
     is_own_reset,
@@ -280,6 +281,12 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
                 # With its FIN leaves all that there was.
                 silly = [s for s in silly if s.time - since < OVERRIDE_S and not s.fin]
                 silly = [s for s in silly if not _may_probe(context, event, s)]
+                # What does not leave at once, a timer may have sent (MUST-39).
+                silly = [
+                    s for s in silly
+                    if s.since_arrival <= AT_ONCE_S + context.timing_error
+                    or s.since_sent < OVERRIDE_S
+                ]  # fmt: skip
                 # All that was queued may leave when it is pushed (rule 2), by whom nothing waits or
                 # whose buffer was full.
                 whole = bool(silly) and (

@@ -44,7 +44,7 @@ def slow_start_opens_by_a_segment(flow: Flow, context: Context) -> Findings:
     slack = context.permitted("slack_segments") * segment
     growths = accumulate(min(ack.advance, segment) for ack in opening.acks)
     for ack, growth in zip(opening.acks, growths, strict=True):
-        if ack.packet.number >= stopped_at(flow) or opening.last is ack:
+        if ack.packet.number >= min(stopped_at(flow), flow.first_reset) or opening.last is ack:
             return
         window = min(opening.first_flight + growth, most_outstanding(flow))
         flight = max((sent.end for sent in ack.responses), default=ack.max) - ack.ack

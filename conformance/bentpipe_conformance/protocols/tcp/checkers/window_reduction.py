@@ -85,6 +85,7 @@ class _Window:
         self.may_continue = context.prepared.may_continue
         self.rtt = minimum_rtt(flow)
         self.ics = context.ics
+        self.finds = smss_may_vary(flow, context.ics)
         self.pushed_is_last = context.permitted("pushed_is_last", False)
         self._times = [sent.time for sent in flow.sent]
 
@@ -105,6 +106,8 @@ class _Window:
 
     def shows(self, episode: Episode) -> bool:
         """Whether the flight at the beginning of an episode shows the window."""
+        if self.finds:
+            return False  # nor need a lost probe reduce it (RFC 4821 section 7.7)
         segment = largest_segment(self.flow)
         first, trigger = episode.first, episode.trigger
         if not episode.fast or episode.nested or episode.flight < SMALLEST_FLIGHT * segment:

@@ -104,7 +104,7 @@ class Expected:
     def _has_ended(self, count: int) -> bool:
         """Whether one of the first so many arrivals was a FIN in sequence and is acknowledged."""
         for arrival in self._flow.arrivals[self._read : count]:
-            if arrival.fin and arrival.in_order:
+            if arrival.fin and arrival.in_order and arrival.end <= arrival.window_edge:
                 self._end = min(self._end, arrival.end)
         self._read = max(self._read, count)
         return self._reply is not None and self._reply.ack >= self._end

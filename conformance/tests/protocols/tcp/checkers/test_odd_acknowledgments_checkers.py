@@ -119,3 +119,15 @@ def test_duplicate_report_that_opens_the_window_lets_a_probe_leave_again(
 ) -> None:
     story = Story().send(0, 1).ack(2, after=RTT, window=0).send_octets(2000, octets, after=2.0)
     assert story.ack(2, (1, 2), after=0.05).send(2).verdicts("SNR-SAK-014") == expected
+
+
+@pytest.mark.parametrize(("again", "accused"), [(True, False), (False, True)])
+def test_data_that_is_reported_again_after_a_timeout_is_no_memory(
+    again: bool, accused: bool
+) -> None:
+    """The receiver does not hold it, but has said so since (seed 15280004)."""
+    story = Story().send(*range(10)).ack(3, (4, 6), after=RTT).send(3, after=2.0)
+    if again:
+        story.ack(3, (4, 6), after=0.1, data=b"x")
+    story.ack(4, after=RTT).send(6, 7).ack(5, after=RTT).send(8)
+    assert (Verdict.FAIL in story.verdicts("SNR-SAK-011")) == accused

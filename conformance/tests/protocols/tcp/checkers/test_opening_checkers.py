@@ -204,6 +204,15 @@ def test_syn_with_reserved_bits_and_options_that_cannot_be_read(
     assert receipt.verdicts("SNR-SEG-003") - PASS == expected
 
 
+@pytest.mark.parametrize(("flags", "expected"), [(SYN | RST, set()), (SYN, FAIL)])
+def test_syn_with_reserved_bits_that_is_a_reset(flags: int, expected: set[Verdict]) -> None:
+    receipt = Receipt().open(answer=None)
+    del receipt.packets[-1]
+    for after in (0.0, 3.0):
+        receipt.data(0, 0, after=after, flags=flags | 0xC0)
+    assert receipt.verdicts("SNR-SEG-003") - PASS == expected
+
+
 @pytest.mark.parametrize(("acknowledged", "expected"), [(100, PASS), (300, FAIL)])
 def test_keep_alive_whose_timer_meets_an_arrival(acknowledged: int, expected: set[Verdict]) -> None:
     # What acknowledges less than has arrived left before that was dealt with.

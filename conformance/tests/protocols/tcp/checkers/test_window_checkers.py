@@ -288,6 +288,14 @@ def test_small_opening_filled_or_left_alone() -> None:
     assert story.send(4, 5).verdicts("SNR-WIN-010") == PASS
 
 
+@pytest.mark.parametrize(("late", "expected"), [(0.004, NOTHING), (0.0, FAIL)])
+def test_small_opening_that_meets_a_timer(late: float, expected: set[Verdict]) -> None:
+    """What a second has held back fills one opening after the other (seed 15280011)."""
+    story = _closed().ack(4, after=0.1, window=100).send_octets(4 * SIZE, 100, after=1.0)
+    story.ack(4.1, after=0.6, window=1).send_octets(4 * SIZE + 100, 1, after=late)
+    assert story.verdicts("SNR-WIN-010") == expected
+
+
 @pytest.mark.parametrize(("push", "expected"), [(True, NOTHING), (False, FAIL)])
 def test_small_opening_filled_by_all_that_was_queued(push: bool, expected: set[Verdict]) -> None:
     """The user always has more, but the buffer was full (encounter 3108427)."""
