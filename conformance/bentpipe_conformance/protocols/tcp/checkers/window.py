@@ -203,8 +203,8 @@ def _within_shrunken_window(flow: Flow, context: Context) -> Findings:
     if _edge_stays(flow):
         return
     shrunk: Ack | None = None
-    before = edge = 0
-    since = 0.0
+    before = edge = wider = 0
+    since = narrowed = 0.0
     violated = False
     updates = set(_window_updates(flow))
     for event in flow.events:
@@ -216,13 +216,15 @@ def _within_shrunken_window(flow: Flow, context: Context) -> Findings:
                     sentence = f"no new data beyond the edge moved left to {shrunk.window_edge}"
                     yield context.holds(sentence, shrunk)
                 shrunk = None
+            if event.window_edge < edge:
+                wider, narrowed = edge, event.time
             edge, since = event.window_edge, event.time
         elif isinstance(event, Ack) and event.may_heed and event.window_edge > edge:
             shrunk, edge = None, event.window_edge  # that of a segment whose text was refused
         elif isinstance(event, Sent) and shrunk is not None and not violated:
             crossing = CROSSING_S + context.timing_error
             # What the edge before permits may have waited for a slow device, not for the ACK.
-            clocked = event.cause and (event.time - shrunk.time > crossing or event.end > before)
+            clocked = event.cause and (event.time - narrowed > crossing or event.end > wider)
             late = event.time - since > crossing or clocked
             probe = event.payload <= 1 or event.timed
             if event.new and event.end > edge and late and not probe:

@@ -264,6 +264,15 @@ def test_data_of_a_slow_device_that_meets_a_shrunken_window() -> None:
     assert _shrunk().send(8).verdicts("SNR-WIN-009") == NOTHING
 
 
+@pytest.mark.parametrize(("late", "expected"), [(0.0, NOTHING), (0.01, FAIL)])
+def test_data_of_a_slow_device_that_meets_a_window_shrunken_once_more(
+    late: float, expected: set[Verdict]
+) -> None:
+    """In between the window had opened again, not as far as before (encounter 3110122)."""
+    story = _shrunk().ack(3, after=0.01, window=8 * SIZE).send(8).ack(3, after=0.01, window=SIZE)
+    assert story.send(9, after=late).verdicts("SNR-WIN-009") == expected
+
+
 def test_delayed_acknowledgment_into_a_closed_window_is_no_probe() -> None:
     receipt = Receipt().reply(0, payload=bytes(100)).data(0, 0, ack=100, after=0.6, window=0)
     receipt.data(0, 100, ack=100, after=0.01, window=0).reply(100, seq=100, after=0.04)
