@@ -404,7 +404,7 @@ def duplicates_let_data_out(flow: Flow, context: Context) -> Findings:
         if outlives_inflation(before, episode):
             continue
         window = episode.flight // 2 - 2 * segment + DUPLICATE_THRESHOLD * segment
-        further = [ack for ack in episode.acks if not ack.advance]
+        further = [ack for ack in episode.acks if ack.acceptable and not ack.advance]
         first = next((ack for ack in episode.acks if ack.advance), None)
         further = [a for a in further if first is None or a.packet.number < first.packet.number]
         window += sum(ack.duplicate for ack in further) * segment

@@ -10,6 +10,7 @@ from bentpipe_conformance.protocols.tcp.story import (
     NOTHING,
     PASS,
     RTT,
+    SIZE,
     Story,
     duplicates,
     flight,
@@ -167,3 +168,16 @@ def test_inflated_window_of_a_sender_whose_buffer_may_be_full(
     story = Story(sack=False).send(*range(12), push=full).ack(2, after=RTT)
     story = duplicates(duplicates(story, 2).send(2), 2, 8).ack(12, after=RTT)
     assert story.verdicts("SNR-REC-014") == expected
+
+
+@pytest.mark.parametrize(("unsent", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_inflated_window_beyond_the_receivers_which_unsent_data_seems_to_open(
+    unsent: bool, expected: set[Verdict]
+) -> None:
+    """What acknowledges data never sent offers nothing (seed 15280018)."""
+    room = 10 * SIZE if unsent else 20 * SIZE
+    story = Story(sack=False, window=room).send(*range(12)).ack(2, after=RTT)
+    duplicates(duplicates(story, 2).send(2), 2, 8)
+    if unsent:
+        story.ack(30, after=0.01)
+    assert story.ack(12, after=RTT, window=20 * SIZE).verdicts("SNR-REC-014") == expected
