@@ -20,6 +20,7 @@ WITHOUT_RACK = [
     "snr/fast-retransmit/established-small-reports",
     "snr/fast-retransmit/established-scattered-small-reports",
     "snr/fast-retransmit/established-reports-around-an-acknowledgment-with-data",
+    "snr/fast-retransmit/established-reports-around-an-acknowledgment-with-a-report",
     "snr/fast-retransmit/established-reports-on-segments-with-data",
     "snr/fast-retransmit/established-window-narrowed",
     "snr/fast-retransmit/idle-duplicates-then-loss",
