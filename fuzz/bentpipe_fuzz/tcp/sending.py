@@ -168,6 +168,15 @@ small_writes = episode(
 )  # fmt: skip
 """Small data of the user, while something is outstanding and the peer's window is small."""
 
+written_amid_recovery = episode(
+    opened("echo", window=one(40_000), sack=either, timestamps=either, mss=some_of([536, 1460])),
+    step("write", octets=some_of([8000, 14_000])),
+    step("receive", losing=some_of([[0], [1], [0, 2]]), segments=one(6), seconds=one(0.7)),
+    repeated(step("segment", octets=some_of([1, 100, 300]), flags=some_of(["A", "PA"])), 5),
+    receive(3.0), text, settle,
+)  # fmt: skip
+"""Small data of the user, while something that was lost is outstanding."""
+
 
 @st.composite
 def _growing(draw: st.DrawFn) -> list[Step]:
@@ -247,5 +256,5 @@ long_after = episode(
 SENDING: tuple[Situation, ...] = (
     lone, backed_off, gone_back, no_reports, lost_again, one_report, thrown_away, stretched,
     divided, shut, shut_again, shrunk, rested, long_after, requested, dribble, small_writes,
-    reports_with_windows, amid_recovery, late_report, last_lost, owed,
+    written_amid_recovery, reports_with_windows, amid_recovery, late_report, last_lost, owed,
 )  # fmt: skip

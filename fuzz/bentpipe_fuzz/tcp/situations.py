@@ -64,6 +64,13 @@ repeated_opening = episode(
     wait(some_of([0.1, 5.0, 10.0])), segments([10, 20]),
 )  # fmt: skip
 """The SYN-ACK has been sent again before it is acknowledged, and the first data may be, too."""
+behind_unknown = episode(
+    opened("chargen", mss=one(None), odd=st.fixed_dictionaries(
+        {"raw": some_of(["2802", "b402", "fe02", "280400ff"]).map(lambda text: text + "02040064")}
+    )),
+    segments([10]),
+)  # fmt: skip
+"""An MSS of 100 octets, behind an option that nobody knows."""
 half_open = episode(
     step("knock", service=any_service, timestamps=either),
     step("segment", flags=some_of(["A", "A", "PA", "FA", "R", "RA", "S", "", "F"]),
@@ -295,7 +302,8 @@ refused_data = episode(
 """Likewise; what the closed window refuses opens the tester's."""
 
 OPENING: tuple[Situation, ...] = (
-    given_up, wrong_answer, refusal, late_third, repeated_opening, half_open, small_peer,
+    given_up, wrong_answer, refusal, late_third, repeated_opening, behind_unknown, half_open,
+    small_peer,
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (
     lingering, both_close, unheard_end, half_closed, sends_on, intruding, marked, dropped, again,
