@@ -178,7 +178,8 @@ class _Replay:
         (opening.own if segment.packet.outgoing else opening.theirs).append(segment)
         if opening.agreed and not flow.agreed:
             self._agree()
-        elif flow.agreed and not segment.packet.outgoing and not segment.tcp.flags & ACK:
+        elif flow.agreed and not segment.packet.outgoing and not self._completes(segment):
+            # A SYN in the window is acknowledged in SYN-RECEIVED, too, with ACK or without (5.4).
             flow.receiver.opening(segment.packet, Call.CHALLENGE, certainly=False)
         if flow.agreed and segment.packet.outgoing and len(opening.own) > 1:
             asked = len(opening.theirs) >= len(opening.own)
