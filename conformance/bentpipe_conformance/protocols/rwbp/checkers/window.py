@@ -257,6 +257,9 @@ def _opened_again(flow: Flow, context: Context) -> Iterator[Finding]:
         if reply.calls is None and not reply.probe and is_update(flow, context, reply):
             yield context.holds(f"an update opened a closed window up to {reply.edge}", reply)
             continue
+        # Behind a FIN nothing follows that an update could permit (RFC 9293 section 3.10.7.4).
+        if flow.receiver.fin is not None and reply.expected > flow.receiver.fin:
+            continue
         # What only asks for an answer gives the user nothing to do: it has read before.
         before = last if reply.calls is None else flow.arriving[at - 2] if at > 1 else None
         asks = last is not None and not last.tcp.length and last.packet.number not in news

@@ -178,24 +178,28 @@ class _Replay:
         (opening.own if segment.packet.outgoing else opening.theirs).append(segment)
         if opening.agreed and not flow.agreed:
             self._agree()
-        elif flow.agreed and not segment.packet.outgoing and not segment.tcp.flags & ACK:
+        elif flow.agreed and not segment.packet.outgoing and not self._completes(segment):
+            # A SYN in the window is acknowledged in SYN-RECEIVED, too, with ACK or without (5.4).
             flow.receiver.opening(segment.packet, Call.CHALLENGE, certainly=False)
         if flow.agreed and segment.packet.outgoing and len(opening.own) > 1:
             asked = len(opening.theirs) >= len(opening.own)
             flow.sender.estimate.repeated(certainly=not asked)
-        if opening.iut_calls and flow.agreed and self._completes(segment):
+        if flow.agreed and self._completes(segment):
             self._establish(segment)
-            flow.receiver.opening(segment.packet, Call.HANDSHAKE, certainly=not opening.crossed)
+            called = opening.iut_calls and not opening.crossed
+            flow.receiver.opening(segment.packet, Call.HANDSHAKE, certainly=called)
         return False
 
     def _completes(self, segment: Segment) -> bool:
-        """Whether a SYN of either side completes the handshake of a caller.
+        """Whether a SYN of either side completes the handshake.
 
-        Where SYNs have crossed it is the peer's SYN-ACK (RFC 9293 section 3.5, figure 8).
+        Where SYNs have crossed it is the peer's SYN-ACK (RFC 9293 section 3.5, figure 8), and in
+        SYN-RECEIVED that of a caller does the same (section 5.4).
         """
-        first = self.flow.opening.theirs[0].tcp
-        is_answer = not segment.packet.outgoing and bool(segment.tcp.flags & ACK)
-        return is_answer and segment.tcp.seq == first.seq
+        opening, tcp = self.flow.opening, segment.tcp
+        is_answer = not segment.packet.outgoing and bool(tcp.flags & ACK)
+        acknowledges = tcp.ack == (opening.own[0].tcp.seq + 1) % MODULUS
+        return is_answer and acknowledges and tcp.seq == opening.theirs[0].tcp.seq
 
     def _agree(self) -> None:
         flow = self.flow

@@ -15,6 +15,7 @@ from bentpipe_conformance.protocols.stp.checkers.answers import (
     many_before,
     observed,
 )
+from bentpipe_conformance.protocols.stp.checkers.congestion import DEPTH, SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.checkers.opening import due_answer, replies_to
 from bentpipe_conformance.protocols.stp.checkers.refusals import MOST_ANEW, refusals
 from bentpipe_conformance.protocols.stp.codec import (
@@ -35,7 +36,7 @@ from bentpipe_conformance.protocols.stp.replay.events import (
     SdHeard,
 )
 from bentpipe_conformance.protocols.stp.replay.flow import Flow, State
-from bentpipe_conformance.protocols.stp.replay.window import smss
+from bentpipe_conformance.protocols.stp.replay.window import least_smss, smss
 
 MAX_SD, COOKIE, COOKIE_SIZES = 1, 2, range(8, 33)
 """Kinds of the options, and octets that the value of a cookie may have (section 3.3)."""
@@ -127,27 +128,56 @@ def _taken(context: Context, at: At, repeated: Sequence[At], what: str) -> Findi
 
 def _retransmitted(flow: Flow, context: Context, report: ReportHeard) -> Findings:
     """Whether a report has had the SDs sent again that it made await retransmission."""
-    soon = [sd for sd in report.responses if sd.time <= report.time + RESERVED_S]
+    turn = _turn(flow, context, report)
+    until = report.time + RESERVED_S if turn is None else turn
+    soon = [sd for sd in report.responses if sd.time <= until]
     if soon:
         yield context.holds(f"{report.name} with reserved bits set was taken", report, soon[0])
         return
-    # What has waited for the window may be reported as arrived before its turn comes.
+    # What has waited for its turn may be reported as arrived before that comes.
     arrived = {
         number for later in flow.reports_heard
-        if report.frame < later.frame and later.time <= report.time + RESERVED_S
+        if report.frame < later.frame and later.time <= until
         for number in later.arrived
     }  # fmt: skip
-    if not _has_room(flow, context, report) or flow.over <= report.time + RESERVED_S:
-        return
-    if not arrived.issuperset(report.wanted):
+    if turn is not None and flow.over > turn and not arrived.issuperset(report.wanted):
         yield context.violated(f"{report.name} with reserved bits set was ignored", report)
 
 
-def _has_room(flow: Flow, context: Context, report: ReportHeard) -> bool:
-    """Whether the smallest window lets something be sent again; the first loss waits for none."""
-    least = context.prepared.least_windows(context.ics)[report]
+def _turn(flow: Flow, context: Context, report: ReportHeard) -> float | None:
+    """When pacing has let something be sent again for a report; None where the window may not.
+
+    What awaits retransmission besides may go first, and pacing may have used all its tolerance
+    (STP-CG-008). Both are judged by the smallest window until then.
+    """
+    trips = context.prepared.round_trips(context.ics)
+    windows = context.prepared.least_windows(context.ics)
+    size, collapsed = smss(flow), least_smss(flow)
+    least, heard, others = windows[report], report.time, 0
+
+    def paced(now: float) -> float:
+        srtt = (trips.bounds(report.time, now) or (0.0, 0.0))[1]
+        octets = DEPTH * size + report.waiting + others
+        held = (1 + others // size) * rate_gap(flow, context)
+        return report.time + max(RESERVED_S, srtt * octets / (SLOWEST_GAIN * least) + held)
+
+    until = paced(heard)
+    for later in flow.reports_heard:
+        if later.frame <= report.frame or later not in windows:
+            continue
+        if later.time > until:
+            break
+        least, heard = min(least, windows[later]), later.time
+        others += len(later.wanted) * size
+        until = max(until, paced(heard))
+    if until - heard >= 3 * trips.silence(heard, until)[0] - flow.due_s:
+        least = min(least, collapsed)  # two silences (STP-CG-007)
+        until = max(until, paced(until))
+    # The first retransmission after a reduction by STP-CG-005 waits for no window.
     lost = any(item.wanted for item in flow.reports_heard if item.frame < report.frame)
-    return not lost or report.flight_after + smss(flow) <= least
+    first = not (lost or others) and windows[report] > collapsed
+    fits = report.flight_after + report.waiting + size <= least
+    return until if first or fits else None
 
 
 def _reserved(stp: Stp) -> bool:

@@ -179,6 +179,7 @@ class ReportHeard(Report):
         vt_a, vt_s, vt_pa, vt_ms: the sender's variables before it.
         flight: octets in flight before it.
         flight_after: octets in flight behind it, before anything is sent again.
+        waiting: octets that reports before it made await retransmission, and that still do.
         arrived: counts that it reports as arrived for the first time.
         wanted: counts that it makes await retransmission (sections 6.4 and 6.5).
         spared: counts it reports missing that must not be sent because of it: their last
@@ -194,6 +195,7 @@ class ReportHeard(Report):
     vt_ms: int
     flight: int
     flight_after: int = 0
+    waiting: int = 0
     arrived: tuple[int, ...] = ()
     wanted: tuple[int, ...] = ()
     spared: tuple[int, ...] = ()

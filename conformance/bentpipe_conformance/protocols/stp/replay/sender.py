@@ -144,6 +144,7 @@ class Sender:
             poll = next((poll for poll in reversed(self.polls) if poll.n_ps == event.n_ps), None)
             if poll is not None:
                 poll.answers.append(event)
+        event.waiting = sum(self._sds[number].octets for number in self._queue)
         self._judge_missing(event)
 
     def _sent_in(self, *spans: Range) -> Iterator[int]:

@@ -209,3 +209,12 @@ def test_syns_cross_and_the_next_answer_comes_again() -> None:
 def test_syns_cross_and_disorder_is_not_acknowledged() -> None:
     story = _crossed().arrive(1, after=0.2).ack(0, after=0.5)
     assert story.verdicts("RWBP-AK-003") == FAIL
+
+
+@pytest.mark.parametrize(("flags", "expected"), [(SYN | ACK, PASS), (SYN, PASS), (0, FAIL)])
+def test_syn_within_the_window_in_syn_received(flags: int, expected: set[Verdict]) -> None:
+    """It is acknowledged at once and otherwise ignored, whether it has an ACK or not."""
+    story = Story(open=False)
+    if flags:
+        story.put(False, flags=flags, seq=100, ack=499, after=0.1)
+    assert story.reply(0, after=0.001).ack(0, after=0.5).verdicts("RWBP-AK-004") == expected

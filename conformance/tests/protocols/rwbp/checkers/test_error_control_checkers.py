@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
+from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
 
 
 def _hole() -> Story:
@@ -67,6 +68,18 @@ def test_no_timeout() -> None:
     story = Story().send(*range(8)).ack(0, after=5.0)
     for name in ("RWBP-EC-005", "RWBP-EC-006"):
         assert story.verdicts(name) == FAIL, name
+
+
+@pytest.mark.parametrize(("late", "expected"), [(0.0, PASS), (1.5, {*PASS, *FAIL})])
+def test_timeouts_after_a_syn_ack_has_opened_the_connection(
+    late: float, expected: set[object]
+) -> None:
+    """In SYN-RECEIVED it opens as an ACK does, and is measured: RTO is 1.8 s, not 1 s."""
+    story = Story(open=False).put(
+        False, flags=SYN | ACK, seq=99, after=RTT - 0.001, window=8 * SIZE, mss=SIZE
+    )
+    story.send(*range(8)).send(0, 0, after=1.8).send(0, 0, after=3.6 + late).ack(8, after=RTT)
+    assert story.verdicts("RWBP-EC-005") == expected
 
 
 def test_arrived_segment_sent_again() -> None:

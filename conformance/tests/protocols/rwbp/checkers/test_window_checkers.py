@@ -226,3 +226,15 @@ def test_closed_window_of_which_two_units_are_read(
     story.put(True, flags=ACK, seq=4500 - probe, ack=4100, window=4, after=after)
     claims = {**CLAIMS, "receive_buffer": 0}
     assert story.verdicts("RWBP-WN-007", claims=claims) == expected
+
+
+@pytest.mark.parametrize(("room", "expected"), [(1, NOTHING), (0, FAIL)])
+def test_closed_window_behind_a_fin(room: int, expected: set[object]) -> None:
+    """Nothing follows a FIN that was taken; one that the edge keeps out has not been."""
+    story = Story(service=7, window=4, own={"window": 4 * SIZE + room})
+    story.arrive(*range(4), window=4).arrive(4, size=0, fin=True, window=4)
+    story.send(0, 1, 2, 3, ack=4100 + room, window=0)
+    story.ack(4, window=0, after=RTT, seq=4100 + room)
+    story.put(True, flags=ACK, seq=4499, ack=4100 + room, window=4, after=2.0)
+    claims = {**CLAIMS, "receive_buffer": 0}
+    assert story.verdicts("RWBP-WN-007", claims=claims) == expected

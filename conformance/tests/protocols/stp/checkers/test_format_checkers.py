@@ -151,6 +151,38 @@ def test_what_a_report_with_reserved_flags_asks_for_may_wait_for_the_window(
     assert later(story).verdicts("STP-PF-004") == verdict
 
 
+@pytest.mark.parametrize(("after", "verdict"), [(2.4, PASS), (30.0, FAIL)])
+def test_what_a_report_with_reserved_flags_asks_for_may_wait_for_pacing(
+    after: float, verdict: set[Verdict]
+) -> None:
+    """Where a round trip is long a bucket that four SDs have emptied takes long to fill."""
+    story = opened()
+    for number in range(4):
+        story.iut(SD, number, data=bytes(1400))
+    story.iut(POLL, 4, n_ps=1).tester(STAT, 4, n_ps=1, after=5.6)
+    for number in range(4, 8):
+        story.iut(SD, number, data=bytes(1400))
+    story.iut(POLL, 8, n_ps=2).tester(USTAT, 4, elements=(4, 5), flags=R, after=0.6)
+    story.iut(SD, 4, data=bytes(1400), after=after)
+    assert later(story).verdicts("STP-PF-004") == verdict
+
+
+@pytest.mark.parametrize(("before", "verdict"), [(True, NOTHING), (False, FAIL)])
+def test_what_a_report_with_reserved_flags_asks_for_may_wait_for_what_waits_already(
+    before: bool, verdict: set[Verdict]
+) -> None:
+    """The lowest goes first and fills the window, behind which the others wait (STP-DT-009)."""
+    story = opened()
+    for number in range(4):
+        story.iut(SD, number, data=bytes(1400))
+    if before:
+        story.tester(USTAT, 0, elements=(0, 3), after=0.6)
+    story.tester(USTAT, 0, elements=(3, 4), flags=R, after=0.7)
+    if before:
+        story.iut(SD, 0, data=bytes(1400)).iut(SD, 1, data=bytes(1400), after=0.4)
+    assert later(story).verdicts("STP-PF-004") == verdict
+
+
 @pytest.mark.parametrize(("octets", "verdict"), [(1400, PASS), (1401, FAIL)])
 def test_bgak_that_opens_nothing_says_no_max_sd(octets: int, verdict: set[Verdict]) -> None:
     story = StpStory().iut(BEGIN, cookie=None).tester(BGAK, 9, max_sd=None, after=0.6)
