@@ -224,3 +224,19 @@ def test_block_that_is_shorter_since_a_part_was_discarded(
     receipt.reply(0, (200, 400)).data(500, 600, after=1.0).reply(0, (500, 600), (200, 300))
     claims = {**CLAIMS, "reneges": reneges}
     assert receipt.later().verdicts("SNR-RCV-010", claims=claims) == expected
+
+
+@pytest.mark.parametrize(("timestamps", "accused"), [(True, False), (False, True)])
+def test_block_that_had_no_room_beside_timestamps_is_reported_later(
+    timestamps: bool, accused: bool
+) -> None:
+    """Four are held, of which three fit (RFC 2018 section 3; seed 15290015)."""
+    receipt = Receipt(timestamps=timestamps)
+    receipt.data(1000, 1100).reply(0, (1000, 1100)).data(300, 400).reply(
+        0, (300, 400), (1000, 1100)
+    )
+    receipt.data(600, 700).reply(0, (600, 700), (300, 400), (1000, 1100))
+    receipt.data(800, 900).reply(0, (800, 900), (600, 700), (300, 400))
+    receipt.data(0, 100).reply(100, (800, 900), (600, 700), (300, 400))
+    receipt.data(100, 300, after=1.0).reply(400, (800, 900), (600, 700), (1000, 1100))
+    assert (Verdict.FAIL in receipt.verdicts("SNR-RCV-027")) == accused
