@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, at_most, judged
 from bentpipe_conformance.protocols.tcp.checkers.odd_acknowledgments import harmless, in_calm
-from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
+from bentpipe_conformance.protocols.tcp.codec import MODULUS, PSH, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
@@ -100,6 +100,8 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     begin = float("inf") if established is None else established.packet.number
     sound = (ack for ack in flow.acks if ack.tcp.options_ok)
     beyond = (ack for ack in sound if ack.beyond and not (ack.rejected or ack.may_refuse))
+    # Half the space away from what is unacknowledged, it may as well be old.
+    beyond = (ack for ack in beyond if ack.ack - ack.una < MODULUS // 2)
     ack = next((ack for ack in beyond if ack.packet.number > begin), None)
     if ack is None:
         return

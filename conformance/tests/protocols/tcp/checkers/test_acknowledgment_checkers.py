@@ -39,6 +39,13 @@ def test_acknowledgment_of_unsent_data_in_time_wait(fin: bool, expected: set[Ver
     assert story.verdicts("SNR-ACK-003") == expected
 
 
+@pytest.mark.parametrize(("beyond", "expected"), [(2**31 + 21, NOTHING), (2**30, FAIL)])
+def test_acknowledgment_half_the_space_away(beyond: int, expected: set[Verdict]) -> None:
+    """It is beyond what was sent, and below what is unacknowledged (seed 15290020)."""
+    story = Story().ack(0, after=RTT, seq=200).send(0, 1).ack(beyond / SIZE, after=RTT)
+    assert story.ack(2, after=0.3).verdicts("SNR-ACK-003") == expected
+
+
 @pytest.mark.parametrize(("reset", "expected"), [(True, NOTHING), (False, FAIL)])
 def test_acknowledgment_of_unsent_data_behind_a_reset(reset: bool, expected: set[Verdict]) -> None:
     """Data beyond the window, of which nothing is taken, leaves no doubt which octet is next."""
