@@ -113,6 +113,11 @@ def _port(packet: bytes, own: bool) -> int:
     return int(struct.unpack_from("!HH", packet, at)[0 if own else 1])
 
 
+def _flags(packet: bytes) -> int:
+    """The flags of a segment of TCP."""
+    return packet[(packet[0] & 15) * 4 + 13]
+
+
 def connections(encounter: Encounter, evidence: Evidence) -> Iterable[Heard]:
     """Each connection of an encounter, once for each of its hosts."""
     for host, records in enumerate(evidence):
@@ -136,15 +141,14 @@ def _fin(captured: Sequence[Captured], *, own: bool) -> float:
     """Number of the packet by which a host or its peer ends its stream, infinity for none."""
     ends = (
         number for number, item in enumerate(captured, start=1)
-        if item.outgoing == own and item.data[(item.data[0] & 15) * 4 + 13] & FIN
+        if item.outgoing == own and _flags(item.data) & FIN
     )  # fmt: skip
     return next(ends, math.inf)
 
 
 def _repeats_syn(captured: Sequence[Captured]) -> bool:
     """Whether a host has sent its SYN, or its answer to one, more than once."""
-    flags = (item.data[(item.data[0] & 15) * 4 + 13] for item in captured if item.outgoing)
-    return sum(bool(octet & SYN) for octet in flags) > 1
+    return sum(item.outgoing and bool(_flags(item.data) & SYN) for item in captured) > 1
 
 
 def is_explained(deviations: Sequence[Deviation], found: Finding, judge_with: JudgeWith) -> bool:

@@ -101,8 +101,8 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     sound = (ack for ack in flow.acks if ack.tcp.options_ok)
     beyond = (ack for ack in sound if ack.beyond and not (ack.rejected or ack.may_refuse))
     # Half the space away from what is unacknowledged, it may as well be old.
-    beyond = (ack for ack in beyond if ack.ack - ack.una < MODULUS // 2)
-    ack = next((ack for ack in beyond if ack.packet.number > begin), None)
+    near = (ack for ack in beyond if ack.ack - ack.una < MODULUS // 2)
+    ack = next((ack for ack in near if ack.packet.number > begin), None)
     if ack is None:
         return
     number = ack.packet.number

@@ -280,11 +280,12 @@ def _fails_with_a_probe(flow: Flow, sent: Sent) -> bool:
 
     It is longer than all that left before it.
     """
+    if sent.cause is None or sent.cause.responses[0].start != sent.una:
+        return False
     longest = 0
-    first = next((s for s in flow.sent if s.cause is sent.cause), sent)
     for item in flow.sent:
         if item.new and item.start == sent.una:
-            return first.start == sent.una and longest < item.payload
+            return longest < item.payload
         longest = max(longest, item.payload)
     return False
 

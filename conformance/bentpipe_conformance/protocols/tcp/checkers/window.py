@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import islice, pairwise
 
 from bentpipe_conformance.engine.checking import checker
@@ -14,6 +15,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
 from bentpipe_conformance.protocols.tcp.checkers.limited_transmit import early_duplicates
 from bentpipe_conformance.protocols.tcp.checkers.retransmission_timer import PERSISTENCE_S
 from bentpipe_conformance.protocols.tcp.codec import FIN, PSH
+from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow, Habit
@@ -115,10 +117,8 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
         waits = closure.data_waits(keep_alive=keep_alive)
         if opening is None or not waits or opening.window < wide:
             continue
-        last = newest_before(flow, opening.packet.number)
-        probed = last is not None and last.packet.number > closure.start.packet.number
-        if probed and last and last.end <= opening.ack and not more_waited(flow, last):
-            continue  # a probe has taken all that waited along
+        if _probed_all(flow, closure, opening):
+            continue
         if reset_by_sender(flow, closure.start.time, flow.horizon) is not None:
             continue
         prompt = max(closure.longest_rtt, 0.25) + context.timing_error
@@ -135,6 +135,14 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
                 expected=f"data at once, {prompt:.2f} s at most",
                 actual=f"{waited:.2f} s of silence",
             )
+
+
+def _probed_all(flow: Flow, closure: Closure, opening: Ack) -> bool:
+    """Whether a probe of a closed window has taken all that waited along."""
+    last = newest_before(flow, opening.packet.number)
+    if last is None or last.packet.number <= closure.start.packet.number:
+        return False
+    return last.end <= opening.ack and not more_waited(flow, last)
 
 
 def _window_updates(flow: Flow) -> list[Ack]:
@@ -263,6 +271,32 @@ def _size_now(flow: Flow, sent: Sent) -> float:
     return sizes[0] if len(sizes) == 3 and len(set(sizes)) == 1 else math.inf
 
 
+def _fills(context: Context, opening: Ack, since: float) -> Iterator[Sent]:
+    """What fills an opening that is there since a time, and no timer may have sent (MUST-39).
+
+    With its FIN leaves all that there was.
+    """
+    for sent in opening.responses:
+        if not sent.new or sent.fin or sent.end != opening.window_edge:
+            continue
+        at_once = sent.since_arrival <= AT_ONCE_S + context.timing_error
+        if sent.time - since >= OVERRIDE_S or not (at_once or sent.since_sent < OVERRIDE_S):
+            continue
+        if not _may_probe(context, opening, sent):
+            yield sent
+
+
+def _is_silly(flow: Flow, sent: Sent, room: int, least: int) -> bool:
+    """Whether a segment that fills an opening is smaller than has to be.
+
+    All that was queued may leave when it is pushed (rule 2), by whom nothing waits or whose buffer
+    was full. Its own options make room for less (RFC 9293 section 3.7.1).
+    """
+    full = min(least, flow.mss - options_length(sent.packet), _size_now(flow, sent))
+    whole = not more_waited(flow, sent) or may_be_last(flow, sent)
+    return sent.payload < full and room < full and not whole
+
+
 @checker("SNR-WIN-010")
 def no_silly_segments(flow: Flow, context: Context) -> Findings:
     """Small openings are left alone (RFC 9293 section 3.8.6.2.1, MUST-38)."""
@@ -279,31 +313,14 @@ def no_silly_segments(flow: Flow, context: Context) -> Findings:
             room = event.window_edge - max(event.max, event.ack)
             opening, since = room, since if room == opening else event.time
             if 0 < room < least and event.window_edge > event.una:
-                silly = [s for s in event.responses if s.new and s.end == event.window_edge]
-                # With its FIN leaves all that there was.
-                silly = [s for s in silly if s.time - since < OVERRIDE_S and not s.fin]
-                silly = [s for s in silly if not _may_probe(context, event, s)]
-                # What does not leave at once, a timer may have sent (MUST-39).
-                silly = [
-                    s for s in silly
-                    if s.since_arrival <= AT_ONCE_S + context.timing_error
-                    or s.since_sent < OVERRIDE_S
-                ]  # fmt: skip
-                # All that was queued may leave when it is pushed (rule 2), by whom nothing waits or
-                # whose buffer was full.
-                whole = bool(silly) and (
-                    not more_waited(flow, silly[0]) or may_be_last(flow, silly[0])
-                )
-                # Its own options make room for less (RFC 9293 section 3.7.1).
-                own = flow.mss - options_length(silly[0].packet) if silly else least
-                full = min(least, own, _size_now(flow, silly[0])) if silly else least
-                if silly and silly[0].payload < full and room < full and not whole:
+                silly = next(_fills(context, event, since), None)
+                if silly is not None and _is_silly(flow, silly, room, least):
                     yield context.violated(
                         f"a small segment was sent into an opening of {room} octets",
-                        silly[0],
+                        silly,
                         event,
                         expected=f"nothing until {least} octets can be sent",
-                        actual=f"{silly[0].payload} octets at once",
+                        actual=f"{silly.payload} octets at once",
                     )
                     return
                 small.append(event)

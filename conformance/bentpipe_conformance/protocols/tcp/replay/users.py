@@ -156,9 +156,13 @@ def smss_may_vary(flow: Flow, ics: Mapping[str, Any]) -> bool:
 
     Options take room from the data, so that full segments differ in data alone (section 3.7.1).
     """
-    if not ics.get("finds_segment_size", False):
-        return False
-    new = [sent for sent in flow.sent if sent.new]
+    return bool(ics.get("finds_segment_size", False)) and _full_segments_differ(flow)
+
+
+@remembered
+def _full_segments_differ(flow: Flow) -> bool:
+    """Whether they do by more than options take, or stay below the peer's MSS."""
+    new = _new(flow)
     sizes = [sent.payload + options_length(sent.packet) for sent in new]
     full = (size for size, sent in zip(sizes, new, strict=True) if not sent.tcp.flags & PSH)
     most = max(sizes, default=0)
