@@ -71,14 +71,14 @@ def _of_a_larger_packet(flow: Flow, context: Context, again: Sent, lost: set[int
 
     With the alternative ``whole_packets`` the report of a part of one may get lost, for good: of
     what is held within so many segments of an edge of its block, or left together with what is not.
-    With ``rest_of_block`` a report that begins inside a packet may be lost as a whole.
+    With ``rest_of_block`` a report that begins or ends inside a packet may be lost as a whole.
     """
     most = context.permitted("whole_packets", 0) * largest_segment(flow)
     around = ((a, b) for a, b in again.sacked if a <= again.start and again.end <= b)
     if (
         any(again.end - a <= most or b - again.start <= most for a, b in around)
         or (most and _is_partly_held(flow, again))
-        or (context.permitted("rest_of_block", False) and _reported_from_inside(flow, again))
+        or (context.permitted("rest_of_block", False) and _reported_in_part(flow, again))
     ):
         lost.add(again.start)
     return again.start in lost
@@ -110,26 +110,26 @@ def _packets(flow: Flow) -> list[Range]:
     return found
 
 
-def _reported_from_inside(flow: Flow, again: Sent) -> bool:
-    """Whether the block that first reported a segment held began inside a larger packet.
+def _reported_in_part(flow: Flow, again: Sent) -> bool:
+    """Whether the block that first reported a segment held began or ended inside a larger packet.
 
     The segments before and behind such an edge left together when they were new.
     """
-    number, edge = _first_reports(flow).get((again.start, again.end), (math.inf, again.start))
-    return number < again.packet.number and edge in _joints(flow)
+    number, left, right = _first_reports(flow).get((again.start, again.end), (math.inf, 0, 0))
+    return number < again.packet.number and not _joints(flow).isdisjoint((left, right))
 
 
 @remembered
-def _first_reports(flow: Flow) -> dict[Range, tuple[int, int]]:
-    """The packet that first reported all of each range retransmitted, and where its block began."""
-    found: dict[Range, tuple[int, int]] = {}
+def _first_reports(flow: Flow) -> dict[Range, tuple[int, int, int]]:
+    """The packet that first reported all of each range retransmitted, and its block."""
+    found: dict[Range, tuple[int, int, int]] = {}
     open_ranges = sorted({(sent.start, sent.end) for sent in flow.sent if sent.retransmission})
     for ack in flow.acks:
         for left, right in ack.blocks:
             among = slice(bisect_left(open_ranges, (left,)), bisect_left(open_ranges, (right,)))
             inside = [item for item in open_ranges[among] if item[1] <= right]
             if inside:
-                found |= dict.fromkeys(inside, (ack.packet.number, left))
+                found |= dict.fromkeys(inside, (ack.packet.number, left, right))
                 open_ranges[among] = [item for item in open_ranges[among] if item[1] > right]
     return found
 

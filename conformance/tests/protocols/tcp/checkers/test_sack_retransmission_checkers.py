@@ -18,6 +18,9 @@ from bentpipe_conformance.selftest.strangers import judging
 WHOLE_PACKETS = (("whole_packets", 2),)
 """Reports of a part of a larger packet get lost (see the deviations of Linux)."""
 
+REST_OF_BLOCK = (*WHOLE_PACKETS, ("rest_of_block", True))
+"""Likewise reports that begin or end inside such a packet."""
+
 
 def test_hole_retransmitted_is_missing() -> None:
     story = three_reports().send(2)
@@ -35,12 +38,32 @@ def test_held_segment_retransmitted_fails() -> None:
     [(5, (), PASS | FAIL), (5, WHOLE_PACKETS, PASS), (12, WHOLE_PACKETS, PASS | FAIL)],
 )
 def test_held_segment_retransmitted_that_left_together_with_a_missing_one(
-    again: int, instead: tuple[tuple[str, int], ...], expected: set[Verdict]
+    again: int, instead: tuple[tuple[str, object], ...], expected: set[Verdict]
 ) -> None:
     """Linux loses the report of a part of a queued packet of seven segments (3101848)."""
     story = Story().send(0, 1).send(*range(2, 9), push=True).send(*range(9, 16), push=True)
     story.ack(2, after=RTT).ack(2, (3, 9), after=0.01).ack(2, (3, 12), after=0.01)
     story.ack(2, (3, 16), after=0.01).send(2).send(again, after=0.01)
+    found = judging(story.trace(), CLAIMS)("SNR-SAK-001", instead, frozenset())
+    assert {finding.verdict for finding in found} == expected
+
+
+@pytest.mark.parametrize(
+    ("again", "instead", "expected"),
+    [
+        (11, WHOLE_PACKETS, PASS | FAIL),
+        (11, REST_OF_BLOCK, PASS),
+        (5, REST_OF_BLOCK, PASS | FAIL),
+        (14, REST_OF_BLOCK, PASS | FAIL),
+    ],
+)
+def test_held_segment_retransmitted_of_a_packet_reported_part_by_part(
+    again: int, instead: tuple[tuple[str, object], ...], expected: set[Verdict]
+) -> None:
+    """A report that ends inside a queued packet is lost like one that begins there (3113789)."""
+    story = Story().send(0, 1).send(2, after=0.01).send(*range(3, 9), after=0.01)
+    story.send(*range(9, 18), after=0.01).ack(2, after=RTT).ack(2, (3, 9), after=0.01)
+    story.ack(2, (3, 12), after=0.01).ack(2, (3, 18), after=0.01).send(2).send(again, after=0.01)
     found = judging(story.trace(), CLAIMS)("SNR-SAK-001", instead, frozenset())
     assert {finding.verdict for finding in found} == expected
 
