@@ -185,13 +185,13 @@ def data_above_a_gap_is_reported(flow: Flow, context: Context) -> Findings:
     flushes = context.permitted("flushes_first", False)
     waiting: list[tuple[Arrival, Range]] = []
     receiving = by_packet(still_receiving(flow))
-    fin = next((item.end for item in flow.arrivals if item.fin), None)
+    fins = {item.end for item in flow.arrivals if item.fin}
     for moment in _moments(flow):
         reply = moment.reply
         for arrival in moment.unanswered:
             again = arrival.start, arrival.end
             waiting = [(a, span) for a, span in waiting if not _overlap(again, span)]
-            span = _held_by(arrival, fin)
+            span = _held_by(arrival, fins)
             if receiving(arrival.packet) is not None and span is not None:
                 waiting.append((arrival, span))
         # Beside timestamps one less has room (RFC 2018 section 3).
@@ -222,7 +222,7 @@ def _flushed(arrival: Arrival, within: float) -> bool:
     return not any(_overlap((arrival.start, arrival.end), block) for block in answer.sack)
 
 
-def _held_by(arrival: Arrival, fin: int | None) -> Range | None:
+def _held_by(arrival: Arrival, fins: set[int]) -> Range | None:
     """What a segment leaves above a gap: its own data, or else what is held the furthest above.
 
     Whether blocks count a FIN, behind which nothing comes, is left to the implementation.
@@ -234,7 +234,7 @@ def _held_by(arrival: Arrival, fin: int | None) -> Range | None:
     if not arrival.in_order or not arrival.held:
         return None
     left, right = arrival.held[-1]
-    right -= right == fin
+    right -= right in fins
     return (left, right) if arrival.end < left < right else None
 
 

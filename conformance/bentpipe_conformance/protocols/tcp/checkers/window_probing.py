@@ -75,7 +75,7 @@ def first_probe(flow: Flow, context: Context) -> Findings:
     # Exercised by a probe after a measured round trip.
     for closure in context.prepared.closures:
         # A user may have written after the window had closed.
-        if not closure.probes or not closure.rtt or not closure.waiting:
+        if not closure.probes or not closure.rtt or not closure.waiting or closure.renewed:
             continue
         probe: Sent | Reply = closure.probes[0]
         early = [sent for sent in flow.sent if closure.start.time < sent.time < probe.time]

@@ -31,6 +31,8 @@ class Closure:
         until: time of the opening, or of the end of the trace.
         waiting: whether the sender certainly had more to send than had left before.
         waited_from: since when it certainly has had; None when that is not known.
+        renewed: whether the window may have been closed all the time since the closure before,
+            and the timer have gone on.
     """
 
     start: Ack
@@ -45,6 +47,7 @@ class Closure:
     until: float = 0.0
     waiting: bool = False
     waited_from: float | None = None
+    renewed: bool = False
 
     @property
     def duration(self) -> float:
@@ -88,6 +91,7 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
     challenges = [item.time for item in flow.arriving if item.tcp.flags & (RST | SYN)]
     arrived = 0.0
     told = edge = expired = highest = 0
+    doubted = False
     echoing = echoes(flow)
     answer = flow.handshake.answer
     following = None if answer is None else (answer.seq + 1 + answer.size) % MODULUS
@@ -100,9 +104,10 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                 current.arrivals.append(event.time)
             if event.may_heed and event.window > 0 and current is not None:
                 current.until = event.time  # it may have opened the window
-                current = None
+                current, doubted = None, True
             if not event.acceptable:
                 continue
+            doubted = doubted and event.window == 0
             expired = 0 if event.packet.number in sampled else expired
             if current is not None and event.window > 0:
                 current.end, current.until = event, event.time
@@ -115,7 +120,7 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                 current = Closure(
                     event, trips.smallest if measured.samples(number) else 0.0, trips.largest,
                     trips.longest_after(expired), until=event.time, waiting=waiting,
-                    waited_from=event.time if waiting else None,
+                    waited_from=event.time if waiting else None, renewed=doubted,
                 )  # fmt: skip
                 found.append(current)
         elif isinstance(event, Reply):

@@ -232,7 +232,7 @@ class Receiver:
         for left, right in () if stale else arrival.held:  # the text of an old one is not read
             self._duplicates.add(max(left, start), min(right, end))
         self._arrive(start, end)
-        if inside and not paws and tcp.flags & ACK and not unsent:
+        if inside and not paws and tcp.flags & ACK:  # an odd acknowledgment may pass unseen
             self._top = max(self._top, end)
             if arrival.fin:
                 self._fin = end if self._fin is None else min(self._fin, end)

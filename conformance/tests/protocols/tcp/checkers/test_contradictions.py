@@ -46,6 +46,19 @@ def test_fin_above_a_gap_and_below_data_that_is_held_ends_the_stream() -> None:
     assert forgotten.later().verdicts("SNR-RCV-019") == FAIL
 
 
+def test_fin_below_one_whose_acknowledgment_lies_far_below_what_is_outstanding() -> None:
+    """Such an acknowledgment may be refused, and the segment with it, or be passed over."""
+    receipt = Receipt().data(0, 100).reply(100)
+    receipt.data(5000, 5100, flags=ACK | FIN, ack=-(2**31), after=0.1).reply(100)
+    _innocent(receipt.data(100, 100, flags=ACK | FIN, after=0.1).reply(100).later(), "SNR-CON-015")
+
+
+def test_fin_held_alone_after_one_that_was_dropped_need_not_be_reported() -> None:
+    receipt = Receipt(sack=True).data(5000, 5001, flags=FIN).data(300, 300, flags=ACK | FIN)
+    receipt.reply(0).data(0, 100, after=0.1).reply(100).data(100, 200, after=1.0).reply(200)
+    _innocent(receipt.data(200, 300, after=1.0).reply(301).later(), "SNR-RCV-027")
+
+
 def test_block_behind_the_fin_that_was_held_before_it_came() -> None:
     receipt = Receipt().data(5, 9).reply(0, (5, 9)).data(0, 2, flags=ACK | FIN).reply(3, (5, 9))
     receipt.data(5, 6, after=0.1).reply(3, (5, 9)).later()

@@ -121,6 +121,17 @@ def test_closed_window_with_nothing_to_send() -> None:
     assert story.verdicts("SNR-WIN-003") == NOTHING
 
 
+@pytest.mark.parametrize(("seq", "accused"), [(99, False), (100, True)])
+def test_first_probe_after_a_window_that_an_older_segment_may_have_opened(
+    seq: int, accused: bool
+) -> None:
+    """Who passes over what a copy offers may let the timer go on that had backed off."""
+    story = _closed().ack(4, after=20.0, seq=seq, data=bytes(1), window=4 * SIZE)
+    story.ack(4, seq=101 if accused else 100, after=0.01, window=0)
+    story.send_octets(4 * SIZE, 1, after=12.0).ack(4, after=RTT, window=0)
+    assert (Verdict.FAIL in story.verdicts("SNR-WIN-004")) == accused
+
+
 @pytest.mark.parametrize(("waited", "expected"), [(0.3, FAIL), (1.8, PASS), (12.0, FAIL)])
 def test_first_probe(waited: float, expected: set[Verdict]) -> None:
     assert _probed(waited).verdicts("SNR-WIN-004") == expected
