@@ -466,7 +466,7 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Findings:
     # Exercised by duplicate segments that arrive alone.
     if not flow.handshake.sack:
         return
-    fin = context.prepared.lifetime.fin
+    end = least_end(flow)
     previous: Arrival | None = None
     for arrival in still_receiving(flow):
         alone = previous is None or (
@@ -480,8 +480,8 @@ def duplicates_in_dsack_blocks(flow: Flow, context: Context) -> Findings:
             continue
         if arrival.dropped:
             continue
-        if fin is not None and arrival.end >= fin.end:
-            continue  # data in the place of the FIN: the peer contradicts itself
+        if arrival.end >= end:
+            continue  # data in the place of a FIN: the peer contradicts itself
         # A segment full of data has no room for blocks; one with room reports a duplicate once.
         told = (r for r in arrival.replies if r.dsack == (arrival.start, arrival.end))
         reply = next(told, None) or first_reply(

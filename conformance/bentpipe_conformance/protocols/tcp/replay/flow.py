@@ -317,7 +317,8 @@ class _Replay:
             self.sender.predicted(start, ack)
         if (old or heeds or refuses) and not (ack.ancient or ack.beyond):
             news = ack.duplicate or ack.newly_sacked > 0 or _would_report(ack)
-            matters = ack.ack > ack.una or ack.window_edge > edge or news
+            offers = ack.window_edge != edge if refuses else ack.window_edge > edge
+            matters = ack.ack > ack.una or offers or news
             doubts |= heeds | refuses if matters else set()
             doubts |= {Freedom.KEEPS_WINDOW} if old and not rejected else set()
         return ack

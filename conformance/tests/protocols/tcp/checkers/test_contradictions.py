@@ -59,6 +59,12 @@ def test_fin_held_alone_after_one_that_was_dropped_need_not_be_reported() -> Non
     _innocent(receipt.data(200, 300, after=1.0).reply(301).later(), "SNR-RCV-027")
 
 
+def test_copy_of_data_behind_the_lower_of_two_fins_need_not_be_reported() -> None:
+    receipt = Receipt().data(100, 200, flags=ACK | FIN).reply(0, (100, 200))
+    receipt.data(0, 100, flags=ACK | FIN, after=0.1).reply(201).data(100, 200, after=1.0)
+    _innocent(receipt.reply(201, after=0.01).later(), "SNR-RCV-014")
+
+
 def test_block_behind_the_fin_that_was_held_before_it_came() -> None:
     receipt = Receipt().data(5, 9).reply(0, (5, 9)).data(0, 2, flags=ACK | FIN).reply(3, (5, 9))
     receipt.data(5, 6, after=0.1).reply(3, (5, 9)).later()

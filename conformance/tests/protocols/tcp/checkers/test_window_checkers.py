@@ -254,6 +254,17 @@ def _shrunk() -> Story:
     return Story(window=20 * SIZE).send(*range(8)).ack(2, after=RTT, window=2 * SIZE)
 
 
+@pytest.mark.parametrize(("ahead", "accused"), [(20 * SIZE, False), (0, True)])
+def test_window_shrunken_by_what_lies_at_the_edge_of_the_receivers_own(
+    ahead: int, accused: bool
+) -> None:
+    """RFC 9293 section 3.10.7.4 does not accept it; then the segments behind it are no older."""
+    story = Story(window=20 * SIZE).send(*range(4)).ack(4, after=RTT)
+    story.ack(4, after=0.01, seq=100 + ahead, window=0)
+    story.ack(4, after=1.0, window=0 if accused else 20 * SIZE).send(4, 5)
+    assert (Verdict.FAIL in story.verdicts("SNR-WIN-009")) == accused
+
+
 def test_shrunken_window_survived_or_not() -> None:
     story = _shrunk().send(2, after=2).ack(8, after=RTT, window=20 * SIZE).send(8, 9)
     assert story.verdicts("SNR-WIN-008") == PASS
