@@ -61,10 +61,15 @@ class Receipt(BaseStory):
     def __post_init__(self) -> None:
         self.open()
 
-    def open(self, *, options: bytes = b"", answer: int | None = SYN | ACK) -> Receipt:
-        """Another handshake, from the next port; ``answer`` None leaves the SYN unanswered."""
+    def open(
+        self, *, options: bytes = b"", answer: int | None = SYN | ACK, **fields: Any
+    ) -> Receipt:
+        """Another handshake, from the next port; ``answer`` None leaves the SYN unanswered.
+
+        ``fields`` are the SYN's.
+        """
         self._port += 1
-        self.syn(options=options)
+        self.syn(options=options, **fields)
         if answer is not None:
             self._put(True, answer, seq=-1, ack=0)
         if answer == SYN | ACK:

@@ -241,7 +241,9 @@ class _Replay:
             default = DEFAULT_MSS_IPV6 if ":" in tcp.src else DEFAULT_MSS
             self.flow.mss = max(SMALLEST_MSS, tcp.mss or default)
             # The window field of a SYN is never scaled (RFC 7323 section 2.2).
-            self.sender.edge = self.sender.widest = tcp.window
+            self.sender.edge = tcp.window
+            if handshake.iut_opens:  # in LISTEN no window is taken (RFC 9293 section 3.10.7.2)
+                self.sender.widest = tcp.window
             self.sender.last_in = packet.time
         elif handshake.tester is not None:
             self.receiver.repeated_syn(packet.time, tcp)

@@ -65,6 +65,14 @@ def test_copy_of_data_behind_the_lower_of_two_fins_need_not_be_reported() -> Non
     _innocent(receipt.reply(201, after=0.01).later(), "SNR-RCV-014")
 
 
+@pytest.mark.parametrize(("ack", "accused"), [(0, False), (15000, True)])
+def test_data_that_acknowledges_less_than_the_widest_window_below(ack: int, accused: bool) -> None:
+    """In LISTEN no window is taken (RFC 9293 section 3.10.7.2): that of the SYN is none."""
+    receipt = Receipt().open(window=60000).reply(0, payload=bytes(30000))
+    receipt.data(0, 0, ack=30000, after=0.1).data(0, 100, ack=ack, after=0.1).later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-RCV-003")) == accused
+
+
 def test_block_behind_the_fin_that_was_held_before_it_came() -> None:
     receipt = Receipt().data(5, 9).reply(0, (5, 9)).data(0, 2, flags=ACK | FIN).reply(3, (5, 9))
     receipt.data(5, 6, after=0.1).reply(3, (5, 9)).later()
