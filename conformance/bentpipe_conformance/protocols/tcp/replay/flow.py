@@ -76,8 +76,10 @@ class Habit(Enum):
     KEEPS_WIDER_WINDOWS = "keeps-wider-windows"
     """A window counts with a new acknowledgment, a newer segment, or when it is wider or zero;
     everything else that repeats an acknowledgment is a duplicate (Linux, tcp_may_update_window).
-    Newer means newer than the last such segment, or than the text that header prediction has taken
-    since (tcp_rcv_established)."""
+    Newer means newer than the last such segment."""
+    PREDICTS_TEXT = "predicts-text"
+    """Or newer than the text that header prediction has taken since (Linux, tcp_rcv_established),
+    which it does not take where the socket lacks the memory."""
     COUNTS_OLD_TIMESTAMPS = "counts-old-timestamps"
     """A bare duplicate is one whatever its timestamp (Linux, tcp_disordered_ack), and a bare
     acknowledgment whose timestamp is a tick too old is taken (TCP_PAWS_WINDOW)."""
@@ -315,7 +317,7 @@ class _Replay:
             packet, tcp, start, number, rejected=rejected, may_heed=bool(heeds),
             may_refuse=may_refuse,
         )  # fmt: skip
-        if Habit.KEEPS_WIDER_WINDOWS in reading and self.receiver.predicts(tcp):
+        if Habit.PREDICTS_TEXT in reading and self.receiver.predicts(tcp):
             self.sender.predicted(start, ack)
         if (old or heeds or refuses) and not (ack.ancient or ack.beyond):
             news = ack.duplicate or ack.newly_sacked > 0 or _would_report(ack)

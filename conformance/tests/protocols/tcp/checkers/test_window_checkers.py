@@ -432,3 +432,15 @@ def test_acknowledgment_with_an_unacceptable_number_opens_the_window_by_habit() 
     story.ack(2, after=RTT, seq=1 << 24, window=6 * SIZE).send(4, 5, 6, 7, after=0.001)
     assert story.verdicts("SNR-WIN-001") >= FAIL
     assert FAIL.isdisjoint(_by_habit(story, "SNR-WIN-001", "takes-any-acknowledgment"))
+
+
+@pytest.mark.parametrize(("habits", "accused"), [((), False), (("predicts-text",), True)])
+def test_narrower_window_after_older_text_that_may_have_been_predicted(
+    habits: tuple[str, ...], accused: bool
+) -> None:
+    """Only predicted text makes the window that follows it a newer one, by habit (3116129)."""
+    story = Story(window=20 * SIZE).send(*range(4)).ack(2, after=RTT, seq=200)
+    story.ack(2, after=0.01, seq=100, data=bytes(100)).ack(2, after=0.01, window=4 * SIZE)
+    story.ack(2, after=1.0, window=4 * SIZE).send(4, 5, 6)
+    found = _by_habit(story, "SNR-WIN-009", "keeps-wider-windows", *habits)
+    assert (Verdict.FAIL in found) == accused
