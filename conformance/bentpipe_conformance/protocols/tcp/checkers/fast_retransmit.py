@@ -132,11 +132,13 @@ def _shows_reordering(flow: Flow, ack: Ack) -> bool:
 def reports_parts(flow: Flow, context: Context, ack: Ack) -> bool:
     """Whether its blocks may be parts of larger packets, whose report gets lost.
 
-    That is so with the alternative ``whole_packets``, the segments of the largest packet.
+    That is so with the alternative ``whole_packets``, the segments of the largest packet: at either
+    edge of a block all but one of them may be such a part.
     """
-    whole = context.permitted("whole_packets", 0) * largest_segment(flow)
-    held = sum(right - left for left, right in ack.sacked if right - left >= whole)
-    return whole > 0 and held < DUPLICATE_THRESHOLD * largest_segment(flow)
+    segment = largest_segment(flow)
+    lost = 2 * (context.permitted("whole_packets", 0) - 1) * segment
+    held = sum(max(0, right - left - lost) for left, right in ack.sacked)
+    return lost >= 0 and held < DUPLICATE_THRESHOLD * segment
 
 
 def _began_with_update(flow: Flow, third: Ack) -> bool:

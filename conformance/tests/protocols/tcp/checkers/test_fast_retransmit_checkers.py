@@ -16,6 +16,7 @@ from bentpipe_conformance.protocols.tcp.story import (
     duplicates,
     window_limited_flight,
 )
+from bentpipe_conformance.selftest.strangers import judging
 
 
 def test_two_duplicates_then_a_retransmission() -> None:
@@ -34,6 +35,17 @@ def test_two_duplicates_in_a_small_flight_may_be_early_retransmit() -> None:
 def test_timeout_soon_after_a_duplicate_is_no_early_retransmission() -> None:
     story = window_limited_flight().ack(2, after=1.2).send(2, after=0.008)
     assert Verdict.FAIL not in story.verdicts("SNR-FR-001")
+
+
+@pytest.mark.parametrize(("instead", "accused"), [((), True), ((("whole_packets", 2),), False)])
+def test_third_report_that_ends_inside_a_packet_of_two_segments(
+    instead: tuple[tuple[str, int], ...], accused: bool
+) -> None:
+    """The report of a part of such a packet gets lost; the fourth retransmits (3116555)."""
+    story = window_limited_flight(sack=True).ack(2, (3, 4), after=RTT).ack(2, (3, 5), after=0.01)
+    story.ack(2, (3, 6), after=0.01).ack(2, (3, 7), after=0.4).send(2)
+    found = judging(story.trace(), CLAIMS)("SNR-FR-002", instead, frozenset())
+    assert (Verdict.FAIL in {finding.verdict for finding in found}) == accused
 
 
 def test_third_duplicate_answered_or_not() -> None:
