@@ -15,6 +15,7 @@ from bentpipe_fuzz.campaign.script import WAYS, Impairment, Script, Step
 from bentpipe_fuzz.campaign.sharing import Shared
 
 MOST_STEPS = 12
+MOST_SITUATIONS = 3
 BATCH = 40
 """Conversations that are drawn at once."""
 
@@ -67,8 +68,8 @@ def conversation(
     """An opening, and up to :data:`MOST_STEPS` steps of these kinds; a second opening is rare.
 
     With ``episodes``, most are short instead: an opening, a few steps, and an episode. Of
-    ``situations``, which open connections of their own, there are as many as of these; half of them
-    are disturbed by a step of the last kind. One of :data:`HABITUAL_EVERY` begins with one of
+    ``situations``, which open connections of their own, there are as many as of these, up to
+    :data:`MOST_SITUATIONS` in a row; half of them are disturbed by a step of the last kind. One of :data:`HABITUAL_EVERY` begins with one of
     ``habits``, which lasts.
     """
     following = st.lists(st.one_of(*kinds), min_size=1, max_size=MOST_STEPS)
@@ -83,7 +84,7 @@ def conversation(
         aimed = episode(opening, few, st.one_of(*episodes), few)
         ways += [aimed, aimed, aimed]
     if situations:
-        there = st.one_of(*situations)
+        there = repeated(st.one_of(*situations), MOST_SITUATIONS)
         ways += [there, there, _disturbed(there, kinds[-1])] if episodes else [
             there, _disturbed(there, kinds[-1])
         ]  # fmt: skip
@@ -97,7 +98,7 @@ def _disturbed(steps: st.SearchStrategy[list[Step]], amid: st.SearchStrategy[Ste
     """Steps with one or two others in some place behind the first."""
     return st.builds(
         lambda taken, place, more: [*taken[: 1 + place], *more, *taken[1 + place :]],
-        steps, st.integers(0, 5), st.lists(amid, min_size=1, max_size=2),
+        steps, st.integers(0, 5) | st.integers(0, 15), st.lists(amid, min_size=1, max_size=2),
     )  # fmt: skip
 
 

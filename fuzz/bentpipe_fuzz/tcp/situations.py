@@ -155,6 +155,8 @@ _dropped = st.one_of(
     step("segment", flags=some_of(["", "P", "F", "U"]), octets=some_of([1, 100]),
          seq=place("next", 0, 0, 0, -1)),
     step("segment", flags=some_of(["S", "SA", "R", "RA"]), seq=place("next", 0, 1, 1000)),
+    step("segment", flags=some_of(["R", "RA"]),
+         seq=st.one_of(place("edge", 0, 0, 1, 1000), place("next", -1, -1000))),
     step("segment", ack=place("delivered", 1, 1000, 1 << 20, -(1 << 30)), octets=some_of([0, 100])),
     step("segment", seq=place("edge", 0, 1, 1000), octets=some_of([0, 1, 100])),
     step("segment", seq=place("next", -1, -100), octets=some_of([0, 1, 100])),
