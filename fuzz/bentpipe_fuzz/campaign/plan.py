@@ -69,8 +69,8 @@ def conversation(
 
     With ``episodes``, most are short instead: an opening, a few steps, and an episode. Of
     ``situations``, which open connections of their own, there are as many as of these, up to
-    :data:`MOST_SITUATIONS` in a row; half of them are disturbed by a step of the last kind. One of :data:`HABITUAL_EVERY` begins with one of
-    ``habits``, which lasts.
+    :data:`MOST_SITUATIONS` in a row; half of them are disturbed by a step of the last kind. One of
+    :data:`HABITUAL_EVERY` begins with one of ``habits``, which lasts.
     """
     following = st.lists(st.one_of(*kinds), min_size=1, max_size=MOST_STEPS)
     any_steps = st.builds(
