@@ -18,7 +18,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.order import count_before
-from bentpipe_conformance.protocols.tcp.replay.recovery import Episode
+from bentpipe_conformance.protocols.tcp.replay.recovery import Episode, begins_last_buffer
 from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S, Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import (
@@ -198,7 +198,7 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
             continue
         sent = repeat.sent
         if repeat.lower is not None:
-            if grown and _begins_last_buffer(flow, sent):
+            if grown and begins_last_buffer(flow, sent):
                 continue
             yield context.violated(
                 f"{sent.span} was retransmitted before the lower hole at {repeat.lower}",
@@ -217,19 +217,6 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
                     yield context.holds(f"{sent.span} was the lowest hole", sent)
                 started.add(episode)
                 break
-
-
-def _begins_last_buffer(flow: Flow, sent: Sent) -> bool:
-    """Whether a timer repeats the beginning of what left last at once, in a longer segment.
-
-    PSH ends what leaves at once.
-    """
-    earlier = flow.sent[: count_before(flow.sent, sent.packet.number)]
-    first = next((item for item in reversed(earlier) if item.start == sent.start), None)
-    if not sent.timed or sent.sacked or first is None or first.payload >= sent.payload:
-        return False
-    pushed = {item.end for item in earlier if item.tcp.flags & PSH}
-    return sent.start in pushed and not any(sent.start < end < sent.max for end in pushed)
 
 
 @checker("SNR-SAK-004")

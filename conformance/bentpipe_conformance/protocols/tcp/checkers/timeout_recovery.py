@@ -13,6 +13,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, later, latest_first
 from bentpipe_conformance.protocols.tcp.replay.pacing import PACED_S
+from bentpipe_conformance.protocols.tcp.replay.recovery import begins_last_buffer
 from bentpipe_conformance.protocols.tcp.replay.round_trips import longest_delivery
 from bentpipe_conformance.protocols.tcp.replay.timeouts import Expiry
 from bentpipe_conformance.protocols.tcp.replay.users import largest_segment
@@ -92,6 +93,7 @@ def _ends_at_the_edge(flow: Flow, sent: Sent) -> bool:
 def earliest_segment_first(flow: Flow, context: Context) -> Findings:
     """A timeout retransmits the earliest segment (RFC 6298 rule 5.4)."""
     # Exercised by every retransmission after a silence too long for any other mechanism.
+    grown = context.permitted("probes_first_of_last", False)
     for expiry in timer_expiries(context):
         sent = expiry.sent
         if expiry.certain:
@@ -100,6 +102,7 @@ def earliest_segment_first(flow: Flow, context: Context) -> Findings:
         silent = min(expiry.since_arrival, sent.since_sent)
         # A tail loss probe needs SACK and is not repeated (RFC 8985 section 7.3).
         last = expiry.tail or _ends_at_the_edge(flow, sent)
+        last = last or (grown and begins_last_buffer(flow, sent))
         probe = last and flow.handshake.sack and expiry.rank == 1
         earliest = sent.possible[0] <= sent.start <= sent.possible[1]
         # A segment acknowledged in part stays on the queue, whole (RFC 9293 section 3.10.7.4).

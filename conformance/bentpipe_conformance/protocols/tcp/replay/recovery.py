@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from bentpipe_reference.common.ranges import RangeSet
 
-from bentpipe_conformance.protocols.tcp.codec import nearest
+from bentpipe_conformance.protocols.tcp.codec import PSH, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.option_list import options_length
@@ -284,3 +284,16 @@ def _cause(sent: Sent, rtt: float, waited: float, news: float) -> Cause | None:
     if sent.end >= sent.max:
         return Cause.PROBE_OR_TIMEOUT
     return Cause.TIMEOUT
+
+
+def begins_last_buffer(flow: Flow, sent: Sent) -> bool:
+    """Whether a timer repeats the beginning of what left last at once, in a longer segment.
+
+    PSH ends what leaves at once.
+    """
+    earlier = flow.sent[: count_before(flow.sent, sent.packet.number)]
+    first = next((item for item in reversed(earlier) if item.start == sent.start), None)
+    if not sent.timed or sent.sacked or first is None or first.payload >= sent.payload:
+        return False
+    pushed = {item.end for item in earlier if item.tcp.flags & PSH}
+    return sent.start in pushed and not any(sent.start < end < sent.max for end in pushed)

@@ -168,6 +168,18 @@ def test_probe_of_the_first_segment_of_the_last_buffer(
     assert {finding.verdict for finding in found} == expected
 
 
+@pytest.mark.parametrize("grown", [False, True])
+def test_timer_repeats_the_first_segment_of_the_last_buffer(grown: bool) -> None:
+    """The same probe, after a silence that only a timer ends (3117640)."""
+    story = Story()
+    for at in range(0, 6000, 1000):
+        story.send_octets(at, 980, push=at == 2000).send_octets(at + 980, 20, push=at == 2000)
+    story.ack(1, after=RTT).send_octets(3000, 1000, after=3 * RTT).ack(1, (3, 4), after=RTT)
+    judge_with = judging(story.send(1).trace(), {**CLAIMS, "rack": True, "tlp": True})
+    found = judge_with("SNR-RTO-008", (("probes_first_of_last", grown),), frozenset())
+    assert (Verdict.FAIL in {finding.verdict for finding in found}) != grown
+
+
 def test_first_report_starts_recovery_fails() -> None:
     story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 4), after=0.01).send(2)
     assert story.verdicts("SNR-SAK-006") == FAIL
