@@ -150,6 +150,14 @@ def test_segment_that_leaves_again_as_held_data_did_later_and_is_acknowledged(
     assert {finding.verdict for finding in found} == expected
 
 
+def _two_buffers() -> Story:
+    """Two buffers of three kilo-octets in small segments, of which the first is acknowledged."""
+    story = Story()
+    for at in range(0, 6000, 1000):
+        story.send_octets(at, 980, push=at == 2000).send_octets(at + 980, 20, push=at == 2000)
+    return story.ack(1, after=RTT)
+
+
 @pytest.mark.parametrize(
     ("longer", "start", "expected"),
     [(False, 3000, FAIL), (True, 3000, NOTHING), (True, 4000, FAIL), (True, 2000, FAIL)],
@@ -158,10 +166,7 @@ def test_probe_of_the_first_segment_of_the_last_buffer(
     longer: bool, start: int, expected: set[Verdict]
 ) -> None:
     """Segments have become longer meanwhile, and Linux does not find the last (3101040)."""
-    story = Story()
-    for at in range(0, 6000, 1000):
-        story.send_octets(at, 980, push=at == 2000).send_octets(at + 980, 20, push=at == 2000)
-    story.ack(1, after=RTT).send_octets(start, 1000 if longer else 980, after=1.5 * RTT)
+    story = _two_buffers().send_octets(start, 1000 if longer else 980, after=1.5 * RTT)
     story.ack(1, (start / 1000, start / 1000 + 0.98), after=RTT).send(1)
     judge_with = judging(story.trace(), {**CLAIMS, "rack": True, "tlp": True})
     found = judge_with("SNR-SAK-003", (("probes_first_of_last", longer),), frozenset())
@@ -171,10 +176,7 @@ def test_probe_of_the_first_segment_of_the_last_buffer(
 @pytest.mark.parametrize("grown", [False, True])
 def test_timer_repeats_the_first_segment_of_the_last_buffer(grown: bool) -> None:
     """The same probe, after a silence that only a timer ends (3117640)."""
-    story = Story()
-    for at in range(0, 6000, 1000):
-        story.send_octets(at, 980, push=at == 2000).send_octets(at + 980, 20, push=at == 2000)
-    story.ack(1, after=RTT).send_octets(3000, 1000, after=3 * RTT).ack(1, (3, 4), after=RTT)
+    story = _two_buffers().send_octets(3000, 1000, after=3 * RTT).ack(1, (3, 4), after=RTT)
     judge_with = judging(story.send(1).trace(), {**CLAIMS, "rack": True, "tlp": True})
     found = judge_with("SNR-RTO-008", (("probes_first_of_last", grown),), frozenset())
     assert (Verdict.FAIL in {finding.verdict for finding in found}) != grown
