@@ -32,6 +32,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
 )
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 from bentpipe_conformance.protocols.tcp.replay.recovery import (
+    PROMPT_S,
     ROUND_TRIP_SHARE,
     Episode,
     may_be_undone,
@@ -242,7 +243,9 @@ def one_reduction_per_recovery(flow: Flow, context: Context) -> Findings:
         sentence = f"{repeats} retransmissions left {flight} of {episode.flight} octets outstanding"
         if flight >= floor:
             yield context.holds(sentence, largest, end, episode.first)
-        elif _free_to_grow(flow, after, deadline, window.next_start(episode)):
+        elif _never_paced(context, after) and _free_to_grow(
+            flow, after, deadline, window.next_start(episode)
+        ):
             where = largest, end, episode.first
             expected = f"at least {floor:.0f} octets {deadline - end.time:.1f} s later"
             actual = f"{flight} octets at most"
@@ -257,6 +260,12 @@ def _after_growth(flow: Flow, start: Ack, octets: float) -> float:
         if octets <= 0:
             return ack.time
     return math.inf
+
+
+def _never_paced(context: Context, after: list[Sent]) -> bool:
+    """Whether no pacing held data back, which keeps less in flight than the window permits."""
+    prompt = PROMPT_S + context.timing_error
+    return acts_at_once(context.ics) or all(sent.since_arrival <= prompt for sent in after)
 
 
 def _free_to_grow(flow: Flow, after: list[Sent], deadline: float, next_loss: float) -> bool:

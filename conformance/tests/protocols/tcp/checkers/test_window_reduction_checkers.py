@@ -105,6 +105,17 @@ def _flights(story: Story, una: int, *flights: int, after: float = RTT) -> Story
     return story
 
 
+@pytest.mark.parametrize(("pacing", "expected"), [(False, FAIL), (True, NOTHING)])
+def test_flight_after_recovery_that_pacing_may_keep_small(
+    pacing: bool, expected: set[Verdict]
+) -> None:
+    """At a rate of the user's what is in flight tells of no window (3118042)."""
+    story = _grown(3, 4)
+    for at in range(31, 71):
+        story.send(at, after=0.002).ack(at - 3, after=RTT / 5)
+    assert story.verdicts("SNR-REC-002", claims={**CLAIMS, "pacing": pacing}) == expected
+
+
 def test_growth_after_one_reduction_and_after_several() -> None:
     assert _grown(2, 4, 8, 12, 13).verdicts("SNR-REC-002") == PASS
     assert _grown(*[3, 4, 5, 5, 6, 6, 6, 7, 7, 7, 7, 7]).verdicts("SNR-REC-002") == FAIL
