@@ -49,12 +49,18 @@ LONGEST_TIMEOUT_S = 30.0
 
 
 def _in_fast_recovery(context: Context) -> Iterator[tuple[Moment, Episode]]:
-    """Acknowledgments during recoveries that acknowledgments started, the ending one left out."""
+    """Acknowledgments during recoveries that acknowledgments started, the ending one left out.
+
+    One that shows the retransmission unnecessary may end it, too.
+    """
+    undone: Episode | None = None
     for m in context.prepared.moments:
         episode = m.episode
         if episode is None or not episode.fast or episode.end is m.ack or m.disturbed:
             continue
-        if m.ack.acceptable:
+        if may_be_undone(episode.first, m.ack):
+            undone = episode
+        if m.ack.acceptable and episode is not undone:
             yield m, episode
 
 
@@ -68,8 +74,6 @@ def partial_acknowledgment_is_answered(flow: Flow, context: Context) -> Findings
         ack = m.ack
         if not ack.advance or _repeated_before(ack, episode):
             continue
-        if may_be_undone(episode.first, ack):
-            continue  # nothing was lost, as far as the sender can know
         if context.permitted("every_partial") or follows_rfc_5681(context):
             yield from _answer_at_once(flow, context, m)
         elif _earned(m, episode):

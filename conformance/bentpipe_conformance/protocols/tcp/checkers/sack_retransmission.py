@@ -14,7 +14,7 @@ from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.fast_retransmit import held_segments, overdue
 from bentpipe_conformance.protocols.tcp.codec import PSH
-from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Sent
+from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.order import count_before
@@ -113,23 +113,31 @@ def _packets(flow: Flow) -> list[Range]:
 def _reported_in_part(flow: Flow, again: Sent) -> bool:
     """Whether the block that first reported a segment held began or ended inside a larger packet.
 
-    The segments before and behind such an edge left together when they were new.
+    The segments before and behind such an edge left together when they were new, or had both been
+    reported held, which makes one packet of them, before the receiver threw the first away.
     """
-    number, left, right = _first_reports(flow).get((again.start, again.end), (math.inf, 0, 0))
-    return number < again.packet.number and not _joints(flow).isdisjoint((left, right))
+    first = _first_reports(flow).get((again.start, again.end))
+    if first is None or first[0].packet.number >= again.packet.number:
+        return False
+    ack, block = first
+    at = count_before(flow.acks, ack.packet.number)
+    held = flow.acks[at - 1].sacked if at else ()
+    below = bisect_left(held, (block[0],)) - 1
+    joined = below >= 0 and block[0] < held[below][1]
+    return joined or not _joints(flow).isdisjoint(block)
 
 
 @remembered
-def _first_reports(flow: Flow) -> dict[Range, tuple[int, int, int]]:
-    """The packet that first reported all of each range retransmitted, and its block."""
-    found: dict[Range, tuple[int, int, int]] = {}
+def _first_reports(flow: Flow) -> dict[Range, tuple[Ack, Range]]:
+    """The acknowledgment that first reported all of each range retransmitted, and its block."""
+    found: dict[Range, tuple[Ack, Range]] = {}
     open_ranges = sorted({(sent.start, sent.end) for sent in flow.sent if sent.retransmission})
     for ack in flow.acks:
         for left, right in ack.blocks:
             among = slice(bisect_left(open_ranges, (left,)), bisect_left(open_ranges, (right,)))
             inside = [item for item in open_ranges[among] if item[1] <= right]
             if inside:
-                found |= dict.fromkeys(inside, (ack.packet.number, left, right))
+                found |= dict.fromkeys(inside, (ack, (left, right)))
                 open_ranges[among] = [item for item in open_ranges[among] if item[1] > right]
     return found
 

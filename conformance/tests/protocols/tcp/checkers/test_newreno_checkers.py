@@ -121,6 +121,19 @@ def test_burst_on_one_duplicate() -> None:
     assert story.send(19).verdicts("SNR-REC-007") == FAIL
 
 
+@pytest.mark.parametrize(("stamps", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_burst_on_a_duplicate_after_the_retransmission_turned_out_unnecessary(
+    stamps: bool, expected: set[Verdict]
+) -> None:
+    """An echo older than the retransmission ends the recovery (RFC 4015); 3120305."""
+    story = Story(sack=False, stamps=stamps).send(*range(12)).ack(1, after=RTT)
+    echoed = story._stamped
+    duplicates(story, 1).send(1, after=0.01)
+    story._stamped = echoed
+    story.ack(8, after=0.01).ack(8, after=0.01)
+    assert story.send(*range(12, 20)).verdicts("SNR-REC-007") == expected
+
+
 def test_burst_behind_duplicates_the_bed_cannot_tell_apart() -> None:
     story = duplicates(window_limited_flight(), 2).send(2)
     for _ in range(4):

@@ -68,6 +68,20 @@ def test_held_segment_retransmitted_of_a_packet_reported_part_by_part(
     assert {finding.verdict for finding in found} == expected
 
 
+@pytest.mark.parametrize(("instead", "accused"), [(WHOLE_PACKETS, True), (REST_OF_BLOCK, False)])
+def test_held_segment_first_reported_above_what_the_receiver_threw_away(
+    instead: tuple[tuple[str, object], ...], accused: bool
+) -> None:
+    """What was reported held is one packet, inside of which the next block begins (3118102)."""
+    story = Story()
+    for segment in range(14):
+        story.send(segment, after=0.001)
+    story.ack(2, after=RTT).ack(2, (3, 9), after=0.01).ack(2, (6, 10), after=0.01)
+    story.ack(2, (6, 14), after=0.01).send(2).send(9, after=0.01)
+    found = judging(story.trace(), CLAIMS)("SNR-SAK-001", instead, frozenset())
+    assert (Verdict.FAIL in {finding.verdict for finding in found}) == accused
+
+
 def test_held_segment_retransmitted_in_a_race_is_not_judged() -> None:
     story = three_reports().send(2).ack(2, (3, 7), after=0.01).send(6)
     assert story.verdicts("SNR-SAK-001") == PASS
