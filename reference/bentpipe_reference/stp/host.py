@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -58,7 +59,7 @@ class StpHost:
             pseudo_header=self._pseudo_header if directly else None, trace=trace,
         )  # fmt: skip
         self._services = services
-        self._opened: list[Connection] = []
+        self._opened: list[weakref.ref[Connection]] = []
         for port in services:
             self.endpoint.listen(port)
 
@@ -149,13 +150,14 @@ class StpHost:
             raise ValueError(f"there is no service {service!r}; there are {', '.join(NAMED)}")
         user = Chargen(octets) if service == "chargen" else NAMED[service]()
         connection = self.connect(remote, port, user, udp_port=udp_port)
-        self._opened.append(connection)
+        self._opened = [each for each in self._opened if each() is not None]
+        self._opened.append(weakref.ref(connection))
         return connection
 
     def abort(self, now: float) -> None:
         """Have the user abort every connection that :meth:`open` has made."""
         opened, self._opened = self._opened, []
-        for connection in opened:
+        for connection in filter(None, (each() for each in opened)):
             connection.abort(now)
 
     def _ignore(self) -> None:

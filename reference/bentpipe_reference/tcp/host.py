@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections import deque
 
 from bentpipe_reference.common.address import address_number
@@ -61,7 +62,7 @@ class TcpHost:
         self._random = random.Random(seed)
         self._numbers = parts.numbers(self._random)
         self._outbox: list[bytes] = []
-        self._opened: list[Connection] = []
+        self._opened: list[weakref.ref[Connection]] = []
         self._called: deque[int] = deque(maxlen=_REMEMBERED)
 
     def receive(self, packet: bytes, now: float) -> None:
@@ -131,7 +132,8 @@ class TcpHost:
         ``udp_port`` has a meaning for protocols that travel in UDP.
         """
         connection = self.connect(remote, port, self._user(service, octets), now)
-        self._opened.append(connection)
+        self._opened = [each for each in self._opened if each() is not None]
+        self._opened.append(weakref.ref(connection))
         return connection
 
     def _user(self, service: str, octets: int | None) -> Service:  # noqa: ARG002
@@ -141,7 +143,7 @@ class TcpHost:
     def abort(self, now: float) -> None:
         """Have the user abort every connection that :meth:`open` has made."""
         opened, self._opened = self._opened, []
-        for connection in opened:
+        for connection in filter(None, (each() for each in opened)):
             connection.abort("its user aborted", now)
             self.run(connection, now)
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 
 import pytest
 from bentpipe_reference.common.address import address_number
@@ -153,3 +155,15 @@ def test_host_when_it_calls_often_uses_no_port_twice() -> None:
     host = TcpHost("10.77.0.2", EndpointConfig(), 1, most_connections=4)
     ports = [host.open("10.78.0.1", 9, "discard", 0.0).addresses.local_port for _ in range(600)]
     assert len(set(ports)) == 600
+
+
+def test_host_when_a_call_of_its_user_has_ended_forgets_it() -> None:
+    host = TcpHost(CLIENT, EndpointConfig(), seed=2)
+    opened = weakref.ref(host.open(SERVER, 9, "chargen", 0.0))
+    (syn,) = map(parse_packet, host.transmit(0.0))
+    ends = {"source": syn.destination, "destination": syn.source}
+    ports = {"sport": syn.dport, "dport": syn.sport}
+    refusal = Segment(**ends, **ports, ack=syn.seq + 1, flags=Flags.RST | Flags.ACK)
+    host.receive(emit_packet(refusal), 0.6)
+    gc.collect()
+    assert opened() is None

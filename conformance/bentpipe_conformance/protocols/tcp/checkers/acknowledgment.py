@@ -109,6 +109,8 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     lifetime = context.prepared.lifetime
     if lifetime.over is not None and lifetime.over < number:
         return
+    if any(item.outgoing and item.number < number for item in flow.resets):
+        return  # it has given up
     ends = lifetime.fin, lifetime.own_fin
     closed = all(end is not None and end.packet.number < number for end in ends)
     own = lifetime.own_fin
@@ -347,6 +349,8 @@ def closed_window_keeps_no_acknowledgment_out(flow: Flow, context: Context) -> F
         at = nearest(ack.tcp.seq - offer.seq - 1, reply.ack)
         waits = reply.ack > ack.max and before <= ack.max
         opens = ack.window_edge - ack.max >= 2 * min(flow.segment, flow.mss)
+        # With more than a probe outstanding the congestion window may be full.
+        opens = opens and ack.max - ack.ack <= 1
         if at != reply.ack or ack.ancient or ack.beyond or not (waits and opens):
             continue
         number = ack.packet.number

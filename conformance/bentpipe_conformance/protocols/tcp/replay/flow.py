@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
@@ -23,7 +24,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import (
     Segment,
     Sent,
 )
-from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake
+from bentpipe_conformance.protocols.tcp.replay.handshake import Handshake, passed_over
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.receiver import Receiver
 from bentpipe_conformance.protocols.tcp.replay.resets import Expected
@@ -259,9 +260,11 @@ class _Replay:
         self.receiver.timestamps = handshake.timestamps
 
     def _is_refused(self, tcp: Tcp) -> bool:
-        """Whether a SYN-ACK acknowledges something other than the IUT's SYN."""
+        """Whether a SYN-ACK acknowledges something other than the IUT's SYN, or was passed over."""
         opens = self.flow.handshake.iut_opens and tcp.flags & ACK
-        return bool(opens) and not self._answers(tcp)
+        if not opens:
+            return False
+        return not self._answers(tcp) or passed_over(tcp, islice(self.flow.source, self.at, None))
 
     def _answers(self, tcp: Tcp) -> bool:
         """Whether a SYN-ACK acknowledges the IUT's SYN, with or without the data in it."""

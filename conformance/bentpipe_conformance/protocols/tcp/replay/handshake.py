@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from bentpipe_conformance.protocols.tcp.claims import carries
-from bentpipe_conformance.protocols.tcp.codec import Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 
 ODD_MSS = 64
@@ -72,3 +74,15 @@ class Handshake:
     def answered(self, attribute: str) -> bool:
         """Whether the IUT's SYN-ACK carried ``attribute``."""
         return carries(self.answer, attribute)
+
+
+def passed_over(syn: Tcp, later: Iterable[Packet]) -> bool:
+    """Whether a SYN was dropped for options that cannot be read.
+
+    What leaves ``later`` shows that: it acknowledges another SYN.
+    """
+    if syn.options_ok:
+        return False
+    left = (packet.content for packet in later if packet.outgoing)
+    plain = (tcp for tcp in left if tcp is not None and tcp.flags & (ACK | SYN | RST) == ACK)
+    return any((tcp.ack - syn.seq - 1) % MODULUS > syn.size for tcp in islice(plain, 1))

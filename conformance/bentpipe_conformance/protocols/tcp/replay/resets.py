@@ -84,7 +84,8 @@ class Expected:
         self._arrived = count_through(flow.arriving, number)
 
     def _hears(self, item: Segment) -> None:
-        if not self._sure or not item.tcp.length or item.tcp.flags & SYN:
+        # Without ACK it is dropped (RFC 9293 section 3.10.7.4, fifth).
+        if not (self._sure and item.tcp.length) or item.tcp.flags & (SYN | ACK) != ACK:
             return
         arrivals, number = self._flow.arrivals, item.packet.number
         at = count_before(arrivals, number)
@@ -98,7 +99,7 @@ class Expected:
         sure = arrival.in_order and not arrival.held and self._reply is not None
         sure = sure and not arrival.fin and arrival.end <= arrival.window_edge
         sure = sure and not (arrival.may_be_stale or arrival.lacks_timestamp)
-        self._sure = sure and bool(item.tcp.flags & ACK)
+        self._sure = sure
         self._next = (item.tcp.seq + item.tcp.length) % MODULUS
 
     def _has_ended(self, count: int) -> bool:

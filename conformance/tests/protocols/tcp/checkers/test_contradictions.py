@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, build, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
+from bentpipe_conformance.protocols.tcp.replay.handshake import passed_over
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, Story
 
 UNREADABLE = bytes((8, 40, 0, 0))
@@ -355,3 +356,40 @@ def test_copies_of_a_syn_ack_soon_after_one_another(apart: float, expected: set[
     story._put(False, flags=SYN | ACK, seq=99, after=apart, ack=500).ack(0, after=5.0)
     claims = {**CLAIMS, "active_open": True}
     assert story.verdicts("SNR-CON-030", claims=claims) == expected
+
+
+def test_reset_behind_a_segment_without_ack_ends_the_connection() -> None:
+    """Nothing of a segment without ACK is taken (RFC 9293 section 3.10.7.4, fifth)."""
+    receipt = Receipt(service=13).reply(0, flags=ACK | FIN).data(0, 0, ack=1, after=0.6)
+    receipt.data(-1, 99, flags=FIN, ack=1, after=0.1).reset(0, after=0.1)
+    receipt.data(0, 100, ack=1, after=0.1).reply(0, seq=1, flags=RST, after=0.001)
+    _innocent(receipt.later(), "SNR-CON-020", "SNR-RCV-001", "SNR-RCV-003")
+
+
+def test_acknowledgment_of_unsent_data_after_a_reset_that_answered_another() -> None:
+    story = Story(window=40_000).send(0, 1).ack(1, after=1000.0).reset()
+    _innocent(story.ack(3, after=0.1).reset().ack(2, after=5.0), "SNR-ACK-003")
+    assert Story().send(0, 1).ack(3, after=1.0).ack(2, after=5.0).verdicts("SNR-ACK-003") >= FAIL
+
+
+@pytest.mark.parametrize(("seq", "options", "expected"), [
+    (99, UNREADABLE, False), (98, UNREADABLE, True), (98, b"", False),
+])  # fmt: skip
+def test_syn_ack_whose_options_cannot_be_read_may_be_passed_over(
+    seq: int, options: bytes, expected: bool
+) -> None:
+    """What the caller acknowledges next shows which SYN-ACK it took."""
+    story = Story(calls=True).send(0)
+    answer = Tcp("10.0.0.1", "10.0.0.2", 4000, 19, seq, 500, SYN | ACK, 1000, b"")
+    assert passed_over(dissect(build(answer, options)), story.trace().at("iut")) == expected
+
+
+@pytest.mark.parametrize(("octets", "accused"), [(0, True), (4000, False)])
+def test_window_that_refused_data_opens_behind_what_is_outstanding(
+    octets: int, accused: bool
+) -> None:
+    """The congestion window may be full (15330010)."""
+    receipt = Receipt(service=7).data(0, 8000, window=octets)
+    receipt.reply(8000, window=0, payload=bytes(octets)).data(8000, 8700, window=60000, after=1.0)
+    receipt.reply(8000, seq=octets, window=0).later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-ACK-010")) == accused
