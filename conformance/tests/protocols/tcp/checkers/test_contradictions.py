@@ -363,7 +363,8 @@ def test_reset_behind_a_segment_without_ack_ends_the_connection() -> None:
     receipt = Receipt(service=13).reply(0, flags=ACK | FIN).data(0, 0, ack=1, after=0.6)
     receipt.data(-1, 99, flags=FIN, ack=1, after=0.1).reset(0, after=0.1)
     receipt.data(0, 100, ack=1, after=0.1).reply(0, seq=1, flags=RST, after=0.001)
-    _innocent(receipt.later(), "SNR-CON-020", "SNR-RCV-001", "SNR-RCV-003")
+    claims = {**CLAIMS, "daytime": True}
+    assert receipt.later().verdicts("SNR-CON-020", claims=claims) == NOTHING
 
 
 def test_acknowledgment_of_unsent_data_after_a_reset_that_answered_another() -> None:
