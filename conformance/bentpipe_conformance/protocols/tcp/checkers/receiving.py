@@ -11,7 +11,7 @@ from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, nearest
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     DAYTIME_PORT,
     LONGEST_DELAY_S,
@@ -211,9 +211,13 @@ def never_accepted(
 
 
 def _beyond(arrival: Arrival) -> bool:
-    """Whether a segment lies beyond any window the IUT can have had."""
+    """Whether a segment lies beyond any window the IUT can have had.
+
+    Half the space away it may as well be old.
+    """
     furthest = arrival.expected + _LONGEST_WINDOWS * arrival.widest_window
     outside = arrival.start > max(arrival.window_edge, furthest)
+    outside = outside and arrival.start - arrival.expected < MODULUS // 2
     return outside and not arrival.may_be_stale and not arrival.lacks_timestamp
 
 

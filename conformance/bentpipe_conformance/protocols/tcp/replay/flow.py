@@ -356,13 +356,13 @@ class _Replay:
     def _arriving(self, packet: Packet, tcp: Tcp) -> Segment | None:
         """A segment arrived; what it was."""
         # What has no ACK is dropped, perhaps before its timestamp counts.
-        flow, unsent, sure, ack = self.flow, False, False, None
+        flow, unsent, low, sure, ack = self.flow, False, False, False, None
         if tcp.flags & ACK:
             ack = self._acknowledged(packet, tcp)
             # RFC 5961 section 5.2 drops what acknowledges too little, or too much.
-            unsent = ack.beyond or ack.ack < ack.una - self.sender.widest
+            low = ack.ack < ack.una - self.sender.widest
             # So does RFC 9293 in SYN-RECEIVED, with what does not acknowledge the SYN (fifth).
-            unsent = unsent or (flow.handshake.established is None and ack.ancient)
+            unsent = ack.beyond or (flow.handshake.established is None and ack.ancient)
             # What is dropped for its acknowledgment may be dropped before its timestamp counts.
             sure = not (ack.ancient or ack.beyond)
             flow.acks.append(ack)
@@ -370,7 +370,7 @@ class _Replay:
             if flow.handshake.established is None and ack.acceptable:
                 flow.handshake.established = packet.time
         self.sender.last_in = packet.time
-        arrival = self.receiver.arriving(packet, tcp, unsent=unsent, sure=sure)
+        arrival = self.receiver.arriving(packet, tcp, unsent=unsent, low=low, sure=sure)
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)

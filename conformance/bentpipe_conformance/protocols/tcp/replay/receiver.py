@@ -191,12 +191,14 @@ class Receiver:
         return start < self.edge and start + length > self.expected
 
     def arriving(
-        self, packet: Packet, tcp: Tcp, *, unsent: bool = False, sure: bool = True
-    ) -> Arrival | None:
+        self, packet: Packet, tcp: Tcp, *, unsent: bool = False, low: bool = False,
+        sure: bool = True,
+    ) -> Arrival | None:  # fmt: skip
         """A segment reached the IUT; what it is when it carries data or FIN.
 
-        ``unsent`` tells that it acknowledges what was never sent, for which it is dropped, ``sure``
-        that nothing about its acknowledgment may keep it from being processed.
+        ``unsent`` tells that it acknowledges what was never sent, for which it is dropped, ``low``
+        that it acknowledges so little that it may be dropped (RFC 5961 section 5.2), ``sure`` that
+        nothing about its acknowledgment may keep it from being processed.
         """
         start = self.offset(tcp.seq)
         if start == self.expected:
@@ -219,14 +221,15 @@ class Receiver:
         # sent, contradicts itself.
         acceptable = acceptable and not self._contradicts(tcp, end)
         # What follows one that may have been dropped can be in sequence or not.
-        self._doubt = self._doubt or shrunk or (stale and not paws and inside)
+        perhaps = (stale and not paws) or (low and not unsent)
+        self._doubt = self._doubt or shrunk or (perhaps and inside)
         acceptable = acceptable and not self._doubt
         acceptable = acceptable and not (self._broken and start > self.expected)
         self._broken = self._broken or (inside and not tcp.options_ok)
         arrival = Arrival(
             packet, start, end, tcp.size, self.expected,
             self._held.snapshot(), self.edge, self._widest,
-            admission(paws, stale, bare, unsent, acceptable), self._last_ack,
+            admission(paws, stale, bare, unsent or low, acceptable), self._last_ack,
         )  # fmt: skip
         self.last_arrival = arrival
         for left, right in () if stale else arrival.held:  # the text of an old one is not read

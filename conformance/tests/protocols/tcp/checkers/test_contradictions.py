@@ -394,3 +394,22 @@ def test_window_that_refused_data_opens_behind_what_is_outstanding(
     receipt.reply(8000, window=0, payload=bytes(octets)).data(8000, 8700, window=60000, after=1.0)
     receipt.reply(8000, seq=octets, window=0).later()
     assert (Verdict.FAIL in receipt.verdicts("SNR-ACK-010")) == accused
+
+
+@pytest.mark.parametrize(("ahead", "accused"), [(2**31, False), (2**30, True)])
+def test_data_half_the_space_away_may_be_old(ahead: int, accused: bool) -> None:
+    """Its block is a D-SACK block then."""
+    receipt = Receipt().data(0, 100).reply(100).data(15_000, 15_100, after=0.1)
+    held = 15_000, 15_100
+    receipt.reply(100, held).data(100 + ahead, 101 + ahead, after=0.1)
+    receipt.reply(100, (100 + ahead, 101 + ahead), held)
+    receipt.later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-RCV-016")) == accused
+
+
+def test_data_behind_what_acknowledges_so_little_that_it_may_be_dropped() -> None:
+    """It may be in sequence, and its acknowledgment be delayed (RFC 5961 section 5.2)."""
+    receipt = Receipt().reply(0, payload=bytes(30000)).data(0, 0, ack=30000, after=0.1)
+    receipt.data(0, 1, ack=1, after=0.1).data(1, 801, ack=30000, after=0.01)
+    receipt.data(801, 901, ack=30000, after=0.05).reply(901, seq=30000, after=0.001)
+    _innocent(receipt.later(), "SNR-RCV-001")
