@@ -111,7 +111,7 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
         return
     if any(item.outgoing and item.number < number for item in flow.resets):
         return  # it has given up
-    ends = lifetime.fin, lifetime.own_fin
+    ends = lifetime.closed, lifetime.own_fin
     closed = all(end is not None and end.packet.number < number for end in ends)
     own = lifetime.own_fin
     over = own is not None and any(

@@ -157,11 +157,11 @@ def nothing_after_both_fins(flow: Flow, context: Context) -> Findings:
     """Nothing is sent once both FINs are acknowledged (RFC 9293 section 3.6)."""
     # Exercised by a connection closed from both sides that lasts longer than any first timeout.
     lifetime = context.prepared.lifetime
-    acked, fin = lifetime.own_fin_acked, lifetime.fin
-    if acked is None or fin is None:
+    acked, closed = lifetime.own_fin_acked, lifetime.closed
+    if acked is None or closed is None:
         return
-    number = max(acked.packet.number, fin.packet.number)
-    after = max(acked.time, fin.time)
+    number = max(acked.packet.number, closed.packet.number)
+    after = max(acked.time, closed.time)
     late = [s for s in flow.sent if s.packet.number > number and s.time > after + flow.reaction]
     if late:
         sentence = f"{late[0].span} was sent after both FINs had been acknowledged"

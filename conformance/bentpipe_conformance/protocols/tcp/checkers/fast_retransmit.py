@@ -136,7 +136,7 @@ def reports_parts(flow: Flow, context: Context, ack: Ack) -> bool:
     edge of a block all but one of them may be such a part.
     """
     segment = largest_segment(flow)
-    lost = 2 * (context.permitted("whole_packets", 0) - 1) * segment
+    lost: int = 2 * (context.permitted("whole_packets", 0) - 1) * segment
     held = sum(max(0, right - left - lost) for left, right in ack.sacked)
     return lost >= 0 and held < DUPLICATE_THRESHOLD * segment
 

@@ -76,12 +76,12 @@ def _last(flow: Flow, lifetime: Lifetime) -> float:
     When its FIN is acknowledged the IUT has no connection any more, or lingers, where stacks keep
     less of it; but the daytime service reads on in FIN-WAIT-2, until the tester's FIN.
     """
-    acked, fin = lifetime.own_fin_acked, lifetime.fin
+    acked, closed = lifetime.own_fin_acked, lifetime.closed
     if acked is None:
         return math.inf
     if flow.iut[1] != DAYTIME_PORT or not lifetime.iut_closed_first:
         return acked.packet.number
-    return math.inf if fin is None else max(acked.packet.number, fin.packet.number)
+    return math.inf if closed is None else max(acked.packet.number, closed.packet.number)
 
 
 def _closed(flow: Flow, lifetime: Lifetime, number: int) -> bool:

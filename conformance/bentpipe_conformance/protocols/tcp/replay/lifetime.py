@@ -24,6 +24,7 @@ class Lifetime:
         established: the acknowledgment that completed the handshake.
         own_fin: the first segment of the IUT with its FIN.
         fin: the first segment of the tester with its FIN that arrived in sequence.
+        closed: that segment, or what filled the gap below a FIN that had arrived before.
         own_fin_acked: the acknowledgment of the IUT's FIN.
         reset: the tester's RST that the IUT must have heeded: at the next expected octet.
     """
@@ -31,6 +32,7 @@ class Lifetime:
     established: Ack | None
     own_fin: Sent | None
     fin: Arrival | None
+    closed: Arrival | None
     own_fin_acked: Ack | None
     reset: Segment | None
 
@@ -39,21 +41,22 @@ class Lifetime:
         """Whether the IUT's FIN left before the tester's arrived."""
         if self.own_fin is None:
             return False
-        return self.fin is None or self.own_fin.packet.number < self.fin.packet.number
+        return self.closed is None or self.own_fin.packet.number < self.closed.packet.number
 
     @property
     def time_wait(self) -> float | None:
         """When the TIME-WAIT of an IUT that closed first began: both FINs are acknowledged."""
-        if not self.iut_closed_first or self.fin is None or self.own_fin_acked is None:
+        if not self.iut_closed_first or self.closed is None or self.own_fin_acked is None:
             return None
-        return max(self.fin.time, self.own_fin_acked.time)
+        return max(self.closed.time, self.own_fin_acked.time)
 
     @property
     def over(self) -> int | None:
         """Number of the packet after which the IUT has no connection any more."""
         ends = [] if self.reset is None else [self.reset.packet.number]
-        if self.own_fin_acked is not None and self.fin is not None and not self.iut_closed_first:
-            ends.append(max(self.own_fin_acked.packet.number, self.fin.packet.number))
+        acked, closed = self.own_fin_acked, self.closed
+        if acked is not None and closed is not None and not self.iut_closed_first:
+            ends.append(max(acked.packet.number, closed.packet.number))
         return min(ends, default=None)
 
 
@@ -70,7 +73,17 @@ def read_lifetime(flow: Flow) -> Lifetime:
     # One whose options cannot be read may be dropped.
     sound = (item for item in resets if item.tcp.options_ok)
     heeded = next(filter(Expected(flow).is_next, sound), None)
-    return Lifetime(established, own_fin, fin, acked, heeded)
+    return Lifetime(established, own_fin, fin, fin or _filled(flow), acked, heeded)
+
+
+def _filled(flow: Flow) -> Arrival | None:
+    """What filled the gap below a FIN, which is acknowledged then."""
+    ends = {item.end: item for item in flow.arrivals if item.fin and item.out_of_order}
+    for reply in flow.replies if ends else ():
+        fin = ends.get(reply.ack)
+        if fin is not None and fin.packet.number < reply.packet.number:
+            return reply.last_arrival
+    return None
 
 
 def _received(fin: Arrival) -> bool:

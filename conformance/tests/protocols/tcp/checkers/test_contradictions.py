@@ -413,3 +413,14 @@ def test_data_behind_what_acknowledges_so_little_that_it_may_be_dropped() -> Non
     receipt.data(0, 1, ack=1, after=0.1).data(1, 801, ack=30000, after=0.01)
     receipt.data(801, 901, ack=30000, after=0.05).reply(901, seq=30000, after=0.001)
     _innocent(receipt.later(), "SNR-RCV-001")
+
+
+@pytest.mark.parametrize(("ack", "accused"), [(1, False), (0, True)])
+def test_syn_on_a_connection_whose_last_acknowledgment_comes_then(ack: int, accused: bool) -> None:
+    """What comes behind that finds no connection; the peer's FIN had come above a gap."""
+    receipt = Receipt().data(50, 100, flags=ACK | FIN).reply(0, (50, 100)).data(0, 50)
+    receipt.reply(101, flags=ACK | FIN)
+    receipt.data(300, 300, flags=SYN | ACK, after=0.6).reply(101, seq=1, after=0.001)
+    receipt.data(101, 101, ack=ack, after=0.1).data(101, 101, ack=ack, after=0.1)
+    receipt.reply(101, seq=1, flags=RST, after=0.001).later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-CON-013")) == accused
