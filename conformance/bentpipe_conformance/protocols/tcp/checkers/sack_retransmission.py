@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.replay.round_trips import minimum_rtt
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import AT_ONCE_S, Repeat, Scoreboard
 from bentpipe_conformance.protocols.tcp.replay.users import (
     largest_segment,
+    newest_before,
     smss_may_vary,
 )
 
@@ -202,9 +203,9 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
     started: set[Episode] = set()
     going_on = deque(context.prepared.episodes)
     for repeat in _first_repeats(flow, context):
-        if repeat.tail or repeat.reordered:
-            continue
         sent = repeat.sent
+        if repeat.tail or repeat.reordered or _begins_the_last(flow, sent):
+            continue
         if repeat.lower is not None:
             if grown and begins_last_buffer(flow, sent):
                 continue
@@ -225,6 +226,15 @@ def holes_are_repaired_lowest_first(flow: Flow, context: Context) -> Findings:
                     yield context.holds(f"{sent.span} was the lowest hole", sent)
                 started.add(episode)
                 break
+
+
+def _begins_the_last(flow: Flow, sent: Sent) -> bool:
+    """Whether a timer repeats the first part of the segment sent last: segments are shorter now.
+
+    A tail loss probe is then no longer than they are (RFC 8985 section 7.3).
+    """
+    last = newest_before(flow, sent.packet.number)
+    return sent.timed and last is not None and sent.start == last.start
 
 
 @checker("SNR-SAK-004")

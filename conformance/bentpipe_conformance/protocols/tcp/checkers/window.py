@@ -14,7 +14,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
 )
 from bentpipe_conformance.protocols.tcp.checkers.limited_transmit import early_duplicates
 from bentpipe_conformance.protocols.tcp.checkers.retransmission_timer import PERSISTENCE_S
-from bentpipe_conformance.protocols.tcp.codec import FIN, PSH
+from bentpipe_conformance.protocols.tcp.codec import PSH
 from bentpipe_conformance.protocols.tcp.replay.closures import Closure
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Sent
@@ -91,7 +91,8 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
                 yield context.holds(sentence, event, last)
                 return
             # What is pushed may be the last of all data, and end there by chance. A FIN is.
-            waits = always_sends(flow) or not event.tcp.flags & (PSH | FIN)
+            waits = always_sends(flow) or not event.tcp.flags & PSH
+            waits = waits and not event.fin
             if event.end == unscaled and event.payload < flow.segment // 2 and waits:
                 filled = event
                 if event.start == 0 and always_sends(flow):

@@ -187,6 +187,16 @@ def test_probe_of_the_first_segment_of_the_last_buffer(
     assert {finding.verdict for finding in found} == expected
 
 
+@pytest.mark.parametrize(("start", "accused"), [(5000, False), (4000, True)])
+def test_probe_of_a_part_of_the_last_segment_once_segments_are_shorter(
+    start: int, accused: bool
+) -> None:
+    """The MTU that was found has been given up since (3122546)."""
+    story = Story().send(*range(6)).ack(1, after=RTT).send_octets(start, 800, after=1.5 * RTT)
+    story.ack(1, (start / 1000, start / 1000 + 0.8), after=RTT).send(1)
+    assert (Verdict.FAIL in story.verdicts("SNR-SAK-003")) == accused
+
+
 @pytest.mark.parametrize("grown", [False, True])
 def test_timer_repeats_the_first_segment_of_the_last_buffer(grown: bool) -> None:
     """The same probe, after a silence that only a timer ends (3117640)."""

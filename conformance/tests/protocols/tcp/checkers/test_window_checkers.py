@@ -444,3 +444,9 @@ def test_narrower_window_after_older_text_that_may_have_been_predicted(
     story.ack(2, after=1.0, window=4 * SIZE).send(4, 5, 6)
     found = _by_habit(story, "SNR-WIN-009", "keeps-wider-windows", *habits)
     assert (Verdict.FAIL in found) == accused
+
+
+def test_fin_that_ends_where_the_unscaled_window_does() -> None:
+    """It is all that there was."""
+    receipt = Receipt(service=19, shift=7).data(0, 0, window=1).reply(0, flags=ACK | FIN)
+    assert receipt.later().verdicts("SNR-WIN-002") == NOTHING
