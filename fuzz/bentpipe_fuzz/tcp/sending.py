@@ -103,10 +103,20 @@ def _divided(draw: st.DrawFn) -> list[Step]:
 
 divided = episode(bulk, perhaps | segments([3]), segments([4], every=one(100)), _divided(),
                   receive(2.0), segments([10]))  # fmt: skip
+
+
+@st.composite
+def _told_again(draw: st.DrawFn) -> list[Step]:
+    """The same acknowledgment again and again, at equal distances."""
+    pause, window = draw(soon), draw(some_of([0, 0, 1]))
+    told = [Step("offer", {"window": window}), Step("wait", {"seconds": pause})]
+    return told * draw(st.integers(2, 12))
+
+
 shut = episode(
     opened("chargen", window=some_of([8000, 40_000]), window_scale=some_of([None, 7])),
     segments([5]), perhaps | close, step("offer", window=some_of([0, 0, 1, 100, 535])),
-    repeated(st.one_of(receive(60.0), receive(10.0), wait(timeout),
+    repeated(st.one_of(receive(60.0), receive(10.0), wait(timeout), _told_again(),
                        wait(some_of([200.0, 1000.0]))), 3),
     st.one_of(
         step("offer", window=some_of([1, 536, 1460, 2920, 20_000])),
@@ -156,6 +166,36 @@ dribble = episode(
     receive(1.0), perhaps | text, settle,
 )  # fmt: skip
 """Small segments, pushed or not, some of which come while an acknowledgment is delayed."""
+
+
+@st.composite
+def _steady(draw: st.DrawFn) -> list[Step]:
+    """Segments of one size at equal distances."""
+    octets, pause = draw(some_of([1, 100, 536])), draw(some_of([0.03, 0.06, 0.12, 0.17]))
+    one_more = [Step("segment", {"octets": octets}), Step("wait", {"seconds": pause})]
+    return one_more * draw(st.integers(4, 12))
+
+
+steady = episode(
+    step("open", service=quiet_service, timestamps=either), perhaps | text, _steady(), receive(1.0),
+)  # fmt: skip
+"""Small segments in steady succession, each of which comes while an acknowledgment is delayed."""
+
+
+@st.composite
+def _filled(draw: st.DrawFn) -> list[Step]:
+    """Data and the end of a stream wait for a window, which the data fill exactly, or nearly."""
+    octets = draw(some_of([100, 1460, 2920]))
+    room = octets + draw(some_of([0, 0, 0, -1, 1]))
+    return [Step("offer", {"window": 0}), Step("write", {"octets": octets}), Step("close", {}),
+            Step("wait", {"seconds": draw(soon)}), Step("offer", {"window": room})]  # fmt: skip
+
+
+filled = episode(
+    opened("echo", window=one(20_000), window_scale=one(None), sack=either), perhaps | text,
+    _filled(), receive(3.0),
+)  # fmt: skip
+"""A scaled window would hardly be exact."""
 small_writes = episode(
     opened("echo", window=some_of([1000, 1400, 2000, 2920, 20_000]), timestamps=either,
           mss=some_of([536, 1460])),
@@ -255,6 +295,7 @@ long_after = episode(
 
 SENDING: tuple[Situation, ...] = (
     lone, backed_off, gone_back, no_reports, lost_again, one_report, thrown_away, stretched,
-    divided, shut, shut_again, shrunk, rested, long_after, requested, dribble, small_writes,
-    written_amid_recovery, reports_with_windows, amid_recovery, late_report, last_lost, owed,
+    divided, shut, shut_again, shrunk, rested, long_after, requested, dribble, steady, filled,
+    small_writes, written_amid_recovery, reports_with_windows, amid_recovery, late_report,
+    last_lost, owed,
 )  # fmt: skip
