@@ -45,14 +45,18 @@ def _syns(flow: Flow) -> list[Segment]:
 
 
 def _in_syn_sent(flow: Flow) -> Iterator[tuple[Segment, bool]]:
-    """What arrives in SYN-SENT, and whether it acknowledges the SYN, until something ends that."""
+    """What arrives in SYN-SENT, and whether it acknowledges the SYN, until something ends that.
+
+    Left out is what may be dropped because its options cannot be read.
+    """
     syns = _syns(flow)
     for item in flow.arriving if syns else ():
         tcp = item.tcp
         if item.packet.number < syns[0].packet.number:
             continue
         good = bool(tcp.flags & ACK) and tcp.ack == (syns[0].tcp.seq + 1) % MODULUS
-        yield item, good
+        if tcp.options_ok:
+            yield item, good
         wrong = tcp.flags & ACK and not good
         opens = tcp.flags & (SYN | RST) == SYN
         if not wrong and (opens or (tcp.flags & RST and good)):

@@ -424,3 +424,15 @@ def test_syn_on_a_connection_whose_last_acknowledgment_comes_then(ack: int, accu
     receipt.data(101, 101, ack=ack, after=0.1).data(101, 101, ack=ack, after=0.1)
     receipt.reply(101, seq=1, flags=RST, after=0.001).later()
     assert (Verdict.FAIL in receipt.verdicts("SNR-CON-013")) == accused
+
+
+@pytest.mark.parametrize(("options", "accused"), [(UNREADABLE, False), (b"", True)])
+def test_wrong_acknowledgment_in_syn_sent_whose_options_cannot_be_read(
+    options: bytes, accused: bool
+) -> None:
+    receipt = Receipt().open(answer=None)
+    syn = Tcp("10.77.0.2", "10.78.0.1", 5000, 9, 700, 0, SYN, 20000, b"")
+    odd = Tcp("10.78.0.1", "10.77.0.2", 9, 5000, 300, 9, ACK | FIN, 20000, b"")
+    receipt.tell(True, build(syn)).tell(False, build(odd, options), 0.6)
+    receipt.tell(True, build(syn), 0.4).tell(False, build(odd, UNREADABLE), 5.0)
+    assert (Verdict.FAIL in receipt.verdicts("SNR-CON-027", claims=CALLS)) == accused
