@@ -73,6 +73,7 @@ def _ceased(flow: Flow, context: Context, closure: Closure, patience: float) -> 
 def first_probe(flow: Flow, context: Context) -> Findings:
     """The first probe leaves after the timeout (RFC 9293 section 3.8.6.1, SHLD-29)."""
     # Exercised by a probe after a measured round trip.
+    anew = context.permitted("begins_anew_with_arrivals", False)
     for closure in context.prepared.closures:
         # A user may have written after the window had closed.
         if not closure.probes or not closure.rtt or not closure.waiting or closure.renewed:
@@ -83,7 +84,8 @@ def first_probe(flow: Flow, context: Context) -> Findings:
             continue  # which was one if an arrival does not explain it
         if early:
             probe = early[0]  # nothing can have been on its way before the window was offered
-        waited = probe.time - closure.start.time
+        told = [time for time in closure.arrivals if time < probe.time] if anew else []
+        waited = probe.time - max((closure.start.time, *told))
         latest = closure.longest_timeout + COARSE_TICK_S
         yield too_coarse(context, waited, probe) or judged(
             context,

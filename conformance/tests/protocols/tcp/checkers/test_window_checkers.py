@@ -10,6 +10,7 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
 from bentpipe_conformance.protocols.tcp.interpreter import INTERPRETER
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, SIZE, Story
+from bentpipe_conformance.selftest.strangers import judging
 
 
 def test_data_up_to_and_beyond_the_window() -> None:
@@ -56,6 +57,13 @@ def test_arrivals_that_tell_of_the_closed_window_put_the_probe_off() -> None:
     story.send_octets(4 * SIZE, 1, after=2.0).ack(4, after=RTT, window=0)
     assert story.verdicts("SNR-WIN-003") == PASS
     assert story.verdicts("SNR-WIN-004") == FAIL
+
+
+def test_arrivals_that_put_the_probe_off_are_known_of_linux() -> None:
+    story = _told_again_and_again().send_octets(4 * SIZE, 1, after=2.0).ack(4, after=RTT, window=0)
+    anew = (("begins_anew_with_arrivals", True),)
+    found = judging(story.trace(), CLAIMS)("SNR-WIN-004", anew, frozenset())
+    assert {finding.verdict for finding in found} == PASS
 
 
 def test_silence_after_arrivals_that_told_of_the_closed_window() -> None:
