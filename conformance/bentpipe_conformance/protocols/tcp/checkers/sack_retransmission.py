@@ -233,8 +233,8 @@ def _begins_the_last(flow: Flow, sent: Sent) -> bool:
 
     A tail loss probe is then no longer than they are (RFC 8985 section 7.3).
     """
-    last = newest_before(flow, sent.packet.number)
-    return sent.timed and last is not None and sent.start == last.start
+    last = newest_before(flow, sent.packet.number) if sent.timed else None
+    return last is not None and sent.start == last.start
 
 
 @checker("SNR-SAK-004")

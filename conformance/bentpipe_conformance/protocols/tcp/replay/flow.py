@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import islice
+from functools import cached_property
 
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, RST, SYN, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet, Trace
@@ -264,7 +264,13 @@ class _Replay:
         opens = self.flow.handshake.iut_opens and tcp.flags & ACK
         if not opens:
             return False
-        return not self._answers(tcp) or passed_over(tcp, islice(self.flow.source, self.at, None))
+        return not self._answers(tcp) or passed_over(tcp, self._first_plain)
+
+    @cached_property
+    def _first_plain(self) -> Tcp | None:
+        """The first acknowledgment of the IUT without SYN and RST."""
+        left = (item.content for item in self.flow.source if item.outgoing)
+        return next((t for t in left if t and t.flags & (ACK | SYN | RST) == ACK), None)
 
     def _answers(self, tcp: Tcp) -> bool:
         """Whether a SYN-ACK acknowledges the IUT's SYN, with or without the data in it."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import islice
 
 from bentpipe_conformance.protocols.tcp.claims import carries
-from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, Tcp
+from bentpipe_conformance.protocols.tcp.codec import MODULUS, Tcp
 from bentpipe_conformance.protocols.tcp.replay import Packet
 
 ODD_MSS = 64
@@ -76,13 +74,11 @@ class Handshake:
         return carries(self.answer, attribute)
 
 
-def passed_over(syn: Tcp, later: Iterable[Packet]) -> bool:
+def passed_over(syn: Tcp, plain: Tcp | None) -> bool:
     """Whether a SYN was dropped for options that cannot be read.
 
-    What leaves ``later`` shows that: it acknowledges another SYN.
+    What its receiver acknowledges first (``plain``) shows that: it is another SYN.
     """
-    if syn.options_ok:
+    if syn.options_ok or plain is None:
         return False
-    left = (packet.content for packet in later if packet.outgoing)
-    plain = (tcp for tcp in left if tcp is not None and tcp.flags & (ACK | SYN | RST) == ACK)
-    return any((tcp.ack - syn.seq - 1) % MODULUS > syn.size for tcp in islice(plain, 1))
+    return (plain.ack - syn.seq - 1) % MODULUS > syn.size

@@ -291,9 +291,11 @@ def begins_last_buffer(flow: Flow, sent: Sent) -> bool:
 
     PSH ends what leaves at once.
     """
+    if not sent.timed or sent.sacked:
+        return False
     earlier = flow.sent[: count_before(flow.sent, sent.packet.number)]
     first = next((item for item in reversed(earlier) if item.start == sent.start), None)
-    if not sent.timed or sent.sacked or first is None or first.payload >= sent.payload:
+    if first is None or first.payload >= sent.payload:
         return False
     pushed = {item.end for item in earlier if item.tcp.flags & PSH}
     return sent.start in pushed and not any(sent.start < end < sent.max for end in pushed)
