@@ -104,6 +104,7 @@ ADVICE = _rules(
 """What is a SHOULD."""
 
 _LINUX: tuple[tuple[str, object, str], ...] = (
+    ("begins_anew_with_arrivals", True, "WIN-004"),
     ("counts_segments", True, "SS-002 CA-001 RTO-007 RTO-009"),
     ("delays_with_fin", True, "RCV-002"),
     ("from_transmission", True, "RTO-010"),
