@@ -109,7 +109,8 @@ def acknowledgment_of_unsent_data_is_answered(flow: Flow, context: Context) -> F
     lifetime = context.prepared.lifetime
     if lifetime.over is not None and lifetime.over < number:
         return
-    if any(item.outgoing and item.number < number for item in flow.resets):
+    reset = flow.own_reset
+    if reset is not None and reset.packet.number < number:
         return  # it has given up
     ends = lifetime.closed, lifetime.own_fin
     closed = all(end is not None and end.packet.number < number for end in ends)

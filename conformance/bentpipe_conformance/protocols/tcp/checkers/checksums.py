@@ -5,6 +5,8 @@ SNR-CON-001, 002 and 040.
 
 from __future__ import annotations
 
+from itertools import islice, takewhile
+
 from bentpipe_reference.common.checksum import internet_checksum
 
 from bentpipe_conformance.engine.checking import checker
@@ -12,11 +14,8 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.lifetime import (
-    is_reset,
-    lasts,
-    read_lifetime,
-)
+from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset, lasts
+from bentpipe_conformance.protocols.tcp.replay.order import later
 
 
 @checker("SNR-CON-001")
@@ -38,7 +37,7 @@ def damaged_segment_is_dropped(flow: Flow, context: Context) -> Findings:
     for item in flow.damaged:
         if item.packet.outgoing or not lasts(flow, item, 0.0):
             continue
-        effect = _effect(flow, item)
+        effect = _effect(flow, item, context.prepared.lifetime.over)
         kind = f"a segment with flags {item.tcp.flag_names} and a wrong checksum"
         if effect is not None:
             sentence = f"{kind} had an effect"
@@ -48,8 +47,11 @@ def damaged_segment_is_dropped(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"{kind} had no effect", item)
 
 
-def _effect(flow: Flow, item: Segment) -> Segment | None:
-    """The first segment of the IUT that a damaged one certainly caused."""
+def _effect(flow: Flow, item: Segment, over: int | None) -> Segment | None:
+    """The first segment of the IUT that a damaged one certainly caused.
+
+    ``over`` is the number of the packet after which it has no connection any more.
+    """
     tcp, number = item.tcp, item.packet.number
     offer = flow.handshake.offer
     if offer is None or (tcp.flags & SYN and flow.handshake.tester is not None):
@@ -67,19 +69,17 @@ def _effect(flow: Flow, item: Segment) -> Segment | None:
         # A live connection goes on; one that was reset answers the next segment by a RST.
         # Once the connection is over, a RST answers whatever comes.
         reset = flow.own_reset
-        over = read_lifetime(flow).over
-        if over is not None and number > over:
+        if reset is None or (over is not None and number > over):
             return None
-        following = [s.packet.number for s in flow.arriving if s.packet.number > number]
-        if reset is not None and any(at < reset.packet.number for at in following[1:]):
+        last = reset.packet.number
+        heard = takewhile(lambda s: s.packet.number < last, later(flow.arriving, item.packet))
+        following = list(islice(heard, 2))
+        if len(following) != 1:
             return None
-        later = [s for s in flow.arriving if s.packet.number > number]
-        if reset is None or not later or reset.packet.number < later[0].packet.number:
-            return None
-        between = range(number, reset.packet.number)
+        between = range(number, last)
         if any(s.packet.number in between and not is_reset(s) for s in flow.leaving):
             return None
-        return reset if later[0].tcp.flags & (RST | SYN) == 0 else None
+        return reset if following[0].tcp.flags & (RST | SYN) == 0 else None
     base = offer.seq + 1
     for reply in flow.replies:
         if reply.packet.number < number or reply.ack <= reply.limit:
