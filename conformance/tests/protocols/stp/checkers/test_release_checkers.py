@@ -89,6 +89,14 @@ def test_fin_below_what_is_held_does_not_end_the_peers_stream() -> None:
     assert later(early).verdicts("STP-CC-023") == NOTHING
 
 
+def test_fin_of_a_second_copy_does_not_end_the_peers_stream() -> None:
+    story = StpStory().called().tester(SD, 0, data=b"x", after=0.1)
+    story = story.tester(SD, 0, data=b"x", flags=FIN, after=0.1)
+    story = story.tester(SD, 1, data=b"x", flags=FIN, after=0.1)
+    story = story.iut(SDP, 0, flags=FIN, after=0.01).tester(STAT, 1, after=0.6)
+    assert story.iut(END, 2).verdicts("STP-CC-025") == PASS
+
+
 def test_fin_beyond_the_credit_does_not_end_the_peers_stream() -> None:
     story = opened().tester(SD, 4000, data=b"x", flags=FIN, after=1.0)
     story = story.tester(SDP, 0, flags=FIN, n_ps=1, after=1.0).iut(STAT, 1, n_ps=1)
