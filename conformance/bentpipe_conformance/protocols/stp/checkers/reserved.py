@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.finding import Finding
@@ -233,8 +234,13 @@ def _keeps_to_the_least(flow: Flow, max_sd: int | None, most: int) -> bool:
     longer = max_sd is not None and LEAST_MAX_SD < max_sd <= (flow.iut_max_sd or 0)
     if not longer or most != LEAST_MAX_SD or len(flow.sds_sent) < 2:
         return False
-    # An echo of SDs as short as that has no more to send.
-    return flow.service == CHARGEN or any(len(sd.stp.data) > most for sd in flow.sds_heard)
+    if flow.service == CHARGEN:
+        return True
+    # An echo has more to send only of SDs that are longer and were taken.
+    taken = [sd for sd in flow.sds_heard if not (sd.duplicate or sd.misfit or sd.discarded)]
+    sizes = [len(sd.stp.data) for sd in sorted(taken, key=lambda sd: sd.number)]
+    ahead = sum(takewhile(lambda size: size <= most, sizes))
+    return sum(len(sd.stp.data) for sd in flow.sds_sent if sd.new) > ahead + most
 
 
 def _unknown_to_callers(flow: Flow, context: Context) -> Findings:

@@ -423,3 +423,12 @@ def test_begin_after_a_bgak_with_reserved_flags(outgoing: bool, expected: set[Ve
     story.tester(BGAK, after=0.6, flags=R)
     say = story.iut if outgoing else story.tester
     assert say(BEGIN, after=1.0).iut(SD, 0, after=9.0).verdicts("STP-PF-004") == expected
+
+
+def test_long_sds_that_are_discarded_leave_an_echo_nothing_more_to_send() -> None:
+    options = bytes((0xAA, 4, 0, 0)) + option_field(1400, COOKIES[0])
+    story = StpStory().asked().tester(BEGIN, options=options, after=1.0).iut(BGAK, after=0.01)
+    story.tester(SD, 0, data=bytes(512), after=0.1).iut(SD, 0, data=bytes(512), after=0.01)
+    story.tester(SD, -300, data=bytes(1000), after=0.1).tester(SD, 0, data=bytes(1000), after=0.1)
+    story.tester(SD, 1, flags=FIN, after=0.1).iut(SD, 1, flags=FIN, after=0.01)
+    assert story.of_service(7).verdicts("STP-PF-008") == PASS
