@@ -24,7 +24,7 @@ from bentpipe_conformance.protocols.tcp.replay.flow import (
     Flow,
 )
 from bentpipe_conformance.protocols.tcp.replay.handshake import ODD_MSS
-from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset
+from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset, least_end
 from bentpipe_conformance.protocols.tcp.replay.option_list import (
     options_length,
     padding,
@@ -370,7 +370,11 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
     if answer is not None:
         yield context.holds(f"the implementation lives after {what}", answer, odd)
         return
-    unanswered = [item for item in flow.arriving if item.packet.number > number and item.tcp.length]
+    # Text beyond the peer's own FIN may be ignored (RFC 9293 section 3.10.7.4, seventh).
+    end = least_end(flow)
+    ignored = {item.packet.number for item in flow.arrivals if item.start >= end}
+    later = (item for item in flow.arriving if item.packet.number > number and item.tcp.length)
+    unanswered = [item for item in later if item.packet.number not in ignored]
     if unanswered and unanswered[-1].time - unanswered[0].time > _ANSWERED_S + context.timing_error:
         sentence = f"the implementation fell silent after {what}"
         expected = "an acknowledgment or a RST"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR
 
@@ -111,3 +111,9 @@ def test_silence_after_a_broken_option_list() -> None:
     assert receipt.data(0, 100, after=2).verdicts("SNR-OPT-014") == FAIL
     assert receipt.verdicts("SNR-RCV-003") == FAIL
     assert receipt.reply(100).verdicts("SNR-OPT-014") == PASS
+
+
+def test_text_beyond_the_peers_fin_after_a_broken_option_list_may_be_ignored() -> None:
+    receipt = Receipt().data(0, 1, flags=FIN | ACK).reply(2).data(2, 100, options=BROKEN)
+    receipt.data(2, 100, after=1).data(2, 100, after=2)
+    assert receipt.verdicts("SNR-OPT-014") == NOTHING

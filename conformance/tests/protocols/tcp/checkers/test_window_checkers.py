@@ -215,6 +215,13 @@ def test_reset_that_answers_data_while_its_user_sends() -> None:
     assert story.verdicts("SNR-WIN-006") == FAIL
 
 
+def test_reset_after_an_offer_beyond_the_own_window_that_may_have_let_data_out() -> None:
+    story = _probed(2, 4, 8).ack(4, after=1.0, window=SIZE, seq=100 + 2**16, data=bytes(100))
+    for pause in (0.0, 60.0, 120.0, 240.0):
+        story.send(4, after=pause)
+    assert story.reset(after=300).verdicts("SNR-WIN-006") == NOTHING
+
+
 def test_reset_while_probes_are_not_answered() -> None:
     story = _closed().send_octets(4 * SIZE, 1, after=2).send_octets(4 * SIZE, 1, after=4)
     assert story.reset(after=60).verdicts("SNR-WIN-006") == NOTHING
