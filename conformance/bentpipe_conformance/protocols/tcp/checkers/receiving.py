@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
 from bentpipe_reference.common.ranges import RangeSet
@@ -60,15 +60,20 @@ def _timely(context: Context, answer: Answer, what: str) -> Findings:
         yield context.violated(sentence, *where, expected="an acknowledgment", actual=actual)
 
 
+def _of_the_stream(flow: Flow, arrivals: Iterable[Arrival]) -> Iterator[Arrival]:
+    """Without text where the peer's FIN is, or behind it.
+
+    That is ignored (RFC 9293 section 3.10.7.4, seventh).
+    """
+    text = least_end(flow) - 1
+    return (arrival for arrival in arrivals if arrival.end - arrival.fin <= text)
+
+
 @checker("SNR-RCV-001")
 def out_of_order_at_once(flow: Flow, context: Context) -> Findings:
     """Data above a gap is acknowledged at once (RFC 5681 section 4.2)."""
     # Exercised by every acceptable segment that leaves a gap below itself.
-    # Text where the FIN is, or behind it, is ignored (RFC 9293 section 3.10.7.4, seventh).
-    text = least_end(flow) - 1
-    for arrival in still_receiving(flow, fins=True):
-        if arrival.end - arrival.fin > text:
-            continue
+    for arrival in _of_the_stream(flow, still_receiving(flow, fins=True)):
         if arrival.out_of_order and arrival.end <= arrival.window_edge:
             yield from _timely(context, answer_at_once(flow, arrival), "out-of-order data")
 
@@ -192,7 +197,7 @@ def nothing_acknowledged_unreceived(flow: Flow, context: Context) -> Findings:
 def duplicate_is_acknowledged(flow: Flow, context: Context) -> Findings:
     """A duplicate is acknowledged (RFC 9293 section 3.10.7.4)."""
     # Exercised by every segment whose data had all been received in sequence.
-    for arrival in still_receiving(flow):
+    for arrival in _of_the_stream(flow, still_receiving(flow)):
         if arrival.duplicate and not arrival.may_be_stale and not arrival.lacks_timestamp:
             answer = answer_within(flow, arrival, LONGEST_DELAY_S)
             yield from _timely(context, answer, "duplicate data")

@@ -207,9 +207,7 @@ def probing_keeps_the_connection_open(flow: Flow, context: Context) -> Findings:
     for closure in context.prepared.closures:
         if not closure.probes or not _answered(closure):
             continue
-        # What may have opened the window may have let data out, which nobody acknowledged.
-        limit = flow.horizon if closure.end else closure.until
-        limit = closure.resumed.time if closure.resumed else limit
+        limit = closure.resumed.time if closure.resumed else flow.horizon
         reset = reset_by_sender(flow, closure.start.time, limit)
         last = closure.probes[-1]
         # The last probe counts as unanswered only when an answer had time to come.

@@ -322,6 +322,7 @@ class _Replay:
         if Habit.TAKES_ANY_ACKNOWLEDGMENT in reading and not tcp.payload:
             rejected = False
         old, edge = self.sender.is_old(start, number), self.sender.edge
+        current = self.sender.current_edge
         ack = self.sender.acknowledged(
             packet, tcp, start, number, rejected=rejected, may_heed=bool(heeds),
             may_refuse=may_refuse,
@@ -330,7 +331,7 @@ class _Replay:
             self.sender.predicted(start, ack)
         if (old or heeds or refuses) and not (ack.ancient or ack.beyond):
             news = ack.duplicate or ack.newly_sacked > 0 or _would_report(ack)
-            offers = ack.window_edge != edge if refuses else ack.window_edge > edge
+            offers = ack.window_edge != edge if refuses else ack.window_edge > current
             matters = ack.ack > ack.una or offers or news
             doubts |= heeds | refuses if matters else set()
             doubts |= {Freedom.KEEPS_WINDOW} if old and not rejected else set()

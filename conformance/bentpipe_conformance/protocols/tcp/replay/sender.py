@@ -113,6 +113,11 @@ class Sender:
         self._last_window = tcp.window
         self._una = self._max = min(self._max, max(0, self.offset(tcp.ack)))
 
+    @property
+    def current_edge(self) -> int:
+        """The right edge offered last, which may have moved back."""
+        return self.edge if self._edge < 0 else min(self.edge, self._edge)
+
     def leaving(self, packet: Packet, tcp: Tcp) -> Sent:
         """A segment with data or FIN left the IUT."""
         start = self.offset(tcp.seq)
@@ -131,7 +136,7 @@ class Sender:
         # An edge that has moved back leaves no room either.
         if (
             sent.new
-            and start >= min(self.edge, self.edge if self._edge < 0 else self._edge)
+            and start >= self.current_edge
             and tcp.length == 1
         ):
             self._probed.add(start)

@@ -174,6 +174,11 @@ def test_duplicate_answered_or_not() -> None:
     assert receipt.reply(100, (0, 100), after=0.3).later().verdicts("SNR-RCV-013") == PASS
 
 
+def test_text_beyond_the_peers_fin_below_what_is_held_may_be_ignored() -> None:
+    receipt = Receipt().data(1, 101).reply(0, (1, 101)).data(0, 0, flags=FIN | ACK).reply(1)
+    assert receipt.data(1, 2, after=0.1).later().verdicts("SNR-RCV-013") == NOTHING
+
+
 def test_data_far_beyond_the_window_kept_or_refused() -> None:
     receipt = Receipt().data(0, 100).reply(100).data(90000, 90100, after=1)
     assert receipt.verdicts("SNR-RCV-015") == NOTHING

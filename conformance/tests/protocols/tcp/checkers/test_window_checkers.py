@@ -215,8 +215,12 @@ def test_reset_that_answers_data_while_its_user_sends() -> None:
     assert story.verdicts("SNR-WIN-006") == FAIL
 
 
-def test_reset_after_an_offer_beyond_the_own_window_that_may_have_let_data_out() -> None:
-    story = _probed(2, 4, 8).ack(4, after=1.0, window=SIZE, seq=100 + 2**16, data=bytes(100))
+def test_reset_after_data_that_an_offer_beyond_the_own_window_may_have_let_out() -> None:
+    story = _closed(60_000).ack(4, after=0.1, data=bytes(60_000), window=0)
+    story.window = 0
+    for interval in (2, 4):
+        story.send_octets(4 * SIZE, 1, after=interval).ack(4, after=RTT, window=0)
+    story.ack(4, after=1.0, window=SIZE, data=bytes(100))
     for pause in (0.0, 60.0, 120.0, 240.0):
         story.send(4, after=pause)
     assert story.reset(after=300).verdicts("SNR-WIN-006") == NOTHING
