@@ -142,10 +142,11 @@ class Receiver:
         """Whether a segment lies at the right edge offered, or beyond one that has moved back.
 
         RFC 9293 section 3.10.7.4 does not accept one without text at the edge; most implementations
-        do. It may also be refused for a timestamp older than one that may have been taken.
+        do. It may also be refused for a timestamp older than one that may have been taken, and for
+        the lack of one (RFC 7323 section 3.2).
         """
         beside = self.lies_behind(start) or (start == self.edge and tcp.length == 0)
-        return (beside and start > self.expected) or self._stale(tcp)[0]
+        return (beside and start > self.expected) or self._stale(tcp)[0] or self._is_bare(tcp)
 
     def lies_behind(self, start: int) -> bool:
         """Whether a segment begins at or beyond a right edge that has moved back."""
@@ -173,6 +174,10 @@ class Receiver:
         """
         end = self.offset(tcp.seq) + tcp.length
         return self._last_ack <= end <= self.expected and not self._stale(tcp)[1]
+
+    def _is_bare(self, tcp: Tcp) -> bool:
+        """Whether it has no timestamp although both sides have negotiated them."""
+        return self.timestamps and tcp.tsval is None
 
     def _stale(self, tcp: Tcp) -> tuple[bool, bool]:
         """Whether its timestamp is older than any value TS.Recent may have, and than all."""
@@ -206,7 +211,7 @@ class Receiver:
         end = start + tcp.length
         stale, paws = self._stale(tcp)
         inside = self._in_window(start, tcp.length)
-        bare = self.timestamps and tcp.tsval is None
+        bare = self._is_bare(tcp)
         # What lies beyond an edge that has moved back may be refused, or not.
         shrunk = inside and self._offered < min(end, self.edge)
         sure = sure and inside and not stale and not shrunk and not self._doubt and tcp.options_ok

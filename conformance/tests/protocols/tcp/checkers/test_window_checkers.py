@@ -238,6 +238,16 @@ def test_opened_window_used_at_once_or_by_the_next_probe() -> None:
     assert story.send(4, after=8).verdicts("SNR-WIN-007") == FAIL
 
 
+def test_opening_without_a_timestamp_may_be_refused() -> None:
+    story = Story(window=4 * SIZE, stamps=True).send(0, 1, 2, 3).ack(4, after=RTT, window=0)
+    for interval in (2, 4):
+        story.send_octets(4 * SIZE, 1, after=interval).ack(4, after=RTT, window=0)
+    story.stamps = False
+    story.ack(4, after=0.1, window=4 * SIZE)
+    story.stamps = True
+    assert story.send(4, after=8).verdicts("SNR-WIN-007") == NOTHING
+
+
 @pytest.mark.parametrize(("asked", "expected"), [(True, NOTHING), (False, FAIL)])
 def test_opened_window_of_a_sender_whose_probes_may_be_keep_alives(
     asked: bool, expected: set[Verdict]
