@@ -160,7 +160,8 @@ class Sender(CongestionRules):
         left, right = ack.blocks[0]
         if right <= ack.number:
             return True
-        return any(outer <= left and right <= end for outer, end in ack.blocks[1:2])
+        inside = (outer <= left and right <= end for outer, end in ack.blocks[1:2])
+        return any(inside) and ack.blocks[1][1] <= self.snd_max
 
     def is_duplicate_ack(self, ack: Ack, newly_held: int) -> bool:
         """The five conditions of RFC 5681 section 2, and no report of a duplicate.

@@ -144,6 +144,13 @@ def test_dsack_is_no_evidence_of_loss(script: Any) -> None:
     assert not peer.sender.in_recovery
 
 
+def test_block_inside_one_that_cannot_be_true_is_no_dsack(script: Any) -> None:
+    """The second block of a D-SACK is of data that the receiver holds (RFC 2883 section 4)."""
+    peer = script()
+    peer.ack(2, [(4, 5), (2, 1000)])
+    assert peer.sender.scoreboard
+
+
 @pytest.mark.parametrize(
     "block", [(3, 3), (5, 3), (-4, -2), (40, 50), (0, 4), (-2, 4), (1000000, 1000003)]
 )

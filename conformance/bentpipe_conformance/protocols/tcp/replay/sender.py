@@ -249,7 +249,9 @@ class Sender:
         dsack: Range | None = None
         first = edges[0]
         inside_next = len(edges) > 1 and edges[1][0] <= first[0] and first[1] <= edges[1][1]
-        # RFC 2883 section 4: below the acknowledgment, or inside the second block.
+        # RFC 2883 section 4: below the acknowledgment, or inside the second block, which is one of
+        # data that the receiver holds.
+        inside_next = inside_next and edges[1][1] <= self._max
         if first[0] < first[1] and (first[1] <= ack or inside_next):
             dsack = edges.pop(0)
         good = tuple((a, b) for a, b in edges if self.sack and ack < a < b <= self._max)

@@ -113,6 +113,14 @@ def test_duplicate_report_that_the_timer_of_the_tail_meets(
     assert story.send(3, after=after).verdicts("SNR-SAK-014", claims=claims) == expected
 
 
+@pytest.mark.parametrize(("right", "accused"), [(4, True), (2_000_000, False)])
+def test_block_inside_one_that_cannot_be_true_reports_no_duplicate(
+    right: int, accused: bool
+) -> None:
+    story = Story().send(*range(4)).ack(0, (1, 3), (0, right), after=RTT).send(0)
+    assert (Verdict.FAIL in story.verdicts("SNR-SAK-014")) == accused
+
+
 @pytest.mark.parametrize(("octets", "expected"), [(1, PASS), (1000, FAIL)])
 def test_duplicate_report_that_opens_the_window_lets_a_probe_leave_again(
     octets: int, expected: set[Verdict]
