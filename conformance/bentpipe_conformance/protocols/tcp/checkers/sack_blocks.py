@@ -409,11 +409,12 @@ def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Findings:
         return
     firsts: list[Range] = []
     merged = False
+    end = least_end(flow)  # what its peer has sent above that need not be kept
     for moment in _moments(flow):
         reply, unanswered = moment.reply, moment.unanswered
         # Blocks changed by several segments before one reply have no order on the wire.
         merged = bool(reply.held) and (merged or len(unanswered) > 1 or _ambiguous(reply))
-        firsts = [known for known in firsts if known[1] > reply.ack]
+        firsts = [known for known in firsts if reply.ack < known[1] <= end]
         if not reply.sack:
             merged = merged or bool(unanswered and reply.held)
             continue

@@ -169,6 +169,12 @@ def test_order_behind_a_repeated_segment_with_a_fin_is_left_alone() -> None:
     assert Verdict.FAIL not in receipt.verdicts("SNR-RCV-012")
 
 
+def test_block_above_the_peers_fin_need_not_be_kept() -> None:
+    receipt = _holes(200, 400, 600).data(500, 500, flags=ACK | FIN, after=0.1)
+    receipt.reply(100, (400, 500), (200, 300))
+    assert receipt.verdicts("SNR-RCV-012").isdisjoint(FAIL)
+
+
 def test_order_after_two_segments_before_one_reply_is_left_alone() -> None:
     receipt = _holes(200).data(400, 500, after=0.1).data(600, 700, after=0.001)
     receipt.reply(100, (600, 700), (200, 300), (400, 500))
