@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.replay.connections import connections_of
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, Story
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, SIZE, Story
 
 
 def test_segment_after_a_reset_answered_by_a_reset_or_an_acknowledgment() -> None:
@@ -117,6 +117,17 @@ def test_syn_that_is_repeated_is_no_effect_of_a_damaged_answer() -> None:
     assert story.verdicts("SNR-CON-002") == PASS
     story = _call_with_a_damaged_answer().send_octets(0, 0, after=0.01)
     assert story.reset(after=0.2, outgoing=False).verdicts("SNR-CON-002") == FAIL
+
+
+def test_reset_that_answers_a_wrong_acknowledgment_while_calling_is_no_effect_of_damage() -> None:
+    """RFC 9293 section 3.10.7.3, first: it ends nothing."""
+    story = Story(calls=True, service=9)
+    answer = story.packets.pop()
+    whole = story.reset(outgoing=False).packets.pop()
+    story.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]))
+    story.ack(3, after=0.1).reset(seq=500 + 3 * SIZE)
+    story.tell(False, answer.data, after=0.1).send_octets(0, 0).send(0)
+    assert story.verdicts("SNR-CON-002") == PASS
 
 
 def test_attempt_that_a_reset_ends_before_the_next_syn() -> None:
