@@ -99,7 +99,7 @@ def seldom_collecting() -> Iterator[None]:
 
 def play(
     script: Script, lane: Lane, settings: RunSettings, *, lateness: Lateness | None = None,
-    expressive: bool = False, patient: bool = True,
+    expressive: bool = False, patient: bool = True, judging: bool = True,
 ) -> Conversation:  # fmt: skip
     """Play a script and judge it.
 
@@ -112,6 +112,7 @@ def play(
             expression is kept (slow).
         patient: whether a step may wait for :data:`LONGEST_S`, and the end of the conversation is
             waited for, which takes 2,000 seconds of the lane's clock.
+        judging: whether oracles look at it; otherwise nothing is found, met or reached.
 
     Raises:
         ScriptError: the protocol cannot play it.
@@ -140,19 +141,21 @@ def play(
             impaired.port.relieve()
         peer.finish()
         impaired.port.heal()
-        if patient:
+        if patient and judging:
             why = not_quiet(impaired.port, suite.interpreter.dissect, binding.refuse)
             ending.append((QUIET, why))
             ending.append((MEMORY, "" if why else keeps(before, _held(lane))))
             if not why and script.seed % JUDGED_EVERY:
                 judged_until = impaired.port.elapsed - 1.0
-        if lane.iut_alive() is None:
+        if judging and lane.iut_alive() is None:
             ending.append((SERVES, not_served(suite.driver.interview(peer))))
 
     item = Case(f"{script.suite}/found/{script.mode}", "", "", (), (), suite.profiles, drive)
     traces: list[Trace[Any]] = []
 
     def judged(recording: Recording) -> Judgment:
+        if not judging:
+            return Verdict.UNSUPPORTED, "nothing is judged", ()
         captured = [item for item in recording.captured if item.time < judged_until]
         trace = read_trace(captured, recording.timing_error, suite=suite)
         traces.append(trace)
@@ -161,6 +164,10 @@ def play(
         return Verdict.UNSUPPORTED, "a conversation has no target", tuple(findings)
 
     outcome = run_case(item, impaired, settings, lateness, judged)
+    if not judging:
+        nothing = frozenset[tuple[str, str]]()
+        seconds = time.perf_counter() - began
+        return Conversation(script, outcome, {}, frozenset(), nothing, seconds)
     trace = traces[0]
     arrivals = covered(trace, binding)
     found = [finding for finding in outcome.findings if finding.verdict in _BAD]
