@@ -112,6 +112,17 @@ amid_losses = episode(
     perhaps | wait(0.1, 0.7), receive(2.0, losing=some_of([[], [0], [1]])), receive(3.0),
 )  # fmt: skip
 """Something else happens while SDs of an echo are lost."""
+small_amid_losses = episode(
+    opened("echo", credit=one(256)), step("write", sds=some_of([20, 40]), octets=one(1000)),
+    receive(3.0, 6.0, credit=one(256)),
+    step("write", sds=some_of([6, 9, 12, 15]), octets=some_of([1000, 1400])),
+    receive(0.7, 1.3, losing=some_of([[0, 2], [0, 1, 2, 3], [0, 2, 4, 6, 8], [*range(10)]]),
+            credit=one(256)),
+    repeated(episode(step("write", sds=some_of([1, 2, 4]), octets=some_of([1, 8, 100, 400]),
+                          poll=either), receive(0.05, 0.1, 0.3, credit=one(256))), 6),
+    receive(3.0), perhaps | settle,
+)  # fmt: skip
+"""Small SDs could leave, while the window holds large retransmissions back."""
 slow_answers = episode(
     opened("chargen", credit=some_of([16, 64])),
     repeated(receive(5.0, 10.0, answer=some_of([[2.0], [5.0], [0.5], [], [0.0, 3.0]]),
@@ -243,9 +254,9 @@ ENDING: tuple[Situation, ...] = (
     intruding, intruding, ends, half_closed, unheard_end, silence, replaced, idle,
 )  # fmt: skip
 SENDING: tuple[Situation, ...] = (
-    losses, amid_losses, slow_answers, closed, closed, full, full, holes, contradicted,
-    contradicted, paced, brimful, brimful, ends_without_credit, late_data, behind_the_end, deaf,
-    lull, lull, lull, long_lists, reported_twice,
+    losses, amid_losses, small_amid_losses, slow_answers, closed, closed, full, full, holes,
+    contradicted, contradicted, paced, brimful, brimful, ends_without_credit, late_data,
+    behind_the_end, deaf, lull, lull, lull, long_lists, reported_twice,
 )  # fmt: skip
 SPOILT: tuple[Situation, ...] = 20 * (spoilt, unminded)
 """As often as its ways, types and states ask for."""
