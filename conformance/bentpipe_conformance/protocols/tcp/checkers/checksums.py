@@ -14,7 +14,12 @@ from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.lifetime import is_reset, lasts
+from bentpipe_conformance.protocols.tcp.replay.lifetime import (
+    LEAST_TIME_WAIT_S,
+    Lifetime,
+    is_reset,
+    lasts,
+)
 from bentpipe_conformance.protocols.tcp.replay.order import later
 
 
@@ -37,7 +42,7 @@ def damaged_segment_is_dropped(flow: Flow, context: Context) -> Findings:
     for item in flow.damaged:
         if item.packet.outgoing or not lasts(flow, item, 0.0):
             continue
-        effect = _effect(flow, item, context.prepared.lifetime.over)
+        effect = _effect(flow, item, context.prepared.lifetime)
         kind = f"a segment with flags {item.tcp.flag_names} and a wrong checksum"
         if effect is not None:
             sentence = f"{kind} had an effect"
@@ -47,11 +52,8 @@ def damaged_segment_is_dropped(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"{kind} had no effect", item)
 
 
-def _effect(flow: Flow, item: Segment, over: int | None) -> Segment | None:
-    """The first segment of the IUT that a damaged one certainly caused.
-
-    ``over`` is the number of the packet after which it has no connection any more.
-    """
+def _effect(flow: Flow, item: Segment, lifetime: Lifetime) -> Segment | None:
+    """The first segment of the IUT that a damaged one certainly caused."""
     tcp, number = item.tcp, item.packet.number
     offer = flow.handshake.offer
     if offer is None or (tcp.flags & SYN and flow.handshake.tester is not None):
@@ -68,8 +70,10 @@ def _effect(flow: Flow, item: Segment, over: int | None) -> Segment | None:
     if tcp.flags & RST:
         # A live connection goes on; one that was reset answers the next segment by a RST.
         # Once the connection is over, a RST answers whatever comes.
-        reset = flow.own_reset
+        reset, over, lingers = flow.own_reset, lifetime.over, lifetime.time_wait
         if reset is None or (over is not None and number > over):
+            return None
+        if lingers is not None and reset.time > lingers + LEAST_TIME_WAIT_S:
             return None
         last = reset.packet.number
         heard = takewhile(lambda s: s.packet.number < last, later(flow.arriving, item.packet))

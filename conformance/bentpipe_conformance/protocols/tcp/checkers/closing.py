@@ -19,6 +19,7 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
+    LEAST_TIME_WAIT_S,
     is_reset,
     leaving_after,
 )
@@ -199,7 +200,7 @@ def data_after_the_own_fin(flow: Flow, context: Context) -> Findings:
 def first_to_close_lingers(flow: Flow, context: Context) -> Findings:
     """The side that closed first lingers in TIME-WAIT (RFC 9293 section 3.6, MUST-13)."""
     # Exercised by a FIN that is repeated late, both FINs having been acknowledged.
-    least = float(context.permitted("least_s", 30.0))
+    least = float(context.permitted("least_s", LEAST_TIME_WAIT_S))
     begin = context.prepared.lifetime.time_wait
     if begin is None:
         return

@@ -16,6 +16,10 @@ from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.resets import Expected
 
 
+LEAST_TIME_WAIT_S = 30.0
+"""Seconds of TIME-WAIT that an implementation has to keep at least, unless it is permitted less."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lifetime:
     """The turning points of a connection that the tester opened; each None if it never came.

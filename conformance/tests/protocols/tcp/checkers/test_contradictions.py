@@ -194,6 +194,15 @@ def test_reset_that_answers_a_later_segment_is_no_effect_of_a_damaged_one() -> N
     _innocent(reset(2), "SNR-CON-002")
 
 
+@pytest.mark.parametrize(("waited", "accused"), [(1.0, True), (100.0, False)])
+def test_reset_after_a_damaged_one_when_time_wait_may_be_over(waited: float, accused: bool) -> None:
+    receipt = Receipt().reply(0, flags=ACK | FIN).data(0, 0, flags=ACK | FIN, ack=1).reply(1, seq=1)
+    whole = Receipt()._put(False, RST, seq=1, ack=0).packets[-1]
+    receipt.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]), waited)
+    receipt.data(1, 1, ack=1, after=0.1)._put(True, RST, seq=1, ack=0).later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-CON-002")) == accused
+
+
 @pytest.mark.parametrize("options", [UNREADABLE, bytes.fromhex("050400ff")])
 def test_data_behind_a_segment_whose_options_cannot_be_read(options: bytes) -> None:
     """Who took that segment has no gap, and may wait; who dropped it has one."""
