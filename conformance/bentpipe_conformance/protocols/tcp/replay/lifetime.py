@@ -15,7 +15,6 @@ from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.resets import Expected
 
-
 LEAST_TIME_WAIT_S = 30.0
 """Seconds of TIME-WAIT that an implementation has to keep at least, unless it is permitted less."""
 

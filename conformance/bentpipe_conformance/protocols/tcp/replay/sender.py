@@ -134,11 +134,7 @@ class Sender:
             self._oddity(start),
         )  # fmt: skip
         # An edge that has moved back leaves no room either.
-        if (
-            sent.new
-            and start >= self.current_edge
-            and tcp.length == 1
-        ):
+        if sent.new and start >= self.current_edge and tcp.length == 1:
             self._probed.add(start)
         if cause is not None:
             cause.responses = with_one_more(cause.responses, sent)
