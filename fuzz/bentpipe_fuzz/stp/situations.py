@@ -6,6 +6,7 @@ Those of calls are in :mod:`.openings`. See :mod:`bentpipe_fuzz.tcp.situations`,
 
 from __future__ import annotations
 
+from bentpipe_conformance.protocols.stp.codec import A
 from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import episode, repeated, step
@@ -52,6 +53,13 @@ ends = episode(
     perhaps | step("wait", seconds=soon), perhaps | step("packet", kind=one("END")),
     step("restart", service=any_service), data, settle, receive(1.0),
 )  # fmt: skip
+given_up = episode(
+    st.one_of(step("open", service=any_service, **BEGINNING), leads),
+    step("packet", kind=one("END"),
+         fields=some_of([{"flags": A, "peer_csn": 0, "reason": 1}, {"flags": A, "peer_csn": 0}])),
+    receive(1.0), perhaps | data, perhaps | step("packet", kind=kinds), receive(1.0),
+)  # fmt: skip
+"""The tester aborts a call as if nothing had told it the CSN of its peer."""
 replaced = episode(
     leads, perhaps | step("wait", seconds=soon),
     repeated(step("restart", service=any_service, octets=some_of([0, 0, 100]),
@@ -123,6 +131,13 @@ small_amid_losses = episode(
     receive(3.0), perhaps | settle,
 )  # fmt: skip
 """Small SDs could leave, while the window holds large retransmissions back."""
+scarce = episode(
+    opened("chargen", credit=some_of([3, 4, 8])),
+    repeated(receive(0.7, 1.3, 2.0, credit=some_of([4, 8, 16]), report=either,
+                     losing=some_of([[], [0], [0], [1], [0, 2], [3]])), 5),
+    receive(3.0),
+)  # fmt: skip
+"""Reports of losses give the credit for which the sender waits."""
 slow_answers = episode(
     opened("chargen", credit=some_of([16, 64])),
     repeated(receive(5.0, 10.0, answer=some_of([[2.0], [5.0], [0.5], [], [0.0, 3.0]]),
@@ -229,6 +244,14 @@ reported_twice = episode(
     receive(3.0),
 )  # fmt: skip
 """A run is reported again, or a part of it."""
+late_report = episode(
+    opened("chargen", credit=some_of([4, 16])), receive(0.7, 1.3), wait(1.3, 5.0, 20.0),
+    step("packet", kind=some_of(["USTAT", "USTAT", "STAT"]), seq=one(("delivered", 0)),
+         elements=some_of([[("delivered", 0), ("delivered", 1)],
+                           [("delivered", 1), ("delivered", 3)]])),
+    wait(1.3, 3.0, 10.0), perhaps | wait(10.0), receive(3.0),
+)  # fmt: skip
+"""The tester answers nothing for some time, and then one thing."""
 contradicted = episode(
     opened("chargen", credit=some_of([16, 64])), receive(1.0), wait(0.1, 0.7),
     repeated(step("packet", kind=some_of(["STAT", "USTAT"]),
@@ -251,12 +274,12 @@ paced = episode(
 )  # fmt: skip
 
 ENDING: tuple[Situation, ...] = (
-    intruding, intruding, ends, half_closed, unheard_end, silence, replaced, idle,
+    intruding, intruding, ends, given_up, half_closed, unheard_end, silence, replaced, idle,
 )  # fmt: skip
 SENDING: tuple[Situation, ...] = (
     losses, amid_losses, small_amid_losses, slow_answers, closed, closed, full, full, holes,
     contradicted, contradicted, paced, brimful, brimful, ends_without_credit, late_data,
-    behind_the_end, deaf, lull, lull, lull, long_lists, reported_twice,
+    behind_the_end, deaf, lull, lull, lull, long_lists, reported_twice, scarce, late_report,
 )  # fmt: skip
 SPOILT: tuple[Situation, ...] = 20 * (spoilt, unminded)
 """As often as its ways, types and states ask for."""
