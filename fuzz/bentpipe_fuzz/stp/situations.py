@@ -132,10 +132,10 @@ small_amid_losses = episode(
 )  # fmt: skip
 """Small SDs could leave, while the window holds large retransmissions back."""
 scarce = episode(
-    opened("chargen", credit=some_of([3, 4, 8])),
-    repeated(receive(0.7, 1.3, 2.0, credit=some_of([4, 8, 16]), report=either,
-                     losing=some_of([[], [0], [0], [1], [0, 2], [3]])), 5),
-    receive(3.0),
+    opened("chargen", credit=one(16)), receive(2.0, 3.0, credit=one(16)),
+    repeated(receive(0.7, 1.3, 2.0, credit=some_of([2, 4, 4, 8]), report=either,
+                     losing=some_of([[], [0], [0, 1], [1], [0, 2], [0, 1, 2, 3]])), 5),
+    receive(3.0, credit=one(16)),
 )  # fmt: skip
 """Reports of losses give the credit for which the sender waits."""
 slow_answers = episode(

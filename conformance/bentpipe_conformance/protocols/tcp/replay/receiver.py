@@ -142,11 +142,13 @@ class Receiver:
         """Whether a segment lies at the right edge offered, or beyond one that has moved back.
 
         RFC 9293 section 3.10.7.4 does not accept one without text at the edge; most implementations
-        do. It may also be refused for a timestamp older than one that may have been taken, and for
-        the lack of one (RFC 7323 section 3.2).
+        do. Into a closed window it accepts no text at all, also none that begins below it. A segment
+        may also be refused for a timestamp older than one that may have been taken, and for the
+        lack of one (RFC 7323 section 3.2).
         """
         beside = self.lies_behind(start) or (start == self.edge and tcp.length == 0)
-        return (beside and start > self.expected) or self._stale(tcp)[0] or self._is_bare(tcp)
+        beside = (beside and start > self.expected) or bool(tcp.length and self.is_closed)
+        return beside or self._stale(tcp)[0] or self._is_bare(tcp)
 
     def lies_behind(self, start: int) -> bool:
         """Whether a segment begins at or beyond a right edge that has moved back."""
@@ -159,13 +161,18 @@ class Receiver:
         edge = ack + (tcp.window << self.shift)
         return answered and not tcp.length and ack <= self._last_ack and edge <= self.edge
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the window offered has been filled."""
+        return self.edge <= self.expected
+
     def shut_out(self, tcp: Tcp) -> bool:
         """Whether a closed window alone keeps out a segment.
 
         RFC 9293 section 3.10.7.4 has a special allowance for its acknowledgment.
         """
         start = self.offset(tcp.seq)
-        return self.edge <= self.expected == start and not self._stale(tcp)[1]
+        return self.is_closed and start == self.expected and not self._stale(tcp)[1]
 
     def is_copy(self, tcp: Tcp) -> bool:
         """Whether a segment ends where what has just been received does, or did when last answered.
