@@ -142,9 +142,9 @@ class Receiver:
         """Whether a segment lies at the right edge offered, or beyond one that has moved back.
 
         RFC 9293 section 3.10.7.4 does not accept one without text at the edge; most implementations
-        do. Into a closed window it accepts no text at all, also none that begins below it. A segment
-        may also be refused for a timestamp older than one that may have been taken, and for the
-        lack of one (RFC 7323 section 3.2).
+        do. Into a closed window it accepts no text, also none that begins below. A segment may also
+        be refused for a timestamp older than one that may have been taken, and for the lack of one
+        (RFC 7323 section 3.2).
         """
         beside = self.lies_behind(start) or (start == self.edge and tcp.length == 0)
         beside = (beside and start > self.expected) or bool(tcp.length and self.is_closed)
