@@ -241,8 +241,7 @@ def test_opened_window_used_at_once_or_by_the_next_probe() -> None:
 def test_opening_with_text_that_a_closed_window_does_not_admit_may_be_refused() -> None:
     story = _closed().ack(4, after=0.1, data=bytes(4 * SIZE), window=0)
     story.window = 0
-    for interval in (2, 4):
-        story.send_octets(4 * SIZE, 1, after=interval).ack(4, after=RTT, window=0)
+    story.send_octets(4 * SIZE, 1, after=2.0).send_octets(4 * SIZE, 1, after=4.0)
     offer = {"ack": 500 + 4 * SIZE, "window": 4 * SIZE, "payload": bytes(700)}
     story._put(False, flags=ACK, seq=100 + 4 * SIZE - 1, after=0.1, **offer)
     assert story.send(4, after=8).verdicts("SNR-WIN-007") == NOTHING
