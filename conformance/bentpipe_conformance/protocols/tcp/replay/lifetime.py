@@ -21,7 +21,7 @@ LEAST_TIME_WAIT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """The turning points of a connection that the tester opened; each None if it never came.
+    """The turning points of a connection; each None if it never came.
 
     Attributes:
         established: the acknowledgment that completed the handshake.
@@ -29,7 +29,8 @@ class Lifetime:
         fin: the first segment of the tester with its FIN that arrived in sequence.
         closed: that segment, or what filled the gap below a FIN that had arrived before.
         own_fin_acked: the acknowledgment of the IUT's FIN.
-        reset: the tester's RST that the IUT must have heeded: at the next expected octet.
+        reset: the tester's RST that the IUT must have heeded: at the next expected octet, or one
+            that acknowledges the IUT's SYN.
     """
 
     established: Ack | None
@@ -75,8 +76,18 @@ def read_lifetime(flow: Flow) -> Lifetime:
     resets = (Segment(item) for item in flow.resets if not item.outgoing)
     # One whose options cannot be read may be dropped.
     sound = (item for item in resets if item.tcp.options_ok)
-    heeded = next(filter(Expected(flow).is_next, sound), None)
+    expected = Expected(flow)
+    heeded = next((item for item in sound if expected.is_next(item) or _refuses(flow, item)), None)
     return Lifetime(established, own_fin, fin, fin or _filled(flow), acked, heeded)
+
+
+def _refuses(flow: Flow, reset: Segment) -> bool:
+    """Whether a RST ends the attempt to connect (RFC 9293 section 3.10.7.3, second)."""
+    syn, answer = flow.handshake.answer, flow.handshake.tester
+    if syn is None or not flow.handshake.iut_opens or not reset.tcp.flags & ACK:
+        return False
+    early = answer is None or reset.packet.number < answer.number
+    return early and reset.tcp.ack == (syn.seq + 1) % MODULUS
 
 
 def _filled(flow: Flow) -> Arrival | None:

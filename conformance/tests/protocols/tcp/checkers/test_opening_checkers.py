@@ -130,6 +130,18 @@ def test_reset_that_answers_a_wrong_acknowledgment_while_calling_is_no_effect_of
     assert story.verdicts("SNR-CON-002") == PASS
 
 
+@pytest.mark.parametrize(("refused", "accused"), [(True, False), (False, True)])
+def test_reset_after_a_refusal_is_no_effect_of_a_damaged_one(refused: bool, accused: bool) -> None:
+    story = Story(calls=True, service=9)
+    answer = story.packets.pop()
+    damaged = story.reset(outgoing=False).packets.pop()
+    if refused:
+        story.reset(outgoing=False)
+    story.tell(False, damaged.data[:-1] + bytes([damaged.data[-1] ^ 1]))
+    story.ack(0, after=0.1).reset().tell(False, answer.data, after=0.1).reset()
+    assert (Verdict.FAIL in story.verdicts("SNR-CON-002")) == accused
+
+
 def test_attempt_that_a_reset_ends_before_the_next_syn() -> None:
     story = _call_with_a_damaged_answer()
     for after in (0.4, 2.0, 4.0, 8.0):
