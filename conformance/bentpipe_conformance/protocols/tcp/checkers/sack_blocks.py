@@ -414,12 +414,12 @@ def blocks_repeat_the_most_recent(flow: Flow, context: Context) -> Findings:
         reply, unanswered = moment.reply, moment.unanswered
         # Blocks changed by several segments before one reply have no order on the wire.
         merged = bool(reply.held) and (merged or len(unanswered) > 1 or _ambiguous(reply))
-        firsts = [known for known in firsts if reply.ack < known[1] <= end]
+        firsts = [known for known in firsts if known[1] > reply.ack]
         if not reply.sack:
             merged = merged or bool(unanswered and reply.held)
             continue
         if not merged and not moment.crowded:
-            yield from _recent_ones_repeated(reply, firsts, context)
+            yield from _recent_ones_repeated(reply, firsts, end, context)
         first = reply.sack[0]
         firsts = [first, *(known for known in firsts if not _inside(known, (first,)))]
 
@@ -436,9 +436,12 @@ def _ambiguous(reply: Reply) -> bool:
     return any(a == left and b in (right, right + 1) for a, b in reply.held)
 
 
-def _recent_ones_repeated(reply: Reply, firsts: list[Range], context: Context) -> Findings:
+def _recent_ones_repeated(
+    reply: Reply, firsts: list[Range], end: float, context: Context
+) -> Findings:
+    """Whether the latest of ``firsts`` are repeated, but for those beyond ``end``."""
     wanted = [known for known in firsts if not _inside(known, reply.sack[:1])]
-    if len(reply.sack) == 1 and len(wanted) > 1 and not reply.payload:
+    if len(reply.sack) == 1 and sum(b <= end for _, b in wanted) > 1 and not reply.payload:
         yield context.violated(
             "the option is not filled up with further blocks",
             reply,
@@ -449,7 +452,7 @@ def _recent_ones_repeated(reply: Reply, firsts: list[Range], context: Context) -
     # The order of those that are repeated is arbitrary.
     further = reply.sack[1:]
     for left, right in wanted[: len(further)]:
-        if not _inside((left, right), further):
+        if right <= end and not _inside((left, right), further):
             yield context.violated(
                 f"the block {left}-{right} is left out, and older ones are repeated",
                 reply,

@@ -175,6 +175,12 @@ def test_block_above_the_peers_fin_need_not_be_kept() -> None:
     assert receipt.verdicts("SNR-RCV-012").isdisjoint(FAIL)
 
 
+def test_blocks_are_the_latest_though_the_peers_fin_comes_to_lie_below_them() -> None:
+    receipt = _holes(200, 400, 600).data(800, 900, after=0.1)
+    receipt.reply(100, (800, 900), (600, 700), (400, 500)).data(500, 500, flags=ACK | FIN, after=1)
+    assert receipt.verdicts("SNR-RCV-012").isdisjoint(FAIL)
+
+
 def test_order_after_two_segments_before_one_reply_is_left_alone() -> None:
     receipt = _holes(200).data(400, 500, after=0.1).data(600, 700, after=0.001)
     receipt.reply(100, (600, 700), (200, 300), (400, 500))
