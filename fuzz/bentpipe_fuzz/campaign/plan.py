@@ -59,6 +59,15 @@ def _flat(parts: Sequence[Any]) -> list[Step]:
     return found
 
 
+def weighted(*choices: st.SearchStrategy[Item]) -> st.SearchStrategy[Item]:
+    """One of these, as often as it is among them.
+
+    ``one_of`` asks a choice that is among them several times once only, and takes a choice of
+    choices apart.
+    """
+    return st.sampled_from(range(len(choices))).flatmap(choices.__getitem__)
+
+
 def conversation(
     opening: st.SearchStrategy[Step], *kinds: st.SearchStrategy[Step],
     episodes: Sequence[st.SearchStrategy[list[Step]]] = (),
@@ -67,31 +76,29 @@ def conversation(
 ) -> Steps:  # fmt: skip
     """An opening, and up to :data:`MOST_STEPS` steps of these kinds; a second opening is rare.
 
-    With ``episodes``, most are short instead: an opening, a few steps, and an episode. Of
-    ``situations``, which open connections of their own, there are as many as of these, up to
+    With ``episodes``, as many are short: an opening, a few steps, and an episode. Of
+    ``situations``, which open connections of their own, there are as many as of both, up to
     :data:`MOST_SITUATIONS` in a row; half of them are disturbed by a step of the last kind. One of
     :data:`HABITUAL_EVERY` begins with one of ``habits``, which lasts.
     """
     following = st.lists(st.one_of(*kinds), min_size=1, max_size=MOST_STEPS)
     any_steps = st.builds(
         lambda first, rest, again, more: [first, *rest, *([again, *more] if again else [])],
-        opening, following, st.one_of(st.none(), st.none(), st.none(), opening),
+        opening, following, weighted(st.none(), st.none(), st.none(), opening),
         st.lists(st.one_of(*kinds), max_size=3),
     )  # fmt: skip
     ways: list[Steps] = [any_steps]
     if episodes:
         few = st.lists(kinds[0], max_size=2)
-        aimed = episode(opening, few, st.one_of(*episodes), few)
-        ways += [aimed, aimed, aimed]
+        ways.append(episode(opening, few, weighted(*episodes), few))
     if situations:
-        there = repeated(st.one_of(*situations), MOST_SITUATIONS)
-        ways += [there, there, _disturbed(there, kinds[-1])] if episodes else [
-            there, _disturbed(there, kinds[-1])
-        ]  # fmt: skip
-    there = st.one_of(*ways)
+        row = repeated(weighted(*situations), MOST_SITUATIONS)
+        ways += [row, _disturbed(row, kinds[-1])]
+    there = weighted(*ways)
     if habits is None:
         return there
-    return st.one_of(*(HABITUAL_EVERY - 1) * (there,), episode(habits, there))
+    habitual: Steps = episode(habits, there)
+    return weighted(*(HABITUAL_EVERY - 1) * (there,), habitual)
 
 
 def _disturbed(steps: st.SearchStrategy[list[Step]], amid: st.SearchStrategy[Step]) -> Steps:
@@ -125,7 +132,7 @@ impairments: st.SearchStrategy[Impairment] = st.one_of(
 """Loss, delay, reordering, duplication and damage of packets; outages, steps of the round-trip time
 and of the rate."""
 
-links: st.SearchStrategy[list[Impairment]] = st.one_of(
+links: st.SearchStrategy[list[Impairment]] = weighted(
     st.just([]), st.just([]), st.lists(impairments, max_size=2), st.lists(impairments, max_size=6)
 )
 

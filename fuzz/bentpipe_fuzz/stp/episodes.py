@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bentpipe_fuzz.campaign.plan import episode, repeated, step
+from bentpipe_fuzz.campaign.plan import episode, repeated, step, weighted
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.stp.odd import KINDS
 
@@ -55,9 +55,9 @@ _VERSION: _Way = st.fixed_dictionaries(
 )  # fmt: skip
 _DISCARDED: Mapping[str, _Way] = {
     **{kind: st.one_of(*_SPOILT) for kind in sorted(KINDS)},
-    **{kind: st.one_of(*_SPOILT, _OPTIONS, _OPTIONS) for kind in ("BGAK", "BGREJ")},
+    **{kind: weighted(*_SPOILT, _OPTIONS, _OPTIONS) for kind in ("BGAK", "BGREJ")},
     **{kind: st.one_of(*_SPOILT, _TAG) for kind in ("SD", "SDP", "POLL", "STAT", "USTAT")},
-    "BEGIN": st.one_of(*_SPOILT, _OPTIONS, _OPTIONS, _VERSION, _VERSION),
+    "BEGIN": weighted(*_SPOILT, _OPTIONS, _OPTIONS, _VERSION, _VERSION),
 }
 """What has packets of a type discarded."""
 

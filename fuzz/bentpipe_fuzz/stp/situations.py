@@ -9,7 +9,7 @@ from __future__ import annotations
 from bentpipe_conformance.protocols.stp.codec import A
 from hypothesis import strategies as st
 
-from bentpipe_fuzz.campaign.plan import episode, repeated, step
+from bentpipe_fuzz.campaign.plan import episode, repeated, step, weighted
 from bentpipe_fuzz.stp.episodes import ignored, volley
 from bentpipe_fuzz.stp.leads import (
     BEGINNING,
@@ -191,7 +191,7 @@ holes = episode(
     repeated(episode(
         step("packet", kind=some_of(["SD", "SD", "SDP"]),
              seq=st.tuples(one("next"), some_of([0, 1, 1, 2, 3, 6, -1, -2, -3, -5]))),
-        st.one_of(perhaps, perhaps, wait(0.03, 0.1, 0.3)),
+        weighted(perhaps, perhaps, wait(0.03, 0.1, 0.3)),
     ), 9),
     step("ask"), step("wait", seconds=soon), perhaps | data, step("ask"), settle, receive(1.0),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from bentpipe_fuzz.campaign.plan import conversation, episode, step
+from bentpipe_fuzz.campaign.plan import conversation, episode, step, weighted
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.tcp.episodes import HONEST, LAZY, ODD
 from bentpipe_fuzz.tcp.options import OPTIONS, OPTIONS_OF_SYN
@@ -111,7 +111,7 @@ MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
         opening | calling, honest, episodes=HONEST, situations=(*OPENING, *ENDING, *SENDING)
     ),
     "lazy": conversation(
-        opening | opening | calling, honest, lazy, episodes=LAZY, situations=SENDING
+        weighted(opening, opening, calling), honest, lazy, episodes=LAZY, situations=SENDING
     ),
     "on-path": conversation(
         opening | calling | odd_opening, honest, almost_valid, garbage, episodes=ODD,

@@ -21,6 +21,11 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     lasts,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import later
+from bentpipe_conformance.protocols.tcp.replay.resets import latest_before
+
+
+_GIVEN_UP_S = 60.0
+"""Seconds of silence after which the IUT may have given up, without a word, what it waited for."""
 
 
 @checker("SNR-CON-001")
@@ -74,6 +79,9 @@ def _effect(flow: Flow, item: Segment, lifetime: Lifetime) -> Segment | None:
         if reset is None or (over is not None and number > over):
             return None
         if lingers is not None and reset.time > lingers + LEAST_TIME_WAIT_S:
+            return None
+        latest = latest_before(flow, number)
+        if latest is None or item.time - latest.time > _GIVEN_UP_S:
             return None
         last = reset.packet.number
         heard = takewhile(lambda s: s.packet.number < last, later(flow.arriving, item.packet))

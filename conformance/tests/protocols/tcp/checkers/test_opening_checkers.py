@@ -154,6 +154,18 @@ def test_attempt_that_a_reset_ends_before_the_next_syn() -> None:
     assert story.verdicts("SNR-CON-029", claims=claims) == FAIL
 
 
+@pytest.mark.parametrize(("silent", "accused"), [(1.0, True), (300.0, False)])
+def test_reset_after_a_damaged_one_and_a_silence_in_which_a_call_is_given_up(
+    silent: float, accused: bool
+) -> None:
+    story = Story(syn_acks=(0.001, 1.001, 3.001, 7.001), rtt=0.6)
+    answer = story.packets.pop()
+    damaged = story.reset(outgoing=False).packets.pop()
+    story.tell(False, damaged.data[:-1] + bytes([damaged.data[-1] ^ 1]), silent)
+    story.tell(False, answer.data, after=0.1).reset()
+    assert (Verdict.FAIL in story.verdicts("SNR-CON-002")) == accused
+
+
 def test_connection_that_goes_on_after_a_damaged_reset_and_ends_later() -> None:
     def reset_at_the_end(*, goes_on: bool) -> Receipt:
         receipt = Receipt().data(0, 100).reply(100).reset(100, after=1.0)
