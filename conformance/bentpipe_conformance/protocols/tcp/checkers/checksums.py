@@ -23,7 +23,6 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
 from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.resets import latest_before
 
-
 _GIVEN_UP_S = 60.0
 """Seconds of silence after which the IUT may have given up, without a word, what it waited for."""
 
