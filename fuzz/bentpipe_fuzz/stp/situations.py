@@ -281,5 +281,5 @@ SENDING: tuple[Situation, ...] = (
     contradicted, contradicted, paced, brimful, brimful, ends_without_credit, late_data,
     behind_the_end, deaf, lull, lull, lull, long_lists, reported_twice, scarce, late_report,
 )  # fmt: skip
-SPOILT: tuple[Situation, ...] = 20 * (spoilt, unminded)
+SPOILT: tuple[Situation, ...] = 10 * (spoilt, unminded)
 """As often as its ways, types and states ask for."""
