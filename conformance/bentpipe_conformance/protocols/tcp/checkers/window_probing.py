@@ -164,8 +164,11 @@ def probes_back_off(_flow: Flow, context: Context) -> Findings:
 
 
 def _taken(first: Reply, second: Reply) -> bool:
-    """Whether the octet of a probe was taken, so that the next is the first of another series."""
-    return first.payload > 0 and second.payload > 0 and first.tcp.seq != second.tcp.seq
+    """Whether the octet of a probe was taken, so that the next is the first of another series.
+
+    The next may be a FIN.
+    """
+    return first.payload > 0 and second.tcp.length > 0 and first.tcp.seq != second.tcp.seq
 
 
 def _wait(closure: Closure, first: Reply, second: Reply) -> float:

@@ -179,6 +179,15 @@ def test_probe_whose_octet_is_taken_begins_a_new_series() -> None:
     assert FAIL.isdisjoint(story.verdicts("SNR-WIN-005"))
 
 
+def test_fin_behind_a_probe_whose_octet_is_taken_begins_a_new_series() -> None:
+    story = Story(window=0, service=7).ack(0, data=b"x", fin=True, after=0.1).send_octets(0, 0)
+    story.send_octets(0, 1, after=0.3).ack(1 / SIZE, after=RTT)
+    for interval in (3.0, 3.0):
+        story.send_octets(1, 0, after=interval, fin=True)
+    story.ack(2 / SIZE, after=RTT)
+    assert FAIL.isdisjoint(story.verdicts("SNR-WIN-005"))
+
+
 def test_probe_timed_from_what_arrived_after_the_last() -> None:
     story = _closed().send_octets(4 * SIZE, 1, after=1.0).ack(4, after=2 * RTT, window=0)
     story.send_octets(4 * SIZE, 1, after=2.0)
