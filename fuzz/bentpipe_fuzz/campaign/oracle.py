@@ -70,7 +70,7 @@ class _Stream:
         if missing := max(0, end - len(self._octets)):
             self._octets += bytes(missing)
             self._known += bytes(missing)
-        if self._octets[start:end] != octets:
+        if 1 in self._known[start:end] and self._octets[start:end] != octets:
             for at, now in enumerate(octets, start):
                 if self._known[at] and self._octets[at] != now:
                     self._others.setdefault(at, set()).add(self._octets[at])
