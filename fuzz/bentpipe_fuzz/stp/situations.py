@@ -234,7 +234,9 @@ deaf = episode(
 )  # fmt: skip
 """The tester sends, and answers nothing."""
 reported_twice = episode(
-    opened("chargen", credit=some_of([16, 64]), iss=some_of([None, (1 << 24) - 3])), receive(1.0),
+    opened("chargen", credit=some_of([16, 64]), iss=some_of([None, (1 << 24) - 3])),
+    perhaps | receive(1.0),
+    receive(0.1, 0.3, 0.7, losing=some_of([[], [0], [1, 2]]), report=either),
     repeated(episode(
         step("packet", kind=one("USTAT"), seq=one(("delivered", 0)),
              elements=some_of([[("delivered", first), ("delivered", last)]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 
 from bentpipe_reference.common.ranges import RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged, transfer
-from bentpipe_conformance.protocols.stp.checkers.congestion import SLOWEST_GAIN, rate_gap
+from bentpipe_conformance.protocols.stp.checkers.congestion import DEPTH, SLOWEST_GAIN, rate_gap
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK, FIN
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
@@ -170,6 +170,17 @@ def _held_back(flow: Flow, context: Context) -> Findings:
             yield from _leave_in_time(flow, context, event, windows[event], bounds[1])
 
 
+def _paced_before(flow: Flow, report: ReportHeard, srtt: float) -> float:
+    """Octets that had left so shortly before a report that pacing may still count them."""
+    rate = SLOWEST_GAIN * report.flight / (PACED * srtt)
+    first = bisect_left(flow.sds_sent, report.time - srtt, key=lambda sd: sd.time)
+    last = bisect_left(flow.sds_sent, report.frame, key=lambda sd: sd.frame)
+    filled, at = 0.0, 0.0
+    for sd in flow.sds_sent[first:last]:
+        filled, at = max(0.0, filled - rate * (sd.time - at)) + len(sd.stp.data), sd.time
+    return min(max(0.0, filled - rate * (report.time - at)), DEPTH * smss(flow))
+
+
 def _leave_in_time(
     flow: Flow, context: Context, report: ReportHeard, least: float, srtt: float
 ) -> Findings:
@@ -180,7 +191,7 @@ def _leave_in_time(
         return
     # Pacing at the rate that the window demands, with nothing saved up.
     apart = PACED * srtt * size / (SLOWEST_GAIN * least) + rate_gap(flow, context)
-    due = (count - 1) * apart + SENT_S
+    due = (count - 1 + _paced_before(flow, report, srtt) / size) * apart + SENT_S
     until = report.responses[0].time + due + flow.timing_error
     later = [item for item in flow.reports_heard if item.frame > report.frame]
     if flow.over < until or any(item.time < until for item in later):

@@ -451,6 +451,17 @@ def test_two_sds_are_missing_and_window_has_room(apart: float, verdict: set[Verd
     assert later(story, 3.0).verdicts("STP-DT-009") == verdict
 
 
+@pytest.mark.parametrize(("apart", "accused"), [(1.0, False), (3.0, True)])
+def test_two_of_the_sds_that_have_just_left_are_missing(apart: float, accused: bool) -> None:
+    """What left shortly before counts until pacing has let it pass (STP-CG-008)."""
+    story = sent().tester(STAT, 6, after=RTT)
+    for number in (6, 7, 8, 9):
+        story.iut(SD, number, data=DATA)
+    story.tester(USTAT, 6, elements=(6, 10), after=0.02).iut(SD, 6, data=DATA, after=0.001)
+    story.iut(SD, 7, data=DATA, after=apart)
+    assert (Verdict.FAIL in later(story, 3.0).verdicts("STP-DT-009")) == accused
+
+
 @pytest.mark.parametrize(("most", "verdict"), [(512, NOTHING), (1400, FAIL)])
 def test_early_sds_may_be_longer_than_smss(most: int, verdict: set[Verdict]) -> None:
     story = StpStory(max_sd=most).iut(BEGIN, csn=5, cookie=None)
