@@ -10,9 +10,12 @@ from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import conversation, step
 from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.rwbp.player import VERBS, Player
+from bentpipe_fuzz.rwbp.situations import AGREEING, ENDING, LINKED, MOVING
+from bentpipe_fuzz.rwbp.writing import IMPORTS, LINES
 from bentpipe_fuzz.tcp import binding as tcp
 from bentpipe_fuzz.tcp import conversations as of_tcp
-from bentpipe_fuzz.tcp import episodes
+from bentpipe_fuzz.tcp import episodes, sending, situations
 
 offer: Mapping[str, st.SearchStrategy[Any]] = {
     "rwbp": st.sampled_from([True, True, True, False]),
@@ -24,19 +27,29 @@ offer: Mapping[str, st.SearchStrategy[Any]] = {
 opening = step("open", service=of_tcp.service, **offer)
 calling = step("call", role=st.sampled_from(["send", "receive"]), **offer)
 
+OWN = (*AGREEING, *MOVING, *ENDING, *LINKED)
+"""What is RWBP's is drawn twice as often as the situations of TCP of the same kind."""
+
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
-    "honest": conversation(opening | calling, of_tcp.honest, episodes=episodes.HONEST),
-    "lazy": conversation(opening, of_tcp.honest, of_tcp.lazy, episodes=episodes.LAZY),
-    "on-path": conversation(
-        opening | calling,
-        of_tcp.honest,
-        of_tcp.almost_valid,
-        of_tcp.garbage,
-        episodes=episodes.ODD,
+    "honest": conversation(
+        opening | calling, of_tcp.honest, episodes=episodes.HONEST,
+        situations=(*OWN, *OWN, *situations.ENDING, *sending.SENDING),
     ),
-    "off-path": conversation(opening, of_tcp.honest, of_tcp.off_path),
-}
+    "lazy": conversation(
+        opening, of_tcp.honest, of_tcp.lazy, episodes=episodes.LAZY,
+        situations=(*MOVING, *MOVING, *LINKED, *LINKED, *sending.SENDING),
+    ),
+    "on-path": conversation(
+        opening | calling, of_tcp.honest, of_tcp.almost_valid, of_tcp.garbage,
+        episodes=episodes.ODD,
+        situations=(*OWN, *OWN, *situations.OPENING, *situations.ENDING, *situations.CARRYING),
+    ),
+    "off-path": conversation(
+        opening, of_tcp.honest, of_tcp.off_path,
+        situations=(*OWN, *OWN, *situations.CARRYING),
+    ),
+}  # fmt: skip
 
 BINDING = replace(
-    tcp.BINDING, modes=MODES, imports=tcp.BINDING.imports.replace(".tcp.peer ", ".rwbp.peer ")
+    tcp.BINDING, player=Player, verbs=VERBS, modes=MODES, lines=LINES, imports=IMPORTS
 )

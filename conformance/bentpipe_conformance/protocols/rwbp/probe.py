@@ -9,13 +9,18 @@ from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import Driver
 from bentpipe_conformance.protocols.rwbp.connection import Connection
+from bentpipe_conformance.protocols.rwbp.gateway import AMPLE
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp import probe
 from bentpipe_conformance.protocols.tcp.crafting import layers
 
 
 class _Interview(probe.Interview):
+    _peer: Peer
+
     def open(self, service: str | int) -> Connection:
+        if self._peer.gateway is not None:
+            self._peer.gateway.grant(AMPLE)
         connection = self._peer.connect(service)
         assert isinstance(connection, Connection)
         if isinstance(service, str) and not connection.agreed:

@@ -1,0 +1,109 @@
+"""The tester's side of an RWBP conversation: what TCP's does, options, and a link's gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bentpipe_conformance.protocols.rwbp.credit import EPOCHS, MODULUS
+from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
+from bentpipe_conformance.protocols.rwbp.peer import Peer
+from bentpipe_conformance.protocols.tcp.connection import Connection
+
+from bentpipe_fuzz.campaign.player import verb, verbs_of
+from bentpipe_fuzz.tcp import player as tcp
+
+MOST_OPTION = 30
+"""Octets in place of the RWBP option, so that MSS and SACK-Permitted have room beside them."""
+
+
+class Player(tcp.Player):
+    """See :class:`.tcp.Player`; ``option`` of an offer is hexadecimal."""
+
+    peer: Peer
+
+    @verb
+    def ring(self, role: str = "send", **offer: Any) -> None:
+        """See TCP's."""
+        super().ring(role, **_offered(offer))
+
+    @verb
+    def reopen(self, ahead: int = 1, **offer: Any) -> None:
+        """See TCP's."""
+        super().reopen(ahead, **_offered(offer))
+
+    def _syn(
+        self, service: str | int, odd: Mapping[str, Any] | None, offer: Mapping[str, Any]
+    ) -> Connection:
+        return super()._syn(service, odd, _offered(offer))
+
+    @verb
+    def quit(self) -> None:
+        """Have the implementation's user abort the connection."""
+        self.peer.have_aborted()
+
+    # -- the gateway of the implementation's link, where it has one
+
+    @verb
+    def link(self) -> None:
+        """Go where a link rate or a gateway delays what the implementation sends."""
+        self.peer.behind_the_link()
+
+    @verb
+    def grant(self, packets: int = AMPLE, repeated: bool = True) -> None:
+        """Permit so many packets more, and repeat that from now on or be silent."""
+        gateway = self.peer.gateway
+        if gateway is not None:
+            gateway.grant(max(packets, 0))
+            gateway.silent = not repeated
+
+    @verb
+    def epoch(self, packets: int = 0, newer: int = 1, arrived: int = 0) -> None:
+        """Begin to count anew in a newer epoch, in which so many packets are permitted."""
+        gateway = self.peer.gateway
+        if gateway is not None:
+            gateway.restart(max(packets, 0), arrived=arrived % MODULUS, epochs=newer % EPOCHS or 1)
+
+    @verb
+    def frame(
+        self, epoch: int = 0, arrived: int = 0, limit: int = 0, odd: Mapping[str, int] | None = None
+    ) -> None:  # fmt: skip
+        """A frame of the gateway, which may be odd.
+
+        Args:
+            epoch: distance from the present one.
+            arrived: packets more than have arrived.
+            limit: packets more than are permitted.
+            odd: ``first``, ``queue``, ``octets``, ``sport``, ``dport`` and ``checksum``.
+        """
+        gateway: Gateway | None = self.peer.gateway
+        if gateway is not None:
+            gateway.tell(
+                epoch=(gateway.epoch + epoch) % EPOCHS,
+                arrived=(gateway.arrived + arrived) % MODULUS,
+                limit=(gateway.limit + limit) % MODULUS, **(odd or {}),
+            )  # fmt: skip
+
+    @verb
+    def mute(self) -> None:
+        """Send no more frames."""
+        if self.peer.gateway is not None:
+            self.peer.gateway.stop()
+
+    @verb
+    def miss(self, packets: int = 1) -> None:
+        """Take so many packets that have arrived for lost before the gateway."""
+        gateway = self.peer.gateway
+        if gateway is not None:
+            gateway.arrived = max(0, gateway.arrived - max(packets, 0))
+
+
+def _offered(offer: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(offer)
+    if "option" in found:
+        octets = bytes.fromhex(found["option"])[:MOST_OPTION]
+        found["option"] = octets + bytes(-len(octets) % 4)
+    return found
+
+
+VERBS = verbs_of(Player)

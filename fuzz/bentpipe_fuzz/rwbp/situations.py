@@ -1,0 +1,273 @@
+"""Situations of RWBP beside those of TCP; see :mod:`bentpipe_fuzz.tcp.situations`."""
+
+from __future__ import annotations
+
+from bentpipe_conformance.protocols.rwbp.codec import option_octets
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
+from hypothesis import strategies as st
+
+from bentpipe_fuzz.campaign.plan import episode, repeated, step
+from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.tcp.leads import (
+    Situation,
+    any_service,
+    close,
+    either,
+    one,
+    opened,
+    perhaps,
+    place,
+    quiet_service,
+    receive,
+    segments,
+    settle,
+    some_of,
+    soon,
+    text,
+    timeout,
+    wait,
+)
+
+OPTIONS = {
+    "usual": option_octets(), "often": option_octets(1), "seldom": option_octets(255, 600),
+    "small": option_octets(8, 48), "large": option_octets(8, 65535),
+    "reserved": option_octets(reserved=15),
+    "version": option_octets(version=2), "no version": option_octets(version=0),
+    "no interval": option_octets(0), "no unit": option_octets(8, 47),
+    "short": option_octets(length=9), "long": option_octets(length=12),
+    "other": bytes((253, 4, 0xF9, 0x89)), "unknown": bytes((200, 5, 1, 2, 3)),
+}  # fmt: skip
+"""RWBP options, void ones, and others."""
+VOID = ("version", "no version", "no interval", "no unit", "short", "long")
+_GOOD = ("usual", "often", "seldom", "small", "reserved")
+
+
+def _hex(*names: str) -> str:
+    return b"".join(OPTIONS[name] for name in names).hex()
+
+
+_options = st.one_of(
+    some_of(_GOOD).map(_hex), some_of(VOID).map(_hex),
+    st.tuples(some_of((*VOID, "other", "unknown")), some_of(_GOOD)).map(lambda two: _hex(*two)),
+    st.tuples(some_of(_GOOD), some_of((*_GOOD, *VOID))).map(lambda two: _hex(*two)),
+)  # fmt: skip
+_of_segments = st.one_of(
+    some_of(["often", "seldom", "small", "large", "unknown", "other"]).map(_hex),
+    some_of(["b402", "fe02", "22020101", "050a00000001000000ff"]),
+)
+_windows = some_of([4, 8, 16]).map(lambda count: count * SEGMENT)
+bulk = opened("chargen", window=_windows, interval=some_of([1, 2, 8, 64]))
+
+# -- what is agreed
+
+offers = episode(
+    step("open", service=any_service, option=_options, mss=some_of([None, 10, 536, 1460, 1460]),
+         sack=some_of([True, True, True, False]), window=some_of([4800, 16 * SEGMENT]),
+         window_scale=some_of([None, None, 7]), timestamps=some_of([False, False, True])),
+    perhaps | text, segments([5, 10]), perhaps | text, settle,
+)  # fmt: skip
+calls = episode(
+    step("ring", role=some_of(["send", "receive"]), option=_options,
+         sack=some_of([True, True, False]), window_scale=some_of([None, 7]), timestamps=either),
+    perhaps | wait(some_of([1.3, 4.0])), step("answer"), perhaps | text, receive(2.0), settle,
+)  # fmt: skip
+options_amid = episode(
+    step("open", service=any_service, interval=some_of([1, 8]), mss=some_of([536, 1460])),
+    perhaps | text,
+    repeated(step("segment", flags=some_of(["A", "A", "PA", "FA"]),
+                  octets=some_of([0, 0, 100, 1000]),
+                  odd=st.fixed_dictionaries({"raw": _of_segments})), 3),
+    perhaps | text, segments([5, 20]), perhaps | text, settle,
+)  # fmt: skip
+"""Options where nobody looks for them, and others that nobody knows."""
+
+# -- who acknowledges, and how often
+
+in_order = episode(
+    step("open", service=quiet_service, interval=some_of([1, 2, 4, 8, 64])),
+    repeated(episode(step("write", octets=some_of([100, 1460, 2920, 11_680, 14_600]),
+                          at_once=some_of([100, 1460])), wait(some_of([0.05, 0.2, 0.7]))), 4),
+    settle,
+)  # fmt: skip
+"""Segments in order, whose acknowledgments are counted and timed."""
+
+
+@st.composite
+def _scattered(draw: st.DrawFn) -> list[Step]:
+    """Segments above gaps, which are filled or not, and copies of them."""
+    size = draw(some_of([100, 1000]))
+    order = draw(st.lists(st.integers(0, 9), min_size=4, max_size=10))
+    pause = draw(some_of([0.01, 0.15, 0.3]))
+    steps: list[Step] = []
+    for at in order:
+        steps.append(Step("segment", {"seq": ("zero", at * size), "octets": size}))
+        steps.append(Step("wait", {"seconds": pause}))
+    return steps
+
+
+scattered = episode(
+    step("open", service=quiet_service, interval=some_of([1, 2, 8])), _scattered(), settle,
+)  # fmt: skip
+
+# -- losses, true and false
+
+
+@st.composite
+def _overtaken(draw: st.DrawFn) -> list[Step]:
+    """Segments that are reported missing and turn out to have been late, several times."""
+    steps: list[Step] = []
+    at, later = 0, draw(some_of([0.02, 0.05, 0.05, 0.15, 0.4]))
+    for _ in range(draw(st.integers(1, 5))):
+        hole = draw(st.integers(0, 1))
+        held = draw(st.integers(1, 3))
+        first, last = (at + hole + 1) * SEGMENT, (at + hole + 1 + held) * SEGMENT
+        ack = ("zero", (at + hole) * SEGMENT)
+        block = [[("zero", first), ("zero", last)]]
+        steps += [Step("segment", {"ack": ack, "sack": block}), Step("wait", {"seconds": later})]
+        at += draw(some_of([4, 4, 5, 8]))
+        steps += [Step("segment", {"ack": ("zero", at * SEGMENT), "sack": []}),
+                  Step("wait", {"seconds": draw(some_of([0.7, 1.3]))})]  # fmt: skip
+    first, held = at + 1, draw(st.integers(1, 4))
+    block = [[("zero", first * SEGMENT), ("zero", (first + held) * SEGMENT)]]
+    return [*steps, Step("segment", {"ack": ("zero", at * SEGMENT), "sack": block}),
+            Step("wait", {"seconds": 1.3})]  # fmt: skip
+
+
+overtaken = episode(bulk, wait(one(1.3)), _overtaken(), segments([5, 20]))
+losses = episode(
+    bulk, perhaps | segments([4]),
+    step("receive", segments=some_of([10, 30]), seconds=one(10.0), every=some_of([1, 1, 4]),
+         losing=some_of([[0], [1], [0, 1], [0, 2], [1, 3, 5], [2, 2], [0, 0, 0], [3, 4, 5], [7]])),
+    perhaps | wait(timeout), segments([10, 20]),
+)  # fmt: skip
+reports = episode(
+    bulk, perhaps | segments([4]), wait(one(0.7)),
+    repeated(step("segment", ack=place("delivered", 0, 0, SEGMENT, -SEGMENT, 1 << 20, 1 << 30),
+                  octets=some_of([0, 0, 100]),
+                  sack=some_of([
+                      [], [[("delivered", SEGMENT), ("delivered", 2 * SEGMENT)]],
+                      [[("delivered", 2 * SEGMENT), ("delivered", 4 * SEGMENT)],
+                       [("delivered", 6 * SEGMENT), ("delivered", 7 * SEGMENT)]],
+                      [[("highest", 0), ("highest", SEGMENT)]],
+                      [[("highest", -SEGMENT), ("highest", 1000)],
+                       [("delivered", SEGMENT), ("delivered", 2 * SEGMENT)]],
+                      [[("delivered", 3 * SEGMENT), ("delivered", SEGMENT)]],
+                  ])), 3),
+    wait(timeout), segments([5, 20]),
+)  # fmt: skip
+"""Reports that are true, or of what was never sent."""
+lone = episode(
+    opened("echo", interval=some_of([1, 8])), text, perhaps | settle,
+    step("write", octets=some_of([1, 100, 1460])), wait(some_of([1.3, 3.0, 10.0, 30.0, 100.0])),
+    perhaps | step("segment", ack=place("delivered", 0, 1)), receive(2.0), perhaps | close, settle,
+)  # fmt: skip
+"""A segment, or an end, that nobody acknowledges for a while."""
+
+# -- windows
+
+edges = episode(
+    opened("chargen", unit=some_of([None, 48, 600, 1460, 4096]),
+           window=some_of([1460, 2920, 8000])),
+    segments([2, 4]),
+    repeated(episode(step("offer", window=some_of([0, 0, 600, 1459, 1460, 2920, 5000, 40_000])),
+                     perhaps | wait(soon), perhaps | segments([1, 2])), 4),
+    receive(10.0), step("offer", window=one(20_000)), receive(2.0),
+)  # fmt: skip
+shut = episode(
+    opened("chargen", window=one(2920)), segments([2]), step("offer", window=one(0)),
+    repeated(st.one_of(receive(30.0), wait(some_of([20.0, 100.0]))), 3),
+    step("offer", window=some_of([1460, 20_000])), receive(3.0), settle,
+)  # fmt: skip
+vast = episode(
+    opened("chargen", unit=some_of([32_768, 65_535]), mss=one(1460),
+           window=some_of([1 << 30, 1 << 31, 65_535 * 65_535, 65_535 * 32_768, 1 << 20])),
+    segments([5, 20]), step("offer", window=some_of([0, 65_535, 1 << 31])), segments([5]),
+    receive(2.0),
+)  # fmt: skip
+"""Windows of more octets than any buffer has."""
+own_edge = episode(
+    opened("echo", window=one(0)),
+    step("fill", octets=some_of([1000, 1460]), beyond=some_of([0, 1])),
+    repeated(step("segment", seq=place("edge", 0, -1, 1), octets=some_of([0, 0, 1])), 2),
+    step("offer", window=some_of([1460, 20_000])), receive(3.0), settle,
+)  # fmt: skip
+
+# -- ends
+
+aborted = episode(
+    step("call", role=some_of(["send", "receive"]), window=_windows),
+    perhaps | text, perhaps | segments([2, 5]), perhaps | wait(some_of([0.3, 1.3])), step("quit"),
+    receive(2.0), perhaps | text, wait(one(4.0)),
+)  # fmt: skip
+intruding = episode(
+    step("open", service=any_service), perhaps | text, perhaps | segments([3]),
+    repeated(step("segment", flags=some_of(["R", "R", "RA", "S", "SF", "", "F", "PU"]),
+                  seq=st.one_of(place("next", 0, -1, 1, 1000, -1000), place("edge", -1, 0, 1)),
+                  octets=some_of([0, 0, 1, 100])), 2),
+    perhaps | text, settle,
+)  # fmt: skip
+
+# -- the link
+
+_few = some_of([0, 1, 1, 2, 3, 5, 8])
+_flaw = some_of([
+    {"first": 0x21}, {"first": 0x12}, {"queue": 1}, {"octets": 11}, {"octets": 13}, {"octets": 64},
+    {"checksum": 0}, {"checksum": 0x1234}, {"dport": 1020},
+])  # fmt: skip
+_waiting = episode(
+    step("link"), step("grant"),
+    repeated(step("open", service=some_of(["chargen", "chargen", "echo"]), window=_windows), 2),
+    perhaps | receive(1.0), perhaps | text, step("epoch", packets=some_of([0, 0, 1, 3])),
+    receive(1.0),
+)  # fmt: skip
+granted = episode(
+    _waiting, repeated(episode(step("grant", packets=_few), receive(0.3)), 5), perhaps | text,
+    step("grant"), receive(2.0), settle,
+)  # fmt: skip
+odd_frames = episode(
+    _waiting,
+    repeated(st.one_of(
+        step("frame", limit=some_of([5, 100]), odd=_flaw),
+        step("frame", arrived=some_of([101, 1 << 31]), limit=one(100)),
+        step("frame", limit=some_of([2, 4]), odd=some_of([{"sport": 53}, {"sport": 65_535}])),
+        step("frame", epoch=some_of([-1, -5, 1 << 15]), limit=one(100)),
+        step("frame", limit=some_of([-1, -3, 0, 1, 2])),
+    ), 4),
+    receive(0.7), step("grant"), receive(2.0),
+)  # fmt: skip
+epochs = episode(
+    _waiting,
+    repeated(episode(
+        step("epoch", packets=_few, newer=some_of([1, 1, 2, 5]),
+             arrived=some_of([0, 0, 1000, (1 << 31) - 2, (1 << 32) - 2])),
+        receive(0.7), perhaps | step("frame", epoch=some_of([-1, -100]), limit=one(1 << 20)),
+        perhaps | step("grant", packets=_few), receive(0.7),
+    ), 3),
+    step("grant"), receive(2.0),
+)  # fmt: skip
+stale = episode(
+    _waiting, step("grant", packets=some_of([3, 8]), repeated=one(False)),
+    wait(some_of([0.3, 0.6, 0.8, 1.1, 1.6, 2.2])), perhaps | text,
+    segments([2]), wait(some_of([0.2, 0.6, 1.5])), perhaps | step("frame"), receive(1.0),
+    perhaps | wait(some_of([5.0, 30.0])), step("grant"), receive(2.0),
+)  # fmt: skip
+"""The last frame is some time ago when there is something to send."""
+lost_before = episode(
+    _waiting, step("grant", packets=some_of([4, 6])), receive(0.7),
+    step("miss", packets=some_of([1, 2, 3])), repeated(receive(0.5), 3),
+    step("grant", packets=_few), receive(1.5), step("grant"), receive(2.0),
+)  # fmt: skip
+crowded = episode(
+    step("link"), step("grant"),
+    repeated(step("open", service=some_of(["chargen", "echo"]), window=some_of([4, 8]).map(
+        lambda count: count * SEGMENT)), 3),
+    repeated(st.one_of(receive(1.0), text, segments([5])), 4), settle,
+)  # fmt: skip
+"""Several connections share a link that is slower than they are."""
+
+AGREEING: tuple[Situation, ...] = (offers, calls, options_amid)
+MOVING: tuple[Situation, ...] = (
+    in_order, scattered, overtaken, losses, reports, lone, edges, shut, vast, own_edge,
+)  # fmt: skip
+ENDING: tuple[Situation, ...] = (aborted, intruding)
+LINKED: tuple[Situation, ...] = (granted, odd_frames, epochs, stale, lost_before, crowded)
