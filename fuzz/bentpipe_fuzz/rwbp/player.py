@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.rwbp.credit import EPOCHS, MODULUS
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
 from bentpipe_conformance.protocols.rwbp.peer import Peer
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp import connection as tcp_connection
 
 from bentpipe_fuzz.campaign.player import verb, verbs_of
 from bentpipe_fuzz.tcp import player as tcp
@@ -34,13 +35,17 @@ class Player(tcp.Player):
 
     def _syn(
         self, service: str | int, odd: Mapping[str, Any] | None, offer: Mapping[str, Any]
-    ) -> Connection:
+    ) -> tcp_connection.Connection:
         return super()._syn(service, odd, _offered(offer))
 
     @verb
     def quit(self) -> None:
-        """Have the implementation's user abort the connection."""
-        self.peer.have_aborted()
+        """Have the implementation's user abort the connection, once it is there.
+
+        An attempt that is given up ends without a word, so that no capture shows it.
+        """
+        if isinstance(self.connection, Connection) and self.connection.spoken:
+            self.peer.have_aborted()
 
     # -- the gateway of the implementation's link, where it has one
 

@@ -61,7 +61,7 @@ bulk = opened("chargen", window=_windows, interval=some_of([1, 2, 8, 64]))
 # -- what is agreed
 
 offers = episode(
-    step("open", service=any_service, option=_options, mss=some_of([None, 10, 536, 1460, 1460]),
+    step("open", service=any_service, option=_options, mss=some_of([None, 536, 1000, 1460]),
          sack=some_of([True, True, True, False]), window=some_of([4800, 16 * SEGMENT]),
          window_scale=some_of([None, None, 7]), timestamps=some_of([False, False, True])),
     perhaps | text, segments([5, 10]), perhaps | text, settle,

@@ -51,7 +51,7 @@ def found(running: Campaign, conversations: int) -> list[Discovery]:
 def test_mutant_is_found_and_made_small() -> None:
     running = campaign("snr", 1, "snr-fin-unacknowledged", ("honest",), shrink_runs=150)
     first = next(item for item in running.run(lambda tally: tally.conversations < 100) if item)
-    assert first.script.length <= 4 <= first.first.length
+    assert first.script.length <= 5 <= first.first.length
     assert first.repeats and first.shrink_runs <= 150
 
 

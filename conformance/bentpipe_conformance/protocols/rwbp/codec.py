@@ -180,10 +180,10 @@ def _walk(octets: bytes) -> tuple[tuple[tuple[int, bytes], ...], bool]:
     return tuple(found), True
 
 
-def counting_in(octets: bytes) -> bool:
-    """Whether an option list has an RWBP option that counts."""
+def counting_in(octets: bytes) -> RwbpOption | None:
+    """The RWBP option of an option list that counts, None where there is none."""
     read = (read_option(value) for kind, value in _walk(octets)[0] if kind == KIND)
-    return any(option is not None and not option.void for option in read)
+    return next((option for option in read if option is not None and not option.void), None)
 
 
 def build(segment: Tcp, appended: bytes = b"") -> bytes:

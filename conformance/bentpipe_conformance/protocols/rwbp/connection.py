@@ -34,7 +34,10 @@ class Connection(tcp_connection.Connection):
         unit: octets for which one stands in the tester's window fields, once RWBP is agreed.
         iut_unit: the same of the IUT.
         interval: N that the IUT asks for.
+        spoken: whether more than SYNs have come from it.
     """
+
+    spoken = False
 
     def __init__(
         self,
@@ -60,7 +63,7 @@ class Connection(tcp_connection.Connection):
             source_port: the tester's port.
             rwbp: offer RWBP.
             interval: N that the IUT is asked to use.
-            unit: that of the option; the MSS when omitted.
+            unit: that of the option; when omitted, that of ``option``, or the MSS.
             option: octets in place of the RWBP option.
             mss: MSS option, None to leave it out.
             window: octets to offer once established.
@@ -80,13 +83,15 @@ class Connection(tcp_connection.Connection):
         elif rwbp:
             self.appended = option_octets(interval, self.unit)
         self._offers = counting_in(self.appended)
+        if unit is None and self._offers is not None:
+            self.unit = self._offers.unit
 
     @property
     def agreed(self) -> bool:
         """Whether the SYN-ACK, or the SYN, of the IUT agrees with what the tester offers."""
         theirs = self.syn_ack
         agreed = isinstance(theirs, Rwbp) and theirs.offers
-        return agreed and self._offers and self.syn.sack_permitted
+        return agreed and self._offers is not None and self.syn.sack_permitted
 
     @property
     def timestamps(self) -> bool:
@@ -103,6 +108,7 @@ class Connection(tcp_connection.Connection):
     def _learn(self, time: float, tcp: Tcp) -> Segment:
         segment = super()._learn(time, tcp)
         self.iut_window = tcp.window * self.iut_unit if self.agreed else self.iut_window
+        self.spoken = self.spoken or not tcp.flags & SYN
         return segment
 
     def answer(self, *, flags: int = SYN | ACK, ack: int = 0) -> None:

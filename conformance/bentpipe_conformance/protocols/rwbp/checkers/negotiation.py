@@ -181,11 +181,11 @@ def _refused(flow: Flow, context: Context, first: Segment) -> Iterator[Finding]:
     elif answer is not None:
         late = answer.time - first.time
         yield judged(
-            context, late <= ANSWERED_S + flow.slack,
+            context, late <= ANSWERED_S + flow.slack or not flow.leaves_at_once(context.ics),
             "a SYN with a void RWBP option, or with several, was answered", answer, first,
             expected="an answer at once", actual=f"one after {late:.2f} s",
         )  # fmt: skip
-    elif flow.packets[-1].time - first.time > SYN_S:
+    elif flow.packets[-1].time - first.time > SYN_S and flow.leaves_at_once(context.ics):
         yield context.violated(
             "a SYN with a void RWBP option, or with several, was not answered", first,
             expected="an answer", actual="none",

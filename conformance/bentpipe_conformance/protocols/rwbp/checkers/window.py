@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.rwbp.replay.events import (
     after,
 )
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.codec import RST, SYN
 
 SETTLED_S = 0.5
 """After so long a user that reads has read."""
@@ -146,7 +147,7 @@ def promises_are_kept(flow: Flow, context: Context) -> Findings:
     """What is below the highest edge is taken, what is at or above it is not (section 6.1)."""
     # Exercised by data between the edge named last and the highest, and by data beyond that.
     for arrival in flow.arrivals:
-        if not arrival.payload:
+        if not arrival.payload or arrival.tcp.flags & (RST | SYN):
             continue
         reply = arrival.answer or _next_reply(flow, arrival)
         if reply is None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.protocols.rwbp.codec import option_octets
-from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
-from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, RST, SYN
+from bentpipe_conformance.protocols.rwbp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, SIZE, Story
+from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, FIN, RST, SYN
 
 OWN = option_octets(8, SIZE)
 VOID = option_octets(8, SIZE, version=2)
@@ -160,6 +160,8 @@ def test_void_option_is_answered_late() -> None:
     del story.packets[1:]
     story.answer = b""
     assert story.own_syn(after=1.0).verdicts("RWBP-NG-006") == FAIL
+    waiting = story.verdicts("RWBP-NG-006", claims={**CLAIMS, "gateway": True})
+    assert waiting == PASS, "it may have waited for credit"
 
 
 @pytest.mark.parametrize(("size", "expected"), [(SIZE, PASS), (500, {*PASS, *FAIL})])
@@ -179,6 +181,17 @@ def test_option_in_an_acknowledgment() -> None:
     story = Story().arrive(0)
     story.put(True, OWN, flags=ACK, seq=500, ack=1100, after=0.1)
     assert story.verdicts("RWBP-NG-007") == FAIL
+
+
+@pytest.mark.parametrize(("over", "expected"), [(True, NOTHING), (False, FAIL)])
+def test_option_arrives_and_a_reset_answers_it(over: bool, expected: set[object]) -> None:
+    story = Story(offer=b"", answer=b"", service=9)
+    story.put(False, flags=ACK | FIN, seq=100, ack=500, after=0.1)
+    story.put(True, flags=ACK | FIN, seq=500, ack=101, after=0.001)
+    if over:
+        story.put(False, flags=ACK, seq=101, ack=501, after=RTT)
+    story.put(False, OTHER, flags=ACK, seq=101, ack=501 if over else 500, after=0.1)
+    assert story.reset(seq=501).verdicts("RWBP-NG-007") - PASS == expected
 
 
 @pytest.mark.parametrize(("size", "expected"), [(SIZE, PASS), (500, {*PASS, *FAIL})])

@@ -14,7 +14,7 @@ from bentpipe_conformance.protocols.rwbp.story import (
     SIZE,
     Story,
 )
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST
 
 
 def test_window_in_units() -> None:
@@ -72,6 +72,12 @@ def _promised(field: int) -> Story:
 def test_promised_octets() -> None:
     assert _promised(18).reply(0, (18.5, 19.5), (1, 1.1)).verdicts("RWBP-WN-004") == PASS
     assert _promised(18).reply(0, (1, 1.1)).verdicts("RWBP-WN-004") == FAIL
+
+
+def test_promised_octets_of_a_reset_are_not_taken() -> None:
+    story = Story(service=9).arrive(1, size=100).reply(0, (1, 1.1), window=18)
+    story.put(False, flags=RST, seq=100 + 18_500, payload=b"x", after=0.1)
+    assert story.reply(0, (1, 1.1)).verdicts("RWBP-WN-004") == NOTHING
 
 
 def test_octets_beyond_the_edge() -> None:
