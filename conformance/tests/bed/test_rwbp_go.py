@@ -36,4 +36,7 @@ def test_sample_of_the_cases_passes(virtual_kernel: Kernel, tmp_path: Path) -> N
 @pytest.mark.bed
 @pytest.mark.slow
 def test_all_cases_pass(virtual_kernel: Kernel, tmp_path: Path) -> None:
-    assert set(certified(tmp_path / "run").values()) == {"pass"}
+    others = {name: verdict for name, verdict in certified(tmp_path / "run").items()
+              if verdict != "pass"}  # fmt: skip
+    # Its statement names round robin.
+    assert others == {"rwbp/scheduler/packets-of-unequal-size": "unsupported"}

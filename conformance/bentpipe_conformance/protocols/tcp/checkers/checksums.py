@@ -19,12 +19,9 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     Lifetime,
     is_reset,
     lasts,
+    may_have_given_up,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import later
-from bentpipe_conformance.protocols.tcp.replay.resets import latest_before
-
-_GIVEN_UP_S = 60.0
-"""Seconds of silence after which the IUT may have given up, without a word, what it waited for."""
 
 
 @checker("SNR-CON-001")
@@ -79,8 +76,7 @@ def _effect(flow: Flow, item: Segment, lifetime: Lifetime) -> Segment | None:
             return None
         if lingers is not None and reset.time > lingers + LEAST_TIME_WAIT_S:
             return None
-        latest = latest_before(flow, number)
-        if latest is None or item.time - latest.time > _GIVEN_UP_S:
+        if may_have_given_up(flow, item):
             return None
         last = reset.packet.number
         heard = takewhile(lambda s: s.packet.number < last, later(flow.arriving, item.packet))

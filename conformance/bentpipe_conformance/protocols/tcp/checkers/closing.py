@@ -183,7 +183,7 @@ def data_after_the_own_fin(flow: Flow, context: Context) -> Findings:
         fits = arrival.in_order and arrival.end <= arrival.window_edge
         if not after or not arrival.payload or not fits:
             continue
-        if lifetime.reset is not None and lifetime.reset.packet.number < arrival.packet.number:
+        if _first_reset_near(flow) < arrival.packet.number:
             return
         reset, ended = flow.own_reset, lifetime.reset
         if reset is not None and ended is not None and ended.packet.number < reset.packet.number:

@@ -18,6 +18,7 @@ from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, timer_expiries
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import may_have_given_up
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, may_be_tail_probe
 from bentpipe_conformance.protocols.tcp.replay.option_list import SACK, walk_options
 from bentpipe_conformance.protocols.tcp.replay.order import later
@@ -119,7 +120,7 @@ def harmless(
         sentence = f"{what} made the sender retransmit {repeat.span}"
         actual = f"a retransmission of offset {repeat.start}"
         return context.violated(sentence, repeat, ack, expected=HARMLESS, actual=actual)
-    if _reset(flow, ack) and not may_reset:
+    if _reset(flow, ack) and not (may_reset or may_have_given_up(flow, ack)):
         return context.violated(
             f"{what} made the sender reset the connection", ack, expected=HARMLESS, actual="RST"
         )

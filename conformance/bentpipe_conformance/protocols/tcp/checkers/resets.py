@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
-from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, nearest
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay import Packet
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     DAYTIME_PORT,
@@ -251,6 +251,10 @@ def _at_last_acknowledgment(flow: Flow, context: Context) -> Findings:
             yield from _survives(flow, context, reset, what)
 
 
+_UNANSWERED = 4
+"""Segments whose text may not be acknowledged yet."""
+
+
 def _challenged(
     flow: Flow, context: Context, odd: Segment, known: Reply | None, what: str
 ) -> Findings:
@@ -267,7 +271,7 @@ def _challenged(
         return  # another RST came before an answer
     wanted = "an acknowledgment"
     if answer is not None:
-        same = known is None or answer.tcp.ack == known.tcp.ack
+        same = known is None or answer.tcp.ack in _expected_since(flow, known, odd)
         met = not is_reset(answer) and bool(answer.tcp.flags & ACK) and same
         actual = f"flags {answer.tcp.flag_names}, acknowledgment {answer.tcp.ack}"
         sentence = f"{what} was answered by {actual}"
@@ -276,6 +280,16 @@ def _challenged(
         sentence = f"{what} was not answered"
         yield context.violated(sentence, odd, expected=wanted, actual="nothing")
     yield from _survives(flow, context, odd, what)
+
+
+def _expected_since(flow: Flow, known: Reply, odd: Segment) -> set[int]:
+    """What the IUT may expect next: what it has acknowledged, or the end of what came last.
+
+    What the acknowledgment of a segment lets out may leave before its text is processed.
+    """
+    last = count_before(flow.arriving, odd.packet.number)
+    latest = flow.arriving[max(0, last - _UNANSWERED) : last]
+    return {known.tcp.ack, *((item.tcp.seq + item.tcp.length) % MODULUS for item in latest)}
 
 
 def _challenged_reset(flow: Flow, context: Context, *, at_held: bool) -> Findings:

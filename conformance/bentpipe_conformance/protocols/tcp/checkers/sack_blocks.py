@@ -439,7 +439,11 @@ def _ambiguous(reply: Reply) -> bool:
 def _recent_ones_repeated(
     reply: Reply, firsts: list[Range], end: float, context: Context
 ) -> Findings:
-    """Whether the latest of ``firsts`` are repeated, but for those beyond ``end``."""
+    """Whether the latest of ``firsts`` are repeated, but for those beyond ``end``.
+
+    The number of the FIN, below ``end``, need not be reported.
+    """
+    firsts = [(left, right - (right == end)) for left, right in firsts]
     wanted = [known for known in firsts if not _inside(known, reply.sack[:1])]
     if len(reply.sack) == 1 and sum(b <= end for _, b in wanted) > 1 and not reply.payload:
         yield context.violated(

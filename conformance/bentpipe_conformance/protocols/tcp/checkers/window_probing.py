@@ -107,7 +107,7 @@ def small_window_is_overridden(flow: Flow, context: Context) -> Findings:
     closed = False
     if not any(0 < ack.window < flow.segment for ack in flow.acks):
         return
-    for event in (*flow.events, None):
+    for event in (*flow.until_reset, None):
         if event is not None and not isinstance(event, Ack | Sent):
             continue
         until = flow.horizon if event is None else event.time

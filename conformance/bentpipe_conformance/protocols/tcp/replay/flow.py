@@ -100,6 +100,8 @@ class Flow:
         packets: every packet of the connection at the IUT's side.
         leaving, arriving: what left the IUT and what reached it, handshake and RST included.
         resets: RST segments, either direction.
+        ending: the first of them that may have ended the connection: it does not lie outside the
+            window, nor has the IUT gone on after it.
         damaged: segments with a wrong checksum, either direction; no other list holds them.
         misaligned: intact segments with an impossible data offset, the same.
         mss: largest payload the tester allows (its MSS option or 536, at least 48), options
@@ -129,6 +131,7 @@ class Flow:
     leaving: list[Segment] = field(default_factory=list)
     arriving: list[Segment] = field(default_factory=list)
     resets: list[Packet] = field(default_factory=list)
+    ending: Packet | None = None
     damaged: list[Segment] = field(default_factory=list)
     misaligned: list[Segment] = field(default_factory=list)
     mss: int = DEFAULT_MSS
@@ -159,10 +162,10 @@ class Flow:
 
     @property
     def until_reset(self) -> Sequence[Event]:
-        """The events up to the first RST."""
-        if not self.resets:
+        """The events up to the first RST that may have ended it."""
+        if self.ending is None:
             return self.events
-        return self.events[: count_through(self.events, self.resets[0].number)]
+        return self.events[: count_through(self.events, self.ending.number)]
 
     @property
     def own_reset(self) -> Segment | None:
@@ -212,15 +215,25 @@ class _Replay:
         if tcp.flags & RST:
             self.over = self.over or self._is_heeded(packet)
             flow.resets.append(packet)
+            stray = not packet.outgoing and self.receiver.is_outside(tcp)
+            if flow.ending is None and not (stray and flow.handshake.established is not None):
+                flow.ending = packet
         elif self.over:
             pass  # it is of no connection any more
         elif tcp.flags & SYN:
             self._syn(packet, tcp)
         elif flow.handshake.iut is not None and flow.handshake.tester is not None:
             event = (self._leaving if packet.outgoing else self._arriving)(packet, tcp)
+            if flow.ending is not None and self._goes_on(packet, flow.ending):
+                flow.ending = None
         # What is one segment is one object.
         way = flow.leaving if packet.outgoing else flow.arriving
         way.append(Segment(packet) if event is None else event)
+
+    def _goes_on(self, packet: Packet, reset: Packet) -> bool:
+        """Whether a segment shows that the IUT has not heeded a RST."""
+        later = packet.time - reset.time > self.flow.reaction
+        return packet.outgoing and not reset.outgoing and later
 
     def _is_heeded(self, packet: Packet) -> bool:
         """Whether a RST of the tester certainly has ended the connection."""

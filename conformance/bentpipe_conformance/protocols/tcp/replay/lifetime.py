@@ -13,10 +13,14 @@ from bentpipe_conformance.protocols.tcp.replay.answers import THROTTLED_S
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.order import later
-from bentpipe_conformance.protocols.tcp.replay.resets import Expected
+from bentpipe_conformance.protocols.tcp.replay.resets import Expected, latest_before
 
 LEAST_TIME_WAIT_S = 30.0
 """Seconds of TIME-WAIT that an implementation has to keep at least, unless it is permitted less."""
+
+
+GIVEN_UP_S = 60.0
+"""Seconds of silence after which the IUT may have given up, without a word, what it waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,12 @@ def leaving_after(
         if match(item):
             return item
     return None
+
+
+def may_have_given_up(flow: Flow, segment: Segment) -> bool:
+    """Whether the IUT was silent for so long before that it may have no connection any more."""
+    latest = latest_before(flow, segment.packet.number)
+    return latest is None or segment.time - latest.time > GIVEN_UP_S
 
 
 def lasts(flow: Flow, segment: Segment, seconds: float) -> bool:

@@ -123,6 +123,10 @@ class Receiver:
         """Whether a conformant receiver drops the segment (RFC 9293 3.10.7.4, RFC 7323 5.3)."""
         return self._stale(tcp)[1] or not self._in_window(start, tcp.length)
 
+    def is_outside(self, tcp: Tcp) -> bool:
+        """Whether a segment certainly begins outside any window that the IUT has offered."""
+        return not self._last_ack <= self.offset(tcp.seq) <= max(self.edge, self.expected)
+
     def only_its_timestamp(self, tcp: Tcp) -> bool:
         """Whether a bare acknowledgment is the next segment but for its timestamp."""
         return not tcp.length and self.offset(tcp.seq) == self.expected
@@ -254,12 +258,12 @@ class Receiver:
         if self._stamped:
             self._stamped[-1].reach = self._limit
         if acceptable:
-            self._into.saw(min(end, self.edge))
             # What lies beyond the edge need not be kept (RFC 9293 section 3.10.7.4).
             if max(start, self.expected) < min(end, self.edge):
                 self._held.add(max(start, self.expected), min(end, self.edge))
             if self.expected < (reached := _drop_reached(self._held, self.expected)):
                 self.expected, self._moved = reached, packet.time
+                self._into.saw(reached)
         return arrival
 
     def _contradicts(self, tcp: Tcp, end: int) -> bool:

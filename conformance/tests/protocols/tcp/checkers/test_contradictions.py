@@ -303,6 +303,17 @@ def test_fin_into_an_opening_of_an_octet_is_all_that_there_is() -> None:
     _innocent(receipt, "SNR-WIN-010")
 
 
+@pytest.mark.parametrize(("taken", "expected"), [(100, PASS), (75, PASS | FAIL)])
+def test_challenge_acknowledges_data_whose_options_cannot_be_read_or_not(
+    taken: int, expected: set[Verdict]
+) -> None:
+    """It may have been dropped, or taken and not acknowledged yet."""
+    receipt = Receipt(service=19).data(0, 50).reply(50).data(50, 100, options=UNREADABLE, after=0.1)
+    receipt.reply(50, payload=bytes(10)).data(101, 101, flags=RST).reply(taken, seq=10)
+    receipt.data(50, 100, after=1.0).reply(100, seq=10)
+    assert receipt.later().verdicts("SNR-CON-012") == expected
+
+
 def test_second_reset_meets_no_connection() -> None:
     first = Receipt().data(0, 100).reply(100).reset(100, after=1.0).reset(150, after=0.5)
     _innocent(first.later(), "SNR-CON-012", "SNR-CON-011", "SNR-CON-044")
@@ -365,6 +376,23 @@ def test_copies_of_a_syn_ack_soon_after_one_another(apart: float, expected: set[
     story._put(False, flags=SYN | ACK, seq=99, after=apart, ack=500).ack(0, after=5.0)
     claims = {**CLAIMS, "active_open": True}
     assert story.verdicts("SNR-CON-030", claims=claims) == expected
+
+
+def test_reset_behind_what_may_have_been_taken_may_have_ended_the_connection() -> None:
+    receipt = Receipt(service=13).reply(0, flags=ACK | FIN).data(0, 0, ack=1, after=0.6)
+    receipt.data(0, 100, ack=1, options=UNREADABLE, after=0.1).reset(100, after=0.1)
+    receipt.data(0, 100, ack=1, after=0.3).reply(0, seq=1, flags=RST, after=0.001)
+    claims = {**CLAIMS, "daytime": True}
+    assert receipt.later().verdicts("SNR-CON-020", claims=claims) == NOTHING
+
+
+def test_octets_half_the_space_away_are_old() -> None:
+    """By the arithmetic of signed differences, from the next octet expected."""
+    receipt = Receipt().data(0, 100).reply(100).data(8000, 9000).reply(100, (8000, 9000))
+    half = 100 - (1 << 31)
+    receipt.data(half, half + 100, flags=0, after=0.1).reply(100, (half, half + 100), (8000, 9000))
+    receipt.data(3000, 4000, after=0.1).reply(100, (3000, 4000), (8000, 9000))
+    _innocent(receipt.later(), "SNR-CON-014", "SNR-RCV-011", "SNR-RCV-012")
 
 
 def test_reset_behind_a_segment_without_ack_ends_the_connection() -> None:

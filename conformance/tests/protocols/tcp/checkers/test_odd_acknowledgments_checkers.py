@@ -55,6 +55,16 @@ def test_block_without_negotiation_answered_by_a_retransmission_fails() -> None:
     assert story.send(2).verdicts("SNR-SAK-016") == FAIL
 
 
+@pytest.mark.parametrize(("silent", "accused"), [(1.0, True), (300.0, False)])
+def test_odd_block_after_a_silence_in_which_a_call_is_given_up(
+    silent: float, accused: bool
+) -> None:
+    story = Story(syn_acks=(0.001, 1.001, 3.001))
+    story.packets.pop()
+    story.ack(0, (1, 3), after=silent).reset()
+    assert (Verdict.FAIL in story.verdicts("SNR-SAK-012")) == accused
+
+
 def test_odd_block_followed_by_long_silence_fails() -> None:
     story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (6, 5), after=0.05).ack(2, after=60.0)
     assert Verdict.FAIL in story.verdicts("SNR-SAK-012")

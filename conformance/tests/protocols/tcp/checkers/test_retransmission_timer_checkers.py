@@ -338,3 +338,14 @@ def test_timeout_of_a_sender_with_pacing_that_has_been_repeated_before() -> None
     assert story.verdicts("SNR-RTO-001", claims=claims) == NOTHING
     assert story.send(1, after=4.0).verdicts("SNR-RTO-001", claims=claims) == PASS
     assert story.send(1, after=0.2).verdicts("SNR-RTO-001", claims=claims) == {*PASS, *FAIL}
+
+
+@pytest.mark.parametrize("seq", [5_100, 200_000])
+def test_timer_that_only_the_first_partial_acknowledgment_restarts_behind_a_reset(seq: int) -> None:
+    """The RST is challenged, or lies outside the window: the recovery is one all the same."""
+    story = Story(sack=False).send(*range(10))
+    story.reset(outgoing=False, seq=seq).send_octets(10_000, 0).ack(2, after=RTT)
+    for _ in range(3):
+        story.ack(2, after=0.01)
+    story.send(2).ack(3, after=RTT).send(3).ack(4, after=RTT).send(4).send(4, after=1.05 - RTT)
+    assert story.verdicts("SNR-RTO-001").isdisjoint(FAIL)

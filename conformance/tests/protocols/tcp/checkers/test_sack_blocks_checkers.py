@@ -175,6 +175,13 @@ def test_block_above_the_peers_fin_need_not_be_kept() -> None:
     assert receipt.verdicts("SNR-RCV-012").isdisjoint(FAIL)
 
 
+def test_block_to_a_fin_amid_what_is_held_ends_before_it() -> None:
+    receipt = _holes(200, 400, 600).data(699, 699, flags=ACK | FIN, after=0.1)
+    receipt.reply(100, (600, 699), (400, 500), (200, 300))
+    receipt.data(400, 500, after=0.1).reply(100, (400, 500), (600, 699), (200, 300))
+    assert receipt.verdicts("SNR-RCV-012").isdisjoint(FAIL)
+
+
 def test_blocks_are_the_latest_though_the_peers_fin_comes_to_lie_below_them() -> None:
     receipt = _holes(200, 400, 600).data(800, 900, after=0.1)
     receipt.reply(100, (800, 900), (600, 700), (400, 500)).data(500, 500, flags=ACK | FIN, after=1)

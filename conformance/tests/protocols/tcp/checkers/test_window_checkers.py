@@ -85,6 +85,12 @@ def test_closed_window_probed_once(seconds: float, expected: set[Verdict]) -> No
     assert found == expected | PASS
 
 
+def test_small_window_of_a_connection_that_has_been_given_up() -> None:
+    story = Story(window=4 * SIZE).send(0, 1, 2, 3).ack(4, after=RTT, window=0).reset(after=600)
+    story.ack(4, window=200).ack(4, after=1, window=200).ack(4, after=200, window=4 * SIZE).reset()
+    assert story.verdicts("SNR-WIN-013") == NOTHING
+
+
 @pytest.mark.parametrize(("rtt", "accused"), [(20.0, False), (RTT, True)])
 @pytest.mark.parametrize(("requirement", "left"), [("SNR-WIN-003", 0), ("SNR-WIN-013", 400)])
 def test_window_closed_or_small_for_less_than_the_round_trips_make_a_timeout(
