@@ -13,10 +13,12 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     rule,
     spans,
 )
-from bentpipe_conformance.protocols.rwbp.replay.events import Call, Due, Reply, after
+from bentpipe_conformance.protocols.rwbp.checkers.going_on import SILENCE_S
+from bentpipe_conformance.protocols.rwbp.replay.events import Arrival, Call, Due, Reply, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.receiver import BLOCKS, DELAY_S
 from bentpipe_conformance.protocols.rwbp.replay.sender import REACTION_S
+from bentpipe_conformance.protocols.tcp.codec import RST
 
 
 def _answered(
@@ -24,7 +26,7 @@ def _answered(
 ) -> Iterator[Finding]:
     """Whether each segment that calls for an acknowledgment got it in time."""
     for due in flow.receiver.late:
-        if due.call in calls:
+        if due.call in calls and not _may_be_given_up(flow, due.arrival):
             yield context.violated(
                 f"{due.arrival.span} called for an acknowledgment by {due.call.value}",
                 due.arrival, expected=expected,
@@ -35,6 +37,15 @@ def _answered(
         if call is not None and call in calls and reply.arrival is not None:
             sentence = f"{reply.arrival.span} was acknowledged because of {call.value}"
             yield context.holds(sentence, reply, reply.arrival)
+
+
+def _may_be_given_up(flow: Flow, arrival: Arrival) -> bool:
+    """Whether a segment is answered by a RST after a silence in which the IUT may have given up."""
+    number = arrival.packet.number
+    answer = next(after(flow.leaving, number), None)
+    said = max((i.time for i in flow.leaving if i.packet.number < number), default=arrival.time)
+    reset = answer is not None and bool(answer.tcp.flags & RST)
+    return reset and arrival.time - said >= SILENCE_S
 
 
 @rule("RWBP-AK-001", at_once=True)

@@ -8,7 +8,7 @@ import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
-from bentpipe_conformance.protocols.tcp.codec import ACK, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
 
 
 def _discard(**settings: int) -> Story:
@@ -96,6 +96,17 @@ def test_five_holes() -> None:
     story = _holes(*FIVE)
     for name in ("RWBP-AK-003", "RWBP-AK-005", "RWBP-AK-006", "RWBP-AK-007", "RWBP-AK-004"):
         assert story.verdicts(name) == PASS, name
+
+
+@pytest.mark.parametrize(("silent", "accused"), [(1.0, True), (300.0, False)])
+def test_octet_below_the_window_meets_a_call_that_may_have_been_given_up(
+    silent: float, accused: bool
+) -> None:
+    story = Story(service=9)
+    story.packets.pop()
+    story.put(False, flags=ACK, seq=99, payload=b"x", after=silent)
+    story.put(True, flags=RST, seq=500).arrive(0, after=0.6).put(True, flags=RST, seq=500)
+    assert (not story.verdicts("RWBP-AK-003").isdisjoint(FAIL)) == accused
 
 
 def test_holes_without_an_answer() -> None:
