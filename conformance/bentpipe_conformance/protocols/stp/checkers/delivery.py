@@ -239,8 +239,8 @@ def _has_fin(flow: Flow, time: float) -> bool:
 
 def _fin_taken(flow: Flow, until: int) -> SdHeard | None:
     """The SD with the tester's FIN that the IUT has taken for sure, in sequence or not."""
-    ends = (sd for sd in flow.sds_heard if sd.stp.flags & FIN and sd.frame < until)
-    return next((sd for sd in ends if sd.certain and not sd.beyond and not sd.misfit), None)
+    ends = (sd for sd in flow.sds_heard if sd.ends and sd.frame < until)
+    return next((sd for sd in ends if sd.certain and not sd.beyond), None)
 
 
 def _shows_no_credit(report: ReportSent) -> bool:

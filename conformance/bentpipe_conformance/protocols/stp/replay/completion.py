@@ -40,11 +40,7 @@ class Completion:
 
 def completion(flow: Flow) -> Completion:
     """The ends of a connection's streams."""
-    # Below the first SD lies no end, whatever a peer says who belies its own ISS.
-    heard = (sd for sd in flow.sds_heard if sd.number >= 0 and not sd.discarded)
-    # One that a second copy has, or that lies below held data, is discarded with its SD
-    # (STP-DT-019, STP-DT-028).
-    fins = [sd for sd in heard if sd.stp.flags & FIN and not sd.duplicate and not sd.misfit]
+    fins = [sd for sd in flow.sds_heard if sd.ends and not sd.discarded]
     # One that may lie beyond the credit counts where there is no other (STP-DT-020).
     fin = next((sd.number for sd in sorted(fins, key=lambda sd: sd.beyond)), None)
     arrivals = _arrivals(flow)

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from bentpipe_reference.common.ranges import Range
 
-from bentpipe_conformance.protocols.stp.codec import STAT, Stp
+from bentpipe_conformance.protocols.stp.codec import FIN, STAT, Stp
 from bentpipe_conformance.protocols.stp.replay import Packet
 
 DUE_S = 0.1
@@ -253,6 +253,15 @@ class SdHeard(At):
     gap: Range | None
     discarded: bool = False
     answers: list[ReportSent] = field(default_factory=list)
+
+    @property
+    def ends(self) -> bool:
+        """Whether it has the FIN flag and is not discarded for what it is.
+
+        That is one whose SD has been received before (STP-DT-019), as all below the first, or lies
+        below one that is held (STP-DT-028).
+        """
+        return bool(self.stp.flags & FIN) and not self.duplicate and not self.misfit
 
 
 @dataclass(slots=True, eq=False)
