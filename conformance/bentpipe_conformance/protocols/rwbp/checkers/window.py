@@ -184,12 +184,19 @@ def _fins(flow: Flow, arrival: Arrival) -> bool:
 def below_the_edge(flow: Flow, context: Context) -> Findings:
     """Nothing new is sent at or above the edge."""
     # Exercised by data that comes within a segment of the edge.
-    for sent in flow.sent:
-        if sent.why is Why.NEW and sent.edge - sent.end < flow.sender.smss:
+    waits, unit, claimed = not flow.leaves_at_once(context.ics), flow.sender.unit, 0
+    for event in flow.events:
+        if isinstance(event, Ack) and event.refused and waits:
+            # What waits for the link has been sent, and may be acknowledged by who only guesses.
+            claimed = max(claimed, event.ack + min(event.tcp.window * unit, LARGEST_WINDOW))
+        if not isinstance(event, Sent) or event.why is not Why.NEW:
+            continue
+        edge = max(event.edge, claimed)
+        if edge - event.end < flow.sender.smss:
             yield judged(
-                context, sent.end <= sent.edge, f"{sent.span} was sent", sent,
-                expected=f"nothing at or above {sent.edge}",
-                actual=f"{sent.end - sent.edge} octets beyond it",
+                context, event.end <= edge, f"{event.span} was sent", event,
+                expected=f"nothing at or above {edge}",
+                actual=f"{event.end - edge} octets beyond it",
             )  # fmt: skip
 
 

@@ -36,6 +36,15 @@ def test_window_read_in_units_of_its_own() -> None:
     assert story.send(2, 3, window=10).verdicts("RWBP-WN-001") == {*PASS, *FAIL}
 
 
+@pytest.mark.parametrize(("waits", "accused"), [(True, False), (False, True)])
+def test_acknowledgment_of_what_may_wait_for_the_link_makes_room(
+    waits: bool, accused: bool
+) -> None:
+    story = Story(window=2).send(0).ack(2, after=0.01).send(1, 2, 3, after=0.01)
+    claims = {**CLAIMS, "link_rate": waits, "link_rate_bps": 2_000_000 * waits}
+    assert (not story.verdicts("RWBP-WN-005", claims=claims).isdisjoint(FAIL)) == accused
+
+
 def test_fin_above_the_edge_shows_no_other_unit() -> None:
     own = {"mss": 2 * SIZE}
     story = Story(own=own, answer=option_octets(8, 2 * SIZE), window=2).send(0, window=10)
