@@ -53,7 +53,8 @@ def _named(ends: Ends, passed: Sequence[At]) -> list[Flow]:
     calls: dict[int, int] = {}
     for at in passed:
         stp = at.stp
-        if stp.fault or stp.csn is None:
+        # What arrives with a wrong checksum names no connection.
+        if stp.fault or stp.csn is None or not (at.outgoing or stp.wellformed):
             continue
         if stp.type == BEGIN:
             (calls if at.outgoing else first).setdefault(stp.csn, at.frame)

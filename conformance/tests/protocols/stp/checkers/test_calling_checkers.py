@@ -27,6 +27,7 @@ from bentpipe_conformance.protocols.stp.story import (
     NOTHING,
     PASS,
     TESTER_COOKIES,
+    TESTER_CSN,
     StpStory,
     between,
     later,
@@ -229,6 +230,13 @@ def after_a_failure(flags: int, **fields: object) -> StpStory:
     story.packets += [between(packet, service=78) for packet in call.packets]
     story.at = call.at + 1.0
     return from_another_port(story, 3, cookie=TESTER_COOKIES[1], flags=flags)
+
+
+def test_damaged_bgak_names_no_connection() -> None:
+    story = StpStory().iut(BEGIN, data=b"x")
+    story.tester(BGAK, 1, csn=TESTER_CSN ^ 1 << 25, broken_checksum=True, after=0.6)
+    story.tester(BGAK, 1, after=0.1).tester(END, 0, flags=A, reason=1, after=0.6).iut(ENDAK)
+    assert story.verdicts("STP-CC-022") == PASS
 
 
 def connected_with_v() -> StpStory:
