@@ -126,10 +126,13 @@ def half_closed(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
         answer = next(after(flow.replies, arrival.packet.number), None)
         if answer is not None and (answer.calls is not None or not flow.slack):
+            # What lies behind the peer's FIN is not taken.
+            fin = flow.receiver.fin
+            end = arrival.end if fin is None else min(arrival.end, fin + 1)
             yield judged(
-                context, answer.ack >= arrival.end or bool(answer.blocks),
+                context, answer.ack >= end or bool(answer.blocks),
                 f"{arrival.span} arrived after the own FIN", answer, arrival, own,
-                expected=f"acknowledgment of {arrival.end}", actual=f"of {answer.ack}",
+                expected=f"acknowledgment of {end}", actual=f"of {answer.ack}",
             )  # fmt: skip
     yield from _sends_on(flow, context)
 

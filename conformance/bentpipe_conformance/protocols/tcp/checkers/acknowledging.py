@@ -425,12 +425,14 @@ def one_small_segment_at_a_time(flow: Flow, context: Context) -> Findings:
     small: Sent | None = None
     fin = context.prepared.lifetime.own_fin
     room = flow.segment - 40  # SACK blocks and timestamps take as much of a segment at most
+    edge: float = math.inf  # offered last; it may have moved back
     for event in flow.events:
-        if isinstance(event, Ack) and event.acceptable and small and event.ack >= small.end:
-            small = None
+        if isinstance(event, Ack) and event.acceptable:
+            edge = event.window_edge
+            small = None if small and event.ack >= small.end else small
         if not isinstance(event, Sent) or event.retransmission or event.fin:
             continue
-        if not 0 < event.payload < room or event.end >= event.window_edge - 1:
+        if not 0 < event.payload < room or event.end >= min(event.window_edge, edge) - 1:
             continue
         if fin is not None and fin.start == event.end and fin.time - event.time <= flow.reaction:
             continue  # nothing would come to fill it

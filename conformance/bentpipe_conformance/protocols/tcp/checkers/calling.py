@@ -279,9 +279,12 @@ def syns_cross(flow: Flow, context: Context) -> Findings:
         sentence = f"a SYN that crossed the own one was answered by {said}"
         yield judged(context, met, sentence, answer, item, expected=expected, actual=said)
         number = answer.packet.number
+        # One without its timestamp may be dropped (RFC 7323 section 3.2).
+        stamped = flow.handshake.timestamps
         completing = next(
             (s for s in flow.arriving if s.packet.number > number and s.tcp.flags & ACK
-             and s.tcp.ack == (syns[0].tcp.seq + 1) % MODULUS), None,
+             and s.tcp.ack == (syns[0].tcp.seq + 1) % MODULUS
+             and not (stamped and s.tcp.tsval is None)), None,
         )  # fmt: skip
         if completing is None or not met:
             return

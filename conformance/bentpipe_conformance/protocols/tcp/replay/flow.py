@@ -358,6 +358,8 @@ class _Replay:
     def _leaving(self, packet: Packet, tcp: Tcp) -> Segment | None:
         """A segment left; what it was."""
         flow = self.flow
+        if flow.handshake.established is None and not tcp.flags & SYN:
+            flow.handshake.established = packet.time  # so that what may be refused was not
         reply = self.receiver.replying(packet, tcp)
         if reply is not None:
             flow.replies.append(reply)
@@ -387,7 +389,7 @@ class _Replay:
             sure = not (ack.ancient or ack.beyond)
             flow.acks.append(ack)
             flow.events.append(ack)
-            if flow.handshake.established is None and ack.acceptable:
+            if flow.handshake.established is None and ack.acceptable and not ack.may_refuse:
                 flow.handshake.established = packet.time
         self.sender.last_in = packet.time
         arrival = self.receiver.arriving(packet, tcp, unsent=unsent, low=low, sure=sure)

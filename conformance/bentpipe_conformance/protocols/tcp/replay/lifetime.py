@@ -70,7 +70,8 @@ class Lifetime:
 
 def read_lifetime(flow: Flow) -> Lifetime:
     """The turning points of one connection."""
-    established = next((ack for ack in flow.acks if ack.acceptable), None)
+    sure = (ack for ack in flow.acks if ack.acceptable and not ack.may_refuse)
+    established = next(sure, None)
     own_fin = next((sent for sent in flow.sent if sent.fin), None)
     fin = next((item for item in flow.arrivals if item.fin and _received(item)), None)
     acked = None

@@ -101,6 +101,18 @@ def test_data_after_the_own_fin(number: int, expected: set[object]) -> None:
     assert story.verdicts("RWBP-CX-004") == expected
 
 
+@pytest.mark.parametrize(("number", "expected"), [(102, PASS), (101, FAIL)])
+def test_data_that_reaches_beyond_the_peers_fin_after_the_own(
+    number: int, expected: set[object]
+) -> None:
+    story = Story(calls=True, service=9).send_octets(0, SIZE, fin=True)
+    story.put(False, flags=ACK | FIN, seq=101, ack=500, after=0.1)
+    story.put(True, flags=ACK, seq=1501, ack=100, after=0.001)
+    story.put(False, flags=ACK, seq=100, ack=500, payload=bytes(SIZE), after=0.1)
+    story.put(True, flags=ACK, seq=1501, ack=number, after=0.001)
+    assert story.verdicts("RWBP-CX-004") == expected
+
+
 def test_data_after_the_own_fin_is_not_acknowledged() -> None:
     story = _half_closed()
     for after in (1.0, 1.0):

@@ -142,6 +142,20 @@ def test_reset_after_a_refusal_is_no_effect_of_a_damaged_one(refused: bool, accu
     assert (Verdict.FAIL in story.verdicts("SNR-CON-002")) == accused
 
 
+@pytest.mark.parametrize(("stamped", "accused"), [(True, True), (False, False)])
+def test_wrong_acknowledgment_after_one_that_may_not_have_opened_the_connection(
+    stamped: bool, accused: bool
+) -> None:
+    """One without the timestamp that was agreed may be dropped (RFC 7323 section 3.2)."""
+    story = Story(stamps=True)
+    story.packets.pop()
+    story.stamps = stamped
+    story.ack(0)
+    story.stamps = True
+    story.ack(5, after=0.01).reset(seq=500 + 5 * SIZE).ack(0, after=3.0)
+    assert (Verdict.FAIL in story.verdicts("SNR-ACK-003")) == accused
+
+
 def test_attempt_that_a_reset_ends_before_the_next_syn() -> None:
     story = _call_with_a_damaged_answer()
     for after in (0.4, 2.0, 4.0, 8.0):

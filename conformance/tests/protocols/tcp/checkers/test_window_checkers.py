@@ -85,6 +85,14 @@ def test_closed_window_probed_once(seconds: float, expected: set[Verdict]) -> No
     assert found == expected | PASS
 
 
+def test_small_segment_that_fills_a_window_whose_edge_has_moved_back() -> None:
+    story = Story(service=7, window=3 * SIZE).ack(0, after=0.1, data=bytes(100))
+    story.send_octets(0, 100, push=True).ack(0, after=0.01, window=SIZE, data=bytes(2000))
+    story.send_octets(100, 900).ack(1, after=RTT, window=3 * SIZE).send(1)
+    claims = {**CLAIMS, "nagle": True}
+    assert story.ack(2, after=RTT).verdicts("SNR-WIN-011", claims=claims).isdisjoint(FAIL)
+
+
 def test_small_window_of_a_connection_that_has_been_given_up() -> None:
     story = Story(window=4 * SIZE).send(0, 1, 2, 3).ack(4, after=RTT, window=0).reset(after=600)
     story.ack(4, window=200).ack(4, after=1, window=200).ack(4, after=200, window=4 * SIZE).reset()
