@@ -71,7 +71,7 @@ class Player(tcp.Player):
 
     @verb
     def frame(
-        self, epoch: int = 0, arrived: int = 0, limit: int = 0, odd: Mapping[str, int] | None = None
+        self, epoch: int = 0, arrived: int = 0, limit: int = 0, odd: Mapping[str, Any] | None = None
     ) -> None:  # fmt: skip
         """A frame of the gateway, which may be odd.
 
@@ -79,7 +79,8 @@ class Player(tcp.Player):
             epoch: distance from the present one.
             arrived: packets more than have arrived.
             limit: packets more than are permitted.
-            odd: ``first``, ``queue``, ``octets``, ``sport``, ``dport`` and ``checksum``.
+            odd: ``first``, ``queue``, ``octets``, ``sport``, ``dport``, ``checksum`` and
+                ``gateway``, the source address.
         """
         gateway: Gateway | None = self.peer.gateway
         if gateway is not None:

@@ -140,10 +140,12 @@ losses = episode(
          losing=some_of([[0], [1], [0, 1], [0, 2], [1, 3, 5], [2, 2], [0, 0, 0], [3, 4, 5], [7]])),
     perhaps | wait(timeout), segments([10, 20]),
 )  # fmt: skip
+ANOTHER = "0101050a0000000000000001"
+"""A second SACK option, with a block of what was never sent; the first one counts."""
 reports = episode(
     bulk, perhaps | segments([4]), wait(one(0.7)),
     repeated(step("segment", ack=place("delivered", 0, 0, SEGMENT, -SEGMENT, 1 << 20, 1 << 30),
-                  octets=some_of([0, 0, 100]),
+                  octets=some_of([0, 0, 100]), odd=some_of([{}, {}, {"raw": ANOTHER}]),
                   sack=some_of([
                       [], [[("delivered", SEGMENT), ("delivered", 2 * SEGMENT)]],
                       [[("delivered", 2 * SEGMENT), ("delivered", 4 * SEGMENT)],
@@ -212,7 +214,7 @@ intruding = episode(
 _few = some_of([0, 1, 1, 2, 3, 5, 8])
 _flaw = some_of([
     {"first": 0x21}, {"first": 0x12}, {"queue": 1}, {"octets": 11}, {"octets": 13}, {"octets": 64},
-    {"checksum": 0}, {"checksum": 0x1234}, {"dport": 1020},
+    {"checksum": 0}, {"checksum": 0x1234}, {"dport": 1020}, {"gateway": "10.78.255.253"},
 ])  # fmt: skip
 _waiting = episode(
     step("link"), step("grant"),
@@ -245,6 +247,14 @@ epochs = episode(
     ), 3),
     step("grant"), receive(2.0),
 )  # fmt: skip
+late_frames = episode(
+    step("link"), step("grant"), opened("chargen", window=some_of([4, 8]).map(
+        lambda count: count * SEGMENT)), wait(one(1.0)),
+    step("epoch", packets=some_of([4, 6, 8])), step("mute"),
+    repeated(step("frame", limit=some_of([-4, -3, -2, 0])), 2), receive(0.7), step("grant"),
+    receive(2.0),
+)  # fmt: skip
+"""Frames that come late permit less than one before, while the window is full."""
 stale = episode(
     _waiting, step("grant", packets=some_of([3, 8]), repeated=one(False)),
     wait(some_of([0.3, 0.6, 0.8, 1.1, 1.6, 2.2])), perhaps | text,
@@ -270,4 +280,12 @@ MOVING: tuple[Situation, ...] = (
     in_order, scattered, overtaken, losses, reports, lone, edges, shut, vast, own_edge,
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (aborted, intruding)
-LINKED: tuple[Situation, ...] = (granted, odd_frames, epochs, stale, lost_before, crowded)
+LINKED: tuple[Situation, ...] = (
+    granted,
+    odd_frames,
+    epochs,
+    late_frames,
+    stale,
+    lost_before,
+    crowded,
+)

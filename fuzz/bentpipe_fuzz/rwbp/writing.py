@@ -38,7 +38,7 @@ def _epoch(packets: int = 0, newer: int = 1, arrived: int = 0) -> list[str]:
 
 
 def _frame(
-    epoch: int = 0, arrived: int = 0, limit: int = 0, odd: Mapping[str, int] | None = None
+    epoch: int = 0, arrived: int = 0, limit: int = 0, odd: Mapping[str, Any] | None = None
 ) -> list[str]:  # fmt: skip
     distances = {"epoch": epoch, "arrived": arrived, "limit": limit}
     fields = ", ".join(f"{name}=gateway.{name} + {by}" for name, by in distances.items())
