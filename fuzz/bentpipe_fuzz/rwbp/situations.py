@@ -112,25 +112,32 @@ scattered = episode(
 # -- losses, true and false
 
 
+def _report(at: int, above: int, held: int) -> Step:
+    """The tester has everything up to a segment, and some above a hole behind it."""
+    first, last = (at + above) * SEGMENT, (at + above + held) * SEGMENT
+    block = [[("zero", first), ("zero", last)]] if held else []
+    return Step("segment", {"ack": ("zero", at * SEGMENT), "sack": block})
+
+
 @st.composite
 def _overtaken(draw: st.DrawFn) -> list[Step]:
-    """Segments that are reported missing and turn out to have been late, several times."""
+    """Segments that are reported missing and turn out to have been late, several times.
+
+    What tells so may report another missing; the timer may expire before the last is reported.
+    """
     steps: list[Step] = []
     at, later = 0, draw(some_of([0.02, 0.05, 0.05, 0.15, 0.4]))
     for _ in range(draw(st.integers(1, 5))):
-        hole = draw(st.integers(0, 1))
-        held = draw(st.integers(1, 3))
-        first, last = (at + hole + 1) * SEGMENT, (at + hole + 1 + held) * SEGMENT
-        ack = ("zero", (at + hole) * SEGMENT)
-        block = [[("zero", first), ("zero", last)]]
-        steps += [Step("segment", {"ack": ack, "sack": block}), Step("wait", {"seconds": later})]
+        steps.append(_report(at + draw(st.integers(0, 1)), 1, draw(st.integers(1, 3))))
+        steps.append(Step("wait", {"seconds": later}))
         at += draw(some_of([4, 4, 5, 8]))
-        steps += [Step("segment", {"ack": ("zero", at * SEGMENT), "sack": []}),
-                  Step("wait", {"seconds": draw(some_of([0.7, 1.3]))})]  # fmt: skip
-    first, held = at + 1, draw(st.integers(1, 4))
-    block = [[("zero", first * SEGMENT), ("zero", (first + held) * SEGMENT)]]
-    return [*steps, Step("segment", {"ack": ("zero", at * SEGMENT), "sack": block}),
-            Step("wait", {"seconds": 1.3})]  # fmt: skip
+        steps.append(_report(at, 1, draw(some_of([0, 0, 1, 2]))))
+        steps.append(Step("wait", {"seconds": draw(some_of([0.7, 1.3]))}))
+    if draw(st.booleans()):
+        steps.append(Step("wait", {"seconds": draw(some_of([2.0, 5.0]))}))
+        at += draw(some_of([1, 4]))
+        steps += [_report(at, 1, 0), Step("wait", {"seconds": 0.7})]
+    return [*steps, _report(at, 1, draw(st.integers(1, 4))), Step("wait", {"seconds": 1.3})]
 
 
 overtaken = episode(bulk, wait(one(1.3)), _overtaken(), segments([5, 20]))
