@@ -160,8 +160,9 @@ class Sender(CongestionRules):
         left, right = ack.blocks[0]
         if right <= ack.number:
             return True
-        inside = (outer <= left and right <= end for outer, end in ack.blocks[1:2])
-        return any(inside) and ack.blocks[1][1] <= self.snd_max
+        if any(end > self.snd_max for _, end in ack.blocks[1:2]):
+            return False  # the block around it is of data that the peer holds
+        return any(outer <= left and right <= end for outer, end in ack.blocks[1:2])
 
     def is_duplicate_ack(self, ack: Ack, newly_held: int) -> bool:
         """The five conditions of RFC 5681 section 2, and no report of a duplicate.
