@@ -358,7 +358,7 @@ class _Replay:
     def _leaving(self, packet: Packet, tcp: Tcp) -> Segment | None:
         """A segment left; what it was."""
         flow = self.flow
-        if flow.handshake.established is None and not tcp.flags & SYN:
+        if flow.handshake.established is None and tcp.length and not tcp.flags & SYN:
             flow.handshake.established = packet.time  # so that what may be refused was not
         reply = self.receiver.replying(packet, tcp)
         if reply is not None:

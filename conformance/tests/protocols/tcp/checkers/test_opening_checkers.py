@@ -156,6 +156,14 @@ def test_wrong_acknowledgment_after_one_that_may_not_have_opened_the_connection(
     assert (Verdict.FAIL in story.verdicts("SNR-ACK-003")) == accused
 
 
+def test_acknowledgment_that_answers_what_is_not_acceptable_opens_no_connection() -> None:
+    story = Story(syn_acks=(0.001,))
+    story.packets.pop()
+    answer = story.packets[-1].data
+    story.ack(0, seq=100 - (1 << 20)).send_octets(0, 0).tell(True, answer, after=0.4)
+    assert story.ack(0, after=5.0).verdicts("SNR-CON-042").isdisjoint(FAIL)
+
+
 def test_attempt_that_a_reset_ends_before_the_next_syn() -> None:
     story = _call_with_a_damaged_answer()
     for after in (0.4, 2.0, 4.0, 8.0):
