@@ -157,10 +157,12 @@ def test_wrong_acknowledgment_after_one_that_may_not_have_opened_the_connection(
 
 
 def test_acknowledgment_that_answers_what_is_not_acceptable_opens_no_connection() -> None:
-    story = Story(syn_acks=(0.001,))
+    story = Story(calls=True, service=9)
     story.packets.pop()
-    answer = story.packets[-1].data
-    story.ack(0, seq=100 - (1 << 20)).send_octets(0, 0).tell(True, answer, after=0.4)
+    story._put(False, flags=SYN, seq=99, ack=0)
+    for after in (0.0, 0.4):
+        story._put(True, flags=SYN | ACK, seq=499, ack=100, after=after)
+        story.ack(0, seq=100 - (1 << 20)).send_octets(0, 0)
     assert story.ack(0, after=5.0).verdicts("SNR-CON-042").isdisjoint(FAIL)
 
 
