@@ -21,6 +21,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     is_reset,
     lasts,
     leaving_after,
+    may_have_given_up,
     throttled,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, later
@@ -286,7 +287,7 @@ def syns_cross(flow: Flow, context: Context) -> Findings:
              and s.tcp.ack == (syns[0].tcp.seq + 1) % MODULUS
              and not (stamped and s.tcp.tsval is None)), None,
         )  # fmt: skip
-        if completing is None or not met:
+        if completing is None or not met or may_have_given_up(flow, completing):
             return
         begin = completing.packet.number
         if any(number < reset.number < begin for reset in flow.resets):

@@ -169,7 +169,9 @@ def last_segment_is_pushed(flow: Flow, context: Context) -> Findings:
     # taken, such as data with too old an acknowledgment, was taken if it is acknowledged.
     if not echoes(flow):
         return
-    end = max((item.end for item in flow.arrivals if item.fin), default=math.inf)
+    # A FIN that is dropped for its acknowledgment takes no number.
+    fins = (item.end for item in flow.arrivals if item.fin and not item.dropped)
+    end = max(fins, default=math.inf)
     told = (reply.ack - (reply.ack >= end) for reply in flow.replies)
     given = max((*told, *(a.start + a.payload for a in flow.arrivals if a.acceptable)), default=0)
     for sent in flow.sent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
 
 
@@ -35,6 +36,17 @@ def test_echo_of_data_that_came_with_too_old_an_acknowledgment(
         story.ack(segment, data=bytes(SIZE)).send(segment)
     story.ack(3, data=bytes(SIZE), after=RTT).ack(0, data=bytes(SIZE))
     story.send(3).ack(4, after=RTT).send(4, push=push).ack(5, after=RTT)
+    assert story.verdicts("SNR-CON-038") == expected
+
+
+@pytest.mark.parametrize(("push", "expected"), [(True, PASS), (False, FAIL)])
+def test_echo_behind_a_fin_that_is_dropped_for_its_acknowledgment(
+    push: bool, expected: set[Verdict]
+) -> None:
+    story = Story(service=7)
+    story._put(False, flags=ACK | FIN, seq=101, ack=500 + 9 * SIZE)
+    story.send_octets(0, 0).ack(0, data=bytes(2 * SIZE)).send(0).send_octets(SIZE, SIZE - 1)
+    story.ack(2 - 1 / SIZE, after=RTT).send_octets(2 * SIZE - 1, 1, push=push).ack(2, after=RTT)
     assert story.verdicts("SNR-CON-038") == expected
 
 

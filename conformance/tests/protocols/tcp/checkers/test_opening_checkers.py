@@ -166,6 +166,19 @@ def test_acknowledgment_that_answers_what_is_not_acceptable_opens_no_connection(
     assert story.ack(0, after=5.0).verdicts("SNR-CON-042").isdisjoint(FAIL)
 
 
+@pytest.mark.parametrize(("silent", "accused"), [(1.0, True), (300.0, False)])
+def test_crossed_syns_after_a_silence_in_which_the_call_is_given_up(
+    silent: float, accused: bool
+) -> None:
+    story = Story(calls=True, service=9)
+    story.packets.pop()
+    story._put(False, flags=SYN, seq=99, ack=0)
+    story._put(True, flags=SYN | ACK, seq=499, ack=100)
+    story.ack(0, after=silent).reset().ack(0, after=10.0)
+    claims = {**CLAIMS, "active_open": True}
+    assert (Verdict.FAIL in story.verdicts("SNR-CON-031", claims=claims)) == accused
+
+
 def test_attempt_that_a_reset_ends_before_the_next_syn() -> None:
     story = _call_with_a_damaged_answer()
     for after in (0.4, 2.0, 4.0, 8.0):
