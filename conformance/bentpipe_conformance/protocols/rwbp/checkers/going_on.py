@@ -68,6 +68,8 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     over = math.inf if flow.agreed else read_lifetime(flow.tcp).over or math.inf
     if number >= flow.ended or number > over:
         return
+    if any(i.tcp.flags & RST and i.packet.number < number for i in flow.leaving):
+        return  # perhaps it has given up before
     arrived = list(after(flow.arriving, number))
     ends = next(after(flow.resets, number), None)
     long_after = ends is not None and ends.time - odd.time > AT_ONCE_S + flow.slack

@@ -194,6 +194,18 @@ def test_option_arrives_and_a_reset_answers_it(over: bool, expected: set[object]
     assert story.reset(seq=501).verdicts("RWBP-NG-007") - PASS == expected
 
 
+@pytest.mark.parametrize(("before", "accused"), [(True, False), (False, True)])
+def test_option_meets_a_call_that_has_been_given_up(before: bool, accused: bool) -> None:
+    story = Story(service=9)
+    story.packets.pop()
+    if before:
+        story.put(False, flags=ACK, seq=70_000, ack=500, after=300.0).put(True, flags=RST, seq=500)
+    story.put(False, OTHER, flags=ACK, seq=100, ack=500, after=0.001)
+    story.put(False, flags=ACK, seq=100, ack=500, after=0.001).put(True, flags=RST, seq=500)
+    story.put(False, flags=ACK, seq=100, ack=500, after=1.0)
+    assert (not story.verdicts("RWBP-NG-007").isdisjoint(FAIL)) == accused
+
+
 @pytest.mark.parametrize(("size", "expected"), [(SIZE, PASS), (500, {*PASS, *FAIL})])
 def test_option_arrives_in_an_acknowledgment(size: int, expected: set[object]) -> None:
     story = Story(window=4).send(*range(4))
