@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from bentpipe_conformance.engine.probe import ECHO_TEXT
 from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.iut.inprocess import SimulatedLane
+from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.common.subject import subject_of
 
 
-def test_connections_whose_last_acknowledgment_waits_do_not_outlive_the_case() -> None:
+def _on_a_lane() -> tuple[SimulatedLane, Any]:
     subject = subject_of("rwbp")
     lane = SimulatedLane(subject.make, subject.setups["rwbp1"], load_profiles()["leo-40"])
     settings = RunSettings("rwbp1", subject.ics, 0.04)
-    peer = suite_named("rwbp").driver.peer(lane, lane.begin(), settings, 1)
-    gateway = peer.behind_the_link()  # type: ignore[attr-defined]
+    return lane, suite_named("rwbp").driver.peer(lane, lane.begin(), settings, 1)
+
+
+def test_connections_whose_last_acknowledgment_waits_do_not_outlive_the_case() -> None:
+    lane, peer = _on_a_lane()
+    gateway = peer.behind_the_link()
     gateway.grant(AMPLE)
-    connection = peer.connect()  # type: ignore[attr-defined]
+    connection = peer.connect()
     peer.wait(0.5)
     gateway.restart(0)
     connection.send_data(100)
@@ -25,3 +33,18 @@ def test_connections_whose_last_acknowledgment_waits_do_not_outlive_the_case() -
     peer.finish()
     peer.wait(0.1)
     assert not lane._host.link.connections  # type: ignore[attr-defined]
+
+
+def test_last_questions_behind_a_link_are_answered_though_the_gateway_has_fallen_silent() -> None:
+    _, peer = _on_a_lane()
+    peer.behind_the_link().grant(AMPLE)
+    peer.finish()
+    peer.wait(60.0)
+    interview = suite_named("rwbp").driver.interview(peer)
+    assert interview.echo(interview.open("echo")) == ECHO_TEXT
+
+
+def test_tester_counts_in_the_unit_of_the_option_that_it_sends() -> None:
+    _, peer = _on_a_lane()
+    connection = peer.connect(option=option_octets(8, 600))
+    assert connection.unit == 600
