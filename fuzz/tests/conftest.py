@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from bentpipe_conformance.engine.suite import suite_named
-from bentpipe_conformance.selftest.stage import stage
 from bentpipe_fuzz.campaign.run import play
 from bentpipe_fuzz.campaign.script import Impairment, Script, Step
-from bentpipe_reference.common.subject import subject_of
+from bentpipe_fuzz.campaign.speed import reference_of
 
 
 @pytest.fixture
@@ -19,8 +17,7 @@ def accused() -> Callable[..., bool]:
     def accuses(
         suite: str, requirement: str, steps: Sequence[Step], link: Sequence[Impairment] = ()
     ) -> bool:
-        record = suite_named(suite)
-        lane, settings = stage(subject_of(record.folder), record.profiles[0], "", 0)
+        _, lane, settings = reference_of(suite)
         found = play(Script(suite, "on-path", tuple(steps), tuple(link), 1), lane, settings)
         assert found.outcome.broken == ""
         return found.breaks(requirement)

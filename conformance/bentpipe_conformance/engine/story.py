@@ -44,6 +44,10 @@ class BaseStory:
         self.packets.append(Captured(self.at, "iut", outgoing, packet, side))
         return self
 
+    def tell_damaged(self, outgoing: bool, packet: bytes, after: float = 0.0) -> Self:
+        """The same of a packet with another last octet, so that its checksum is wrong."""
+        return self.tell(outgoing, packet[:-1] + bytes([packet[-1] ^ 1]), after)
+
     def trace(self) -> Trace[Any]:
         """What was told as a trace."""
         return read_trace(self.packets, self.timing_error, suite=self.suite)

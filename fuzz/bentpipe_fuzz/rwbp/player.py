@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bentpipe_conformance.protocols.rwbp.connection import Connection
-from bentpipe_conformance.protocols.rwbp.credit import EPOCHS, MODULUS
+from bentpipe_conformance.protocols.rwbp.credit import EPOCHS
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp import connection as tcp_connection
@@ -67,7 +67,7 @@ class Player(tcp.Player):
         """Begin to count anew in a newer epoch, in which so many packets are permitted."""
         gateway = self.peer.gateway
         if gateway is not None:
-            gateway.restart(max(packets, 0), arrived=arrived % MODULUS, epochs=newer % EPOCHS or 1)
+            gateway.restart(max(packets, 0), arrived=arrived, epochs=newer % EPOCHS or 1)
 
     @verb
     def frame(
@@ -85,9 +85,8 @@ class Player(tcp.Player):
         gateway: Gateway | None = self.peer.gateway
         if gateway is not None:
             gateway.tell(
-                epoch=(gateway.epoch + epoch) % EPOCHS,
-                arrived=(gateway.arrived + arrived) % MODULUS,
-                limit=(gateway.limit + limit) % MODULUS, **(odd or {}),
+                epoch=gateway.epoch + epoch, arrived=gateway.arrived + arrived,
+                limit=gateway.limit + limit, **(odd or {}),
             )  # fmt: skip
 
     @verb

@@ -55,7 +55,8 @@ _of_segments = st.one_of(
     some_of(["often", "seldom", "small", "large", "unknown", "other"]).map(_hex),
     some_of(["b402", "fe02", "22020101", "050a00000001000000ff"]),
 )
-_windows = some_of([4, 8, 16]).map(lambda count: count * SEGMENT)
+_narrow = some_of([4 * SEGMENT, 8 * SEGMENT])
+_windows = some_of([4 * SEGMENT, 8 * SEGMENT, 16 * SEGMENT])
 bulk = opened("chargen", window=_windows, interval=some_of([1, 2, 8, 64]))
 
 # -- what is agreed
@@ -255,8 +256,7 @@ epochs = episode(
     step("grant"), receive(2.0),
 )  # fmt: skip
 late_frames = episode(
-    step("link"), step("grant"), opened("chargen", window=some_of([4, 8]).map(
-        lambda count: count * SEGMENT)), wait(one(1.0)),
+    step("link"), step("grant"), opened("chargen", window=_narrow), wait(one(1.0)),
     step("epoch", packets=some_of([4, 6, 8])), step("mute"),
     repeated(step("frame", limit=some_of([-4, -3, -2, 0])), 2), receive(0.7), step("grant"),
     receive(2.0),
@@ -276,8 +276,7 @@ lost_before = episode(
 )  # fmt: skip
 crowded = episode(
     step("link"), step("grant"),
-    repeated(step("open", service=some_of(["chargen", "echo"]), window=some_of([4, 8]).map(
-        lambda count: count * SEGMENT)), 3),
+    repeated(step("open", service=some_of(["chargen", "echo"]), window=_narrow), 3),
     repeated(st.one_of(receive(1.0), text, segments([5])), 4), settle,
 )  # fmt: skip
 """Several connections share a link that is slower than they are."""

@@ -22,6 +22,7 @@ from bentpipe_fuzz.campaign.oracle import (
 )
 from bentpipe_fuzz.campaign.run import Conversation, play
 from bentpipe_fuzz.campaign.script import Impairment, Script, Step
+from bentpipe_fuzz.campaign.speed import reference_of
 from bentpipe_reference.common.mutation import load_mutants
 from bentpipe_reference.common.subject import subject_of
 
@@ -210,8 +211,7 @@ def test_retransmission_of_other_octets_is_seen() -> None:
 @pytest.mark.parametrize("suite", ["snr", "stp", "rwbp"])
 @pytest.mark.parametrize("first", [1, 2])
 def test_call_that_the_link_damages_breaks_no_script(suite: str, first: int) -> None:
-    record = suite_named(suite)
-    lane, settings = stage(subject_of(record.folder), record.profiles[0], "", 0)
+    _, lane, settings = reference_of(suite)
     damage = Impairment("to-tester", "flip", first=first, value=3)
     conversation = play(Script(suite, "honest", (Step("call"),), (damage,)), lane, settings)
     assert not conversation.outcome.broken and not conversation.findings
@@ -220,8 +220,7 @@ def test_call_that_the_link_damages_breaks_no_script(suite: str, first: int) -> 
 @pytest.mark.parametrize("suite", ["snr", "stp", "rwbp"])
 def test_refusal_is_a_packet_that_ends_the_conversation(suite: str) -> None:
     """A tester that opens and forgets: what the refusals do not end would be heard later."""
-    record = suite_named(suite)
-    lane, settings = stage(subject_of(record.folder), record.profiles[0], "", 0)
+    record, lane, settings = reference_of(suite)
     script = Script(
         suite, "honest", (Step("open"), Step("wait", {"seconds": 3.0})),
         (Impairment("to-iut", "lose", "second", 2.0, 1e6),),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine import checking
-from bentpipe_conformance.engine.suite import suite_named
-from bentpipe_conformance.selftest.stage import stage
 from bentpipe_fuzz.campaign.binding import binding_of
 from bentpipe_fuzz.campaign.engine import Campaign
 from bentpipe_fuzz.campaign.plan import drawn
 from bentpipe_fuzz.campaign.run import play
 from bentpipe_fuzz.campaign.script import Script
-from bentpipe_reference.common.subject import subject_of
+from bentpipe_fuzz.campaign.speed import reference_of
 
 SEED = 3
 CONVERSATIONS = 50
@@ -24,8 +22,7 @@ MODES = ["honest", "lazy", "on-path", "off-path"]
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("suite", SUITES)
 def test_reference_is_not_accused_by_a_smoke_campaign(suite: str, mode: str) -> None:
-    record = suite_named(suite)
-    lane, settings = stage(subject_of(record.folder), record.profiles[0], "", 0)
+    record, lane, settings = reference_of(suite)
     running = Campaign(record, lambda: lane, settings, SEED, modes=[mode], shrink_runs=0)
     found = [
         item
@@ -41,8 +38,7 @@ def test_reference_is_not_accused_by_a_smoke_campaign(suite: str, mode: str) -> 
 
 def test_checkers_that_are_not_asked_would_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of transfers, of connections on which there is none (``checker(..., of=)``)."""
-    suite = suite_named("stp")
-    lane, settings = stage(subject_of(suite.folder), suite.profiles[0], "", 0)
+    suite, lane, settings = reference_of("stp")
     for mode in MODES:
         for number, steps in enumerate(drawn(binding_of(suite).modes[mode], 5, SEED)):
             script = Script("stp", mode, tuple(steps), (), number)

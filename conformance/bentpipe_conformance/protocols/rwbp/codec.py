@@ -6,6 +6,7 @@ Clauses are those of the specification (``bentpipe show rwbp``).
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
@@ -99,13 +100,12 @@ class Rwbp(Tcp):
     @property
     def rwbp(self) -> tuple[RwbpOption, ...]:
         """Its RWBP options, in order."""
-        read = (read_option(value) for kind, value in self.options if kind == KIND)
-        return tuple(option for option in read if option is not None)
+        return _rwbp_in(self.options)
 
     @property
     def counting(self) -> RwbpOption | None:
         """The RWBP option that counts (section 4.1), None where there is none."""
-        return next((option for option in self.rwbp if not option.void), None)
+        return _counting(self.rwbp)
 
     @property
     def offers(self) -> bool:
@@ -182,8 +182,16 @@ def _walk(octets: bytes) -> tuple[tuple[tuple[int, bytes], ...], bool]:
 
 def counting_in(octets: bytes) -> RwbpOption | None:
     """The RWBP option of an option list that counts, None where there is none."""
-    read = (read_option(value) for kind, value in _walk(octets)[0] if kind == KIND)
-    return next((option for option in read if option is not None and not option.void), None)
+    return _counting(_rwbp_in(_walk(octets)[0]))
+
+
+def _rwbp_in(options: Iterable[tuple[int, bytes]]) -> tuple[RwbpOption, ...]:
+    read = (read_option(value) for kind, value in options if kind == KIND)
+    return tuple(option for option in read if option is not None)
+
+
+def _counting(options: Iterable[RwbpOption]) -> RwbpOption | None:
+    return next((option for option in options if not option.void), None)
 
 
 def build(segment: Tcp, appended: bytes = b"") -> bytes:

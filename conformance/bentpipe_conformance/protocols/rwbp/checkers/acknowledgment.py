@@ -19,6 +19,7 @@ from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.receiver import BLOCKS, DELAY_S
 from bentpipe_conformance.protocols.rwbp.replay.sender import REACTION_S
 from bentpipe_conformance.protocols.tcp.codec import RST
+from bentpipe_conformance.protocols.tcp.replay.order import count_through
 
 
 def _answered(
@@ -41,11 +42,12 @@ def _answered(
 
 def _may_be_given_up(flow: Flow, arrival: Arrival) -> bool:
     """Whether a segment is answered by a RST after a silence in which the IUT may have given up."""
-    number = arrival.packet.number
-    answer = next(after(flow.leaving, number), None)
-    said = max((i.time for i in flow.leaving if i.packet.number < number), default=arrival.time)
-    reset = answer is not None and bool(answer.tcp.flags & RST)
-    return reset and arrival.time - said >= SILENCE_S
+    before = count_through(flow.leaving, arrival.packet.number)
+    around = flow.leaving[max(0, before - 1) : before + 1]
+    if len(around) < 2:
+        return False
+    said, answer = around
+    return bool(answer.tcp.flags & RST) and arrival.time - said.time >= SILENCE_S
 
 
 @rule("RWBP-AK-001", at_once=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -16,7 +15,6 @@ from bentpipe_conformance.protocols.rwbp.replay.events import Call, Segment, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow as TcpFlow
-from bentpipe_conformance.protocols.tcp.replay.lifetime import read_lifetime
 from bentpipe_conformance.protocols.tcp.replay.prepared import Prepared
 from bentpipe_conformance.protocols.tcp.replay.readings import read_otherwise
 from bentpipe_conformance.protocols.tcp.suite import SUITE as TCP
@@ -65,8 +63,8 @@ def _heard_before(flow: Flow, segment: Segment) -> float:
 def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     """Whether the connection is used after an odd segment, was reset by it, or fell silent."""
     number = odd.packet.number
-    over = math.inf if flow.agreed else read_lifetime(flow.tcp).over or math.inf
-    if number >= flow.ended or number > over:
+    over = None if flow.agreed else context.prepared.tcp.lifetime.over
+    if number >= flow.ended or (over is not None and number > over):
         return
     if any(i.tcp.flags & RST and i.packet.number < number for i in flow.leaving):
         return  # perhaps it has given up before

@@ -184,11 +184,11 @@ def _fins(flow: Flow, arrival: Arrival) -> bool:
 def below_the_edge(flow: Flow, context: Context) -> Findings:
     """Nothing new is sent at or above the edge."""
     # Exercised by data that comes within a segment of the edge.
-    waits, unit, claimed = not flow.leaves_at_once(context.ics), flow.sender.unit, 0
+    waits, claimed = not flow.leaves_at_once(context.ics), 0
     for event in flow.events:
         if isinstance(event, Ack) and event.refused and waits:
             # What waits for the link has been sent, and may be acknowledged by who only guesses.
-            claimed = max(claimed, event.ack + min(event.tcp.window * unit, LARGEST_WINDOW))
+            claimed = max(claimed, flow.sender.named(event))
         if not isinstance(event, Sent) or event.why is not Why.NEW:
             continue
         edge = max(event.edge, claimed)

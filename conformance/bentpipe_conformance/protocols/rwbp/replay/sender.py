@@ -239,9 +239,12 @@ class Sender:
         self._last_ack = ack
         return ack
 
+    def named(self, ack: Ack) -> int:
+        """The edge that an acknowledgment names, whether it counts or not."""
+        return ack.ack + min(ack.tcp.window * self.unit, LARGEST_WINDOW)
+
     def _count(self, ack: Ack, now: float) -> None:
-        window = min(ack.tcp.window * self.unit, LARGEST_WINDOW)
-        self.edge = ack.edge_after = max(self.edge, ack.ack + window)
+        self.edge = ack.edge_after = max(self.edge, self.named(ack))
         arrived = self.outstanding.reported(ack.ack, ack.blocks)
         self.una = max(self.una, ack.ack)
         if arrived:

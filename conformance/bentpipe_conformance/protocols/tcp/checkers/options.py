@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
+from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
 from bentpipe_conformance.protocols.tcp.claims import carries
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, Tcp
@@ -30,6 +31,7 @@ from bentpipe_conformance.protocols.tcp.replay.option_list import (
     padding,
     walk_options,
 )
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 ETHERNET_MTU = 1500
@@ -363,18 +365,24 @@ def illegal_option_length(flow: Flow, context: Context) -> Findings:
             yield from _survives(flow, context, segment, "an illegal option length")
 
 
+@remembered
+def _behind_the_end(flow: Flow) -> frozenset[int]:
+    """Numbers of the packets with text beyond the peer's own FIN alone, which may be ignored.
+
+    RFC 9293 section 3.10.7.4, seventh.
+    """
+    end = least_end(flow)
+    return frozenset(item.packet.number for item in flow.arrivals if item.start >= end)
+
+
 def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     """Whether the IUT still says anything on the connection after ``odd``."""
-    number = odd.packet.number
-    answer = next((item for item in flow.leaving if item.packet.number > number), None)
+    answer = next(later(flow.leaving, odd.packet), None)
     if answer is not None:
         yield context.holds(f"the implementation lives after {what}", answer, odd)
         return
-    # Text beyond the peer's own FIN may be ignored (RFC 9293 section 3.10.7.4, seventh).
-    end = least_end(flow)
-    ignored = {item.packet.number for item in flow.arrivals if item.start >= end}
-    later = (item for item in flow.arriving if item.packet.number > number and item.tcp.length)
-    unanswered = [item for item in later if item.packet.number not in ignored]
+    ignored, following = _behind_the_end(flow), later(flow.arriving, odd.packet)
+    unanswered = [s for s in following if s.tcp.length and s.packet.number not in ignored]
     if unanswered and unanswered[-1].time - unanswered[0].time > _ANSWERED_S + context.timing_error:
         sentence = f"the implementation fell silent after {what}"
         expected = "an acknowledgment or a RST"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from bentpipe_conformance.engine.lane import Captured
 from bentpipe_conformance.protocols.rwbp.codec import build
 from bentpipe_conformance.protocols.rwbp.story import (
     CLAIMS,
@@ -193,9 +192,7 @@ def test_reset_that_answers_what_comes_after_an_abort() -> None:
 
 def _damaged(story: Story) -> Story:
     last = story.packets.pop()
-    data = last.data[:-1] + bytes((last.data[-1] ^ 1,))
-    story.packets.append(Captured(last.time, last.point, last.outgoing, data))
-    return story
+    return story.tell_damaged(last.outgoing, last.data)
 
 
 def test_damaged_segment_and_then_service() -> None:

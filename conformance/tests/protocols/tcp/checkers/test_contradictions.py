@@ -185,7 +185,7 @@ def test_reset_that_answers_a_later_segment_is_no_effect_of_a_damaged_one() -> N
     def reset(after: int) -> Receipt:
         receipt = Receipt(service=7).data(0, 0, flags=ACK | FIN).reply(1, flags=ACK | FIN)
         whole = Receipt(service=7)._put(False, RST, seq=1, ack=0).packets[-1]
-        receipt.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]), 0.1)
+        receipt.tell_damaged(False, whole.data, 0.1)
         for _ in range(after):
             receipt.data(1, 1, ack=1, after=0.1)
         return receipt._put(True, RST, seq=1, ack=0).later()
@@ -198,7 +198,7 @@ def test_reset_that_answers_a_later_segment_is_no_effect_of_a_damaged_one() -> N
 def test_reset_after_a_damaged_one_when_time_wait_may_be_over(waited: float, accused: bool) -> None:
     receipt = Receipt().reply(0, flags=ACK | FIN).data(0, 0, flags=ACK | FIN, ack=1).reply(1, seq=1)
     whole = Receipt()._put(False, RST, seq=1, ack=0).packets[-1]
-    receipt.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]), waited)
+    receipt.tell_damaged(False, whole.data, waited)
     receipt.data(1, 1, ack=1, after=0.1)._put(True, RST, seq=1, ack=0).later()
     assert (Verdict.FAIL in receipt.verdicts("SNR-CON-002")) == accused
 

@@ -108,7 +108,7 @@ def _call_with_a_damaged_answer() -> Story:
     """The implementation calls; the first SYN-ACK is damaged."""
     story = Story(calls=True, service=9)
     whole = story.packets.pop()
-    return story.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]))
+    return story.tell_damaged(False, whole.data)
 
 
 def test_syn_that_is_repeated_is_no_effect_of_a_damaged_answer() -> None:
@@ -124,7 +124,7 @@ def test_reset_that_answers_a_wrong_acknowledgment_while_calling_is_no_effect_of
     story = Story(calls=True, service=9)
     answer = story.packets.pop()
     whole = story.reset(outgoing=False).packets.pop()
-    story.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]))
+    story.tell_damaged(False, whole.data)
     story.ack(3, after=0.1).reset(seq=500 + 3 * SIZE)
     story.tell(False, answer.data, after=0.1).send_octets(0, 0).send(0)
     assert story.verdicts("SNR-CON-002") == PASS
@@ -137,7 +137,7 @@ def test_reset_after_a_refusal_is_no_effect_of_a_damaged_one(refused: bool, accu
     damaged = story.reset(outgoing=False).packets.pop()
     if refused:
         story.reset(outgoing=False)
-    story.tell(False, damaged.data[:-1] + bytes([damaged.data[-1] ^ 1]))
+    story.tell_damaged(False, damaged.data)
     story.ack(0, after=0.1).reset().tell(False, answer.data, after=0.1).reset()
     assert (Verdict.FAIL in story.verdicts("SNR-CON-002")) == accused
 
@@ -198,7 +198,7 @@ def test_reset_after_a_damaged_one_and_a_silence_in_which_a_call_is_given_up(
     story = Story(syn_acks=(0.001, 1.001, 3.001, 7.001), rtt=0.6)
     answer = story.packets.pop()
     damaged = story.reset(outgoing=False).packets.pop()
-    story.tell(False, damaged.data[:-1] + bytes([damaged.data[-1] ^ 1]), silent)
+    story.tell_damaged(False, damaged.data, silent)
     story.tell(False, answer.data, after=0.1).reset()
     assert (Verdict.FAIL in story.verdicts("SNR-CON-002")) == accused
 
@@ -207,7 +207,7 @@ def test_connection_that_goes_on_after_a_damaged_reset_and_ends_later() -> None:
     def reset_at_the_end(*, goes_on: bool) -> Receipt:
         receipt = Receipt().data(0, 100).reply(100).reset(100, after=1.0)
         whole = receipt.packets.pop()
-        receipt.tell(False, whole.data[:-1] + bytes([whole.data[-1] ^ 1]))
+        receipt.tell_damaged(False, whole.data)
         if goes_on:
             receipt.data(100, 200, after=1.0).reply(200)
         return receipt.data(200, 300, after=1.0).reply(0, flags=RST, seq=0)
