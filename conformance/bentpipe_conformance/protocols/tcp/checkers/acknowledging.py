@@ -358,6 +358,9 @@ def block_around_a_duplicate_is_second(flow: Flow, context: Context) -> Findings
         if _followed(event):
             yield context.holds("the block around a duplicate is the second", event)
             continue
+        last = event.last_arrival
+        if last is not None and not last.acceptable:
+            continue  # which may have been dropped: the block is then of what is held
         flushed = flushes and waited and len(event.sack) >= FLUSHED
         joined = joins and ended.get(left, 0) > begun.get(left, math.inf)
         if flushed or joined:

@@ -145,7 +145,8 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                 current.probes.append(event)
         elif isinstance(event, Sent):
             highest = max(highest, event.end)
-            expired += may_be_timed(event)
+            # What is new and leaves into a closed window is a probe, after which the timer backs off.
+            expired += may_be_timed(event) or (event.new and current is not None)
             if event.new:
                 following = (event.tcp.seq + event.tcp.length) % MODULUS
             if opened is not None:

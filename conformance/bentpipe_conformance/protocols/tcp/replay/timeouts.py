@@ -62,6 +62,8 @@ class Expiry:
 def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     """The expiries of one flow, in order; probes of a closed window are left out.
 
+    So is what is the first to use the window after such a probe, which has left in part before.
+
     ``at_once`` says that no pacing delays what an acknowledgment permits; else what follows an
     arrival within a round trip, or progress within :data:`PACED_S` where there are signs of a loss,
     is not certain to be a timeout.
@@ -73,6 +75,7 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
     progress: Ack | None = None
     progressed = arrived = 0.0
     edge: int | None = None
+    permitted = 0  # the end of what has left within the window
     transmitted: dict[int, float] = {}
     delivered = 0.0
     for event in flow.events:
@@ -87,7 +90,7 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
             edge = event.window_edge if edge is None else edge  # that of the SYN-ACK
             if event.max == event.una:
                 progress, progressed, row = None, event.time, {}
-            if event.retransmission and event.timed and edge > event.una:
+            if event.retransmission and event.timed and event.una < edge and event.start < permitted:
                 same = row.setdefault(event.start, [])
                 before = same[-1] if same and same[-1].certain else None
                 last_sent = _last_sent(event, transmitted, flow, progressed)
@@ -122,6 +125,7 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                 found.append(expiry)
             elif event.start == event.una and event.retransmission:
                 row = {}
+            permitted = max(permitted, event.end) if event.start < edge else permitted
             transmitted[event.start] = event.time
             if event.end >= event.max:
                 ending = event

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story
 from bentpipe_conformance.selftest.strangers import judging
@@ -170,3 +171,14 @@ def test_duplicate_reported_as_new_behind_what_came_between(
     judge_with = judging(receipt.trace(), receipt.claims)
     found = judge_with("SNR-RCV-031", (("joins_below", joins),), frozenset())
     assert {finding.verdict for finding in found} == expected
+
+
+@pytest.mark.parametrize(("end", "expected"), [(1460, NOTHING), (102, FAIL)])
+def test_block_that_is_held_after_a_segment_with_another_end_of_the_stream(
+    end: int, expected: set[Verdict]
+) -> None:
+    """Who drops it has no duplicate to report."""
+    receipt = Receipt().data(2, 102, flags=ACK | FIN).reply(0, (2, 102))
+    receipt.data(100, 102).reply(0, (100, 102), (2, 102))
+    receipt.data(1, end, flags=ACK | FIN).reply(0, (2, 102))
+    assert receipt.verdicts("SNR-RCV-031") == expected | PASS

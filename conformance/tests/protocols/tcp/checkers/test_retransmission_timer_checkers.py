@@ -14,6 +14,7 @@ from bentpipe_conformance.protocols.tcp.story import (
     NOTHING,
     PASS,
     RTT,
+    SIZE,
     Story,
     duplicates,
     flight,
@@ -349,3 +350,15 @@ def test_timer_that_only_the_first_partial_acknowledgment_restarts_behind_a_rese
         story.ack(2, after=0.01)
     story.send(2).ack(3, after=RTT).send(3).ack(4, after=RTT).send(4).send(4, after=1.05 - RTT)
     assert story.verdicts("SNR-RTO-001").isdisjoint(FAIL)
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_timeout_after_a_small_window_was_used_behind_a_probe(used: bool) -> None:
+    """What the window lets out first, in place of the next probe, is no timeout."""
+    story = Story(sack=False, window=SIZE).send(0).ack(1, after=RTT, window=0)
+    story.send_octets(SIZE, 1, after=1.8).send_octets(SIZE, 1, after=3.6)
+    story.ack(1, after=1.0, window=535)
+    if used:
+        story.send_octets(SIZE, 535, after=0.1)
+    story.send_octets(SIZE, 535, after=6.2).send_octets(SIZE, 535, after=1.8)
+    assert (Verdict.FAIL in story.verdicts("SNR-RTO-002")) == used

@@ -154,6 +154,19 @@ def test_first_probe_after_a_window_that_an_older_segment_may_have_opened(
     assert (Verdict.FAIL in story.verdicts("SNR-WIN-004")) == accused
 
 
+@pytest.mark.parametrize(("waited", "expected"), [(11.0, PASS), (14.0, FAIL)])
+def test_first_probe_after_a_window_too_small_to_use_between_closures(
+    waited: float, expected: set[Verdict]
+) -> None:
+    """The timer may go on that backed off after the first probe already."""
+    story = _closed().send_octets(4 * SIZE, 1, after=2.8).send_octets(4 * SIZE, 1, after=5.6)
+    story.ack(4, after=8.0, window=4).ack(4, after=0.1, window=0)
+    probed = 4 + 1.5 / SIZE
+    story.ack(probed, after=0.6, window=0).send_octets(4 * SIZE + 1, 1, after=waited)
+    story.ack(probed, after=RTT, window=0)
+    assert story.verdicts("SNR-WIN-004") == expected | PASS
+
+
 @pytest.mark.parametrize(("waited", "expected"), [(0.3, FAIL), (1.8, PASS), (12.0, FAIL)])
 def test_first_probe(waited: float, expected: set[Verdict]) -> None:
     assert _probed(waited).verdicts("SNR-WIN-004") == expected
