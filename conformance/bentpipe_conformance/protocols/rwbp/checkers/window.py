@@ -160,7 +160,7 @@ def promises_are_kept(flow: Flow, context: Context) -> Findings:
                 reply, arrival, expected=f"nothing to be taken at or above {arrival.edge}",
                 actual=f"octets up to {reported} were reported",
             )  # fmt: skip
-        elif arrival.named < end and arrival.expected < end and not _fins(flow, arrival):
+        elif arrival.named < end and arrival.expected < end and _holds(arrival):
             yield judged(
                 context, reported >= end, f"{arrival.span} lies below the highest edge", reply,
                 arrival, expected="what was once permitted to be taken",
@@ -176,8 +176,13 @@ def _next_reply(flow: Flow, arrival: Arrival) -> Reply | None:
     return None
 
 
-def _fins(flow: Flow, arrival: Arrival) -> bool:
-    return flow.receiver.fin is not None and flow.receiver.fin < arrival.end
+def _holds(arrival: Arrival) -> bool:
+    """Whether a receiver that keeps its promises holds all of its data then.
+
+    It drops what has no ACK flag, and what acknowledges too much (RWBP-EC-015).
+    """
+    end, runs = arrival.data_end, arrival.runs_after
+    return arrival.expected_after >= end or any(left < end <= right for left, right in runs)
 
 
 @rule("RWBP-WN-005", once=True)

@@ -139,6 +139,8 @@ def refused_by_reset(
 ) -> Findings:
     """Whether a RST with the number that ``item`` acknowledges answered it (section 3.10.7.1).
 
+    A segment whose options cannot be read may be dropped before (RFC 9293 MUST-7).
+
     Args:
         flow: the connection.
         context: of the requirement.
@@ -147,6 +149,8 @@ def refused_by_reset(
         longest: seconds after which no answer is one too late.
         wrong: names the segment.
     """
+    if not item.tcp.options_ok:
+        return
     expected = f"a RST with sequence number {item.tcp.ack}"
     if reply is not None:
         met = is_reset(reply) and reply.tcp.seq == item.tcp.ack

@@ -145,7 +145,7 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                 current.probes.append(event)
         elif isinstance(event, Sent):
             highest = max(highest, event.end)
-            # What is new and leaves into a closed window is a probe, after which the timer backs off.
+            # What is new and leaves into a closed window is a probe: the timer backs off.
             expired += may_be_timed(event) or (event.new and current is not None)
             if event.new:
                 following = (event.tcp.seq + event.tcp.length) % MODULUS

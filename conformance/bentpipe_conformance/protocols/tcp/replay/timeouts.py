@@ -90,7 +90,8 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
             edge = event.window_edge if edge is None else edge  # that of the SYN-ACK
             if event.max == event.una:
                 progress, progressed, row = None, event.time, {}
-            if event.retransmission and event.timed and event.una < edge and event.start < permitted:
+            again = event.retransmission and event.start < permitted
+            if again and event.timed and edge > event.una:
                 same = row.setdefault(event.start, [])
                 before = same[-1] if same and same[-1].certain else None
                 last_sent = _last_sent(event, transmitted, flow, progressed)

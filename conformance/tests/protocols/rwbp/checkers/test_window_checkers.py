@@ -83,9 +83,11 @@ def test_promised_octets() -> None:
     assert _promised(18).reply(0, (1, 1.1)).verdicts("RWBP-WN-004") == FAIL
 
 
-def test_promised_octets_of_a_reset_are_not_taken() -> None:
+@pytest.mark.parametrize(("flags", "ack"), [(RST, 500), (0, 500), (ACK, 900)])
+def test_promised_octets_of_what_is_not_processed_are_not_taken(flags: int, ack: int) -> None:
+    """A RST, a segment without ACK flag, and an acknowledgment of what was never sent."""
     story = Story(service=9).arrive(1, size=100).reply(0, (1, 1.1), window=18)
-    story.put(False, flags=RST, seq=100 + 18_500, payload=b"x", after=0.1)
+    story.put(False, flags=flags, seq=100 + 18_500, payload=b"x", after=0.1, ack=ack)
     assert story.reply(0, (1, 1.1)).verdicts("RWBP-WN-004") == NOTHING
 
 

@@ -223,6 +223,18 @@ def test_wrong_acknowledgment_of_the_syn_ack_without_its_timestamp(
     assert (Verdict.FAIL in receipt.verdicts("SNR-CON-007")) == accused
 
 
+@pytest.mark.parametrize(("options", "accused"), [(b"", True), (UNREADABLE, False)])
+def test_wrong_acknowledgment_of_the_syn_ack_whose_options_cannot_be_read(
+    options: bytes, accused: bool
+) -> None:
+    receipt = Receipt()
+    receipt.packets.pop()
+    receipt.data(0, 1, ack=5, after=0.1, options=options).data(0, 0, after=0.01).reply(
+        0, payload=b"x"
+    )
+    assert (Verdict.FAIL in receipt.verdicts("SNR-CON-007")) == accused
+
+
 @pytest.mark.parametrize(("ack", "accused"), [(0, False), (7, True)])
 def test_wrong_acknowledgment_of_the_syn_ack_behind_one_with_a_syn(ack: int, accused: bool) -> None:
     """As if both had called; who takes that for the end of the handshake is connected."""
