@@ -15,7 +15,7 @@ from bentpipe_fuzz.campaign.script import WAYS, Impairment, Script, Step
 from bentpipe_fuzz.campaign.sharing import Shared
 
 MOST_STEPS = 12
-MOST_SITUATIONS = 3
+MOST_SITUATIONS = 5
 BATCH = 40
 """Conversations that are drawn at once."""
 
@@ -76,10 +76,9 @@ def conversation(
 ) -> Steps:  # fmt: skip
     """An opening, and up to :data:`MOST_STEPS` steps of these kinds; a second opening is rare.
 
-    With ``episodes``, as many are short: an opening, a few steps, and an episode. Of
-    ``situations``, which open connections of their own, there are as many as of both, up to
-    :data:`MOST_SITUATIONS` in a row; half of them are disturbed by a step of the last kind. One of
-    :data:`HABITUAL_EVERY` begins with one of ``habits``, which lasts.
+    With ``episodes``, as many are short: an opening, a few steps, and an episode. Three of five are
+    of ``situations``, which open connections of their own, up to :data:`MOST_SITUATIONS` in a row;
+    a third of these are disturbed by a step of the last kind. One of :data:`HABITUAL_EVERY` begins with one of ``habits``, which lasts.
     """
     following = st.lists(st.one_of(*kinds), min_size=1, max_size=MOST_STEPS)
     any_steps = st.builds(
@@ -93,7 +92,7 @@ def conversation(
         ways.append(episode(opening, few, weighted(*episodes), few))
     if situations:
         row = repeated(weighted(*situations), MOST_SITUATIONS)
-        ways += [row, _disturbed(row, kinds[-1])]
+        ways += [row, row, _disturbed(row, kinds[-1])]
     there = weighted(*ways)
     if habits is None:
         return there

@@ -45,7 +45,7 @@ LONGEST_S = 10_000.0
 COLLECTING = 100_000, 50, 100
 """Thresholds of Python's collector in a campaign."""
 
-MOST_PACKETS = {64: 2500, 8: 300, 1: 200}
+MOST_PACKETS = {64: 2500, 8: 400, 1: 300}
 """Packets that the tester sends and receives in a conversation: in every 64th, every eighth, any.
 The few long ones would otherwise take most of a campaign's time, and show little that is new."""
 

@@ -63,6 +63,11 @@ class Player(tcp.Player):
             gateway.silent = not repeated
 
     @verb
+    def share(self, seconds: float = 1.0, credit: int = 0) -> None:
+        """Receive on all connections for a while, with so many packets of credit at a time."""
+        self.peer.share(min(seconds, self.longest), max(credit, 0))
+
+    @verb
     def epoch(self, packets: int = 0, newer: int = 1, arrived: int = 0) -> None:
         """Begin to count anew in a newer epoch, in which so many packets are permitted."""
         gateway = self.peer.gateway

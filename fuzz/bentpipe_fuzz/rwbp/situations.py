@@ -190,7 +190,8 @@ edges = episode(
 )  # fmt: skip
 shut = episode(
     opened("chargen", window=one(2920)), segments([2]), step("offer", window=one(0)),
-    repeated(st.one_of(receive(some_of([30.0, 600.0])), wait(some_of([20.0, 100.0]))), 3),
+    repeated(st.one_of(step("receive", seconds=some_of([30.0, 600.0])),
+                       wait(some_of([20.0, 100.0]))), 3),
     step("offer", window=some_of([1460, 20_000])), receive(3.0), settle,
 )  # fmt: skip
 vast = episode(
@@ -286,6 +287,16 @@ crowded = episode(
     repeated(st.one_of(receive(1.0), text, segments([5])), 4), settle,
 )  # fmt: skip
 """Several connections, of segments of several sizes, share a link that is slower than they are."""
+contended = episode(
+    step("link"), step("grant"),
+    repeated(step("open", service=some_of(["chargen", "chargen", "chargen", "echo"]),
+                  window=_windows, mss=some_of([200, 536, 1460, 1460])), 4),
+    wait(one(1.0)), perhaps | text, step("epoch"), step("share", seconds=one(0.0)), wait(one(1.0)),
+    repeated(episode(step("grant", packets=_few), wait(some_of([0.1, 0.5]))), 5),
+    step("share", seconds=some_of([0.5, 3.0]), credit=some_of([1, 4, 24])), step("grant"),
+    receive(2.0),
+)  # fmt: skip
+"""Several connections have a window each to send, and share a few packets of credit at a time."""
 
 AGREEING: tuple[Situation, ...] = (offers, calls, options_amid)
 MOVING: tuple[Situation, ...] = (
@@ -300,4 +311,5 @@ LINKED: tuple[Situation, ...] = (
     stale,
     lost_before,
     crowded,
+    contended,
 )

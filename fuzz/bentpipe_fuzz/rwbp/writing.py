@@ -51,6 +51,7 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "quit": lambda: ["peer.have_aborted()"],
     "link": lambda: ["peer.behind_the_link()"],
     "grant": _grant,
+    "share": lambda seconds=1.0, credit=0: [f"peer.share({seconds}, {credit})"],
     "epoch": _epoch,
     "frame": _frame,
     "mute": lambda: ["peer.gateway.stop()"],

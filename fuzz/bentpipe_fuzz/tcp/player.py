@@ -24,7 +24,7 @@ from bentpipe_conformance.protocols.tcp.crafting import (
     wrong_checksum,
 )
 
-from bentpipe_fuzz.campaign.player import LONGEST_S, BasePlayer, Place, long_verb, verb, verbs_of
+from bentpipe_fuzz.campaign.player import BasePlayer, Place, long_verb, verb, verbs_of
 
 SYN_TIMES_S = (2.0, 3.0)
 """Seconds after which the tester sends its SYN again, and the usual one where that was odd."""
@@ -224,7 +224,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             connection.serve(
                 lambda: connection.delivered >= wanted, ack_every=max(every, 1),
                 losing=Counter(base + number for number in losing),
-                within=min(seconds, LONGEST_S),
+                within=min(seconds, self.longest), probed=True,
             )  # fmt: skip
 
     @verb

@@ -241,3 +241,17 @@ def test_user_whose_call_brings_no_packet_is_a_violation(suite: str, mutant: str
         configure = load_mutants()[mutant].configure
         lane, settings = stage(reference, record.profiles[0], "", 0, configure)
         assert play(ring, lane, settings).breaks("SNR-CON-043")
+
+
+def test_tester_that_receives_answers_probes_for_minutes() -> None:
+    """RWBP's have no data; who takes answered ones for unanswered gives up in the end."""
+    shut = Script(
+        "rwbp", "honest",
+        (Step("open", {"service": "chargen", "window": 2920}), Step("receive", {"segments": 2}),
+         Step("offer", {"window": 0}), Step("receive", {"seconds": 600.0})),
+    )  # fmt: skip
+    record, lane, settings = reference_of("rwbp")
+    assert not play(shut, lane, settings).findings
+    configure = load_mutants()["rwbp-gives-up-a-closed-window"].configure
+    faulty, settings = stage(subject_of(record.folder), record.profiles[0], "", 0, configure)
+    assert play(shut, faulty, settings).breaks("RWBP-WN-010")

@@ -16,6 +16,9 @@ from bentpipe_conformance.protocols.tcp import peer as tcp_peer
 SETTLED_S = 0.3
 """Longer than the acknowledgment timer (RWBP-AK-002), and than what a full IP queue takes."""
 
+SHARE_S = 0.05
+"""Between looks at all connections."""
+
 PROTOCOL, TCP = slice(9, 10), b"\6"
 """Where an IPv4 header names the protocol that it carries, and TCP's number."""
 
@@ -52,6 +55,23 @@ class Peer(tcp_peer.Peer):
         if self.gateway is None:
             self.gateway = Gateway(self, obeyed=declared(self._ics, "gateway"))
         return self.gateway
+
+    def share(self, seconds: float, credit: int = 0) -> None:
+        """Receive on all connections for a while; with ``credit``, so many packets are under way.
+
+        The gateway then permits as many more as have arrived.
+        """
+        until = self.now() + seconds
+        while True:
+            for connection in self.open_connections:
+                if connection.collect(0.0):
+                    connection.ack()
+            gateway = self.gateway
+            if gateway is not None and (more := gateway.arrived + credit - gateway.limit) > 0:
+                gateway.grant(more)
+            if self.now() >= until:
+                return
+            self.wait(min(SHARE_S, until - self.now()))
 
     def dissect(self, octets: bytes) -> Rwbp:
         """The segment in an IPv4 packet."""

@@ -401,6 +401,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         losing: Losses[Segment] = (),
         ack_every: int = 1,
         within: float | None = None,
+        probed: bool = False,
     ) -> None:
         """Be an ordinary receiver, except for what is lost, until ``until()``.
 
@@ -409,6 +410,8 @@ class Connection(BaseConnection[Tcp, Segment]):
             losing: segments to lose, by index from the start of the connection, or a rule.
             ack_every: acknowledge only every n-th in-sequence segment; anything else at once.
             within: see :meth:`serve_until`.
+            probed: also acknowledge what carries nothing and lies below what is expected, by which
+                some probe a window, or keep a connection alive (RFC 9293 sections 3.8.4, 3.10.7.4).
 
         Raises:
             NotReached: see :meth:`serve_until`.
@@ -418,6 +421,8 @@ class Connection(BaseConnection[Tcp, Segment]):
 
         def serve(segment: Segment) -> None:
             nonlocal owed
+            if probed and not segment.has_data and segment.start < self.delivered:
+                self.ack()
             if not segment.has_data or rule(segment, self.reception.note(segment.start)):
                 return
             in_sequence = self.reception.take(segment.start, segment.end)
