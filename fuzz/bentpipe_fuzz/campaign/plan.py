@@ -78,7 +78,8 @@ def conversation(
 
     With ``episodes``, as many are short: an opening, a few steps, and an episode. Three of five are
     of ``situations``, which open connections of their own, up to :data:`MOST_SITUATIONS` in a row;
-    a third of these are disturbed by a step of the last kind. One of :data:`HABITUAL_EVERY` begins with one of ``habits``, which lasts.
+    a third of these are disturbed by a step of the last kind. One of :data:`HABITUAL_EVERY` begins
+    with one of ``habits``, which lasts.
     """
     following = st.lists(st.one_of(*kinds), min_size=1, max_size=MOST_STEPS)
     any_steps = st.builds(
