@@ -29,7 +29,8 @@ an unanswered packet is repeated is the protocol's business."""
 FREE = 100
 """Packets without anything new that nobody asks about."""
 PER_ARRIVAL = 5
-"""Of them for each arrival: a flight may be sent again, a few packets for each acknowledgment."""
+"""Of them for each arrival: a few packets for each acknowledgment. Besides, all that was new may be
+sent again once, as a single report may say that a whole flight is missing."""
 PER_SECOND = 50.0
 """Of them for each second in which timers may expire."""
 
@@ -74,15 +75,17 @@ def works(packets: Iterable[Packet[object]], pieces: Iterable[Piece]) -> Iterato
         if piece.outgoing and end > reached.get(piece.stream, 0):
             reached[piece.stream] = end
             fresh.add(piece.packet)
-    idle = came = 0
+    idle = came = new = 0
     began: float | None = None
     for packet in packets:
         began = packet.time if began is None else began
         if not packet.outgoing:
             came += 1
-        elif packet.number not in fresh:
+        elif packet.number in fresh:
+            new += 1
+        else:
             idle += 1
-            most = FREE + PER_ARRIVAL * came + PER_SECOND * (packet.time - began)
+            most = FREE + new + PER_ARRIVAL * came + PER_SECOND * (packet.time - began)
             if idle > most:
                 sentence = f"{idle} packets without anything new after {came} arrivals"
                 yield Finding(WORK, Verdict.FAIL, (packet.number,), sentence)

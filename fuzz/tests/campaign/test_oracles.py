@@ -255,3 +255,17 @@ def test_tester_that_receives_answers_probes_for_minutes() -> None:
     configure = load_mutants()["rwbp-gives-up-a-closed-window"].configure
     faulty, settings = stage(subject_of(record.folder), record.profiles[0], "", 0, configure)
     assert play(shut, faulty, settings).breaks("RWBP-WN-010")
+
+
+def test_report_that_a_whole_flight_is_missing_is_answered_by_all_of_it() -> None:
+    _, lane, settings = reference_of("rwbp")
+    far = 300 * 536
+    script = Script(
+        "rwbp", "honest",
+        (Step("open", {"service": "chargen", "window": 1 << 20, "mss": 536}), Step("wait"),
+         Step("segment", {"ack": ("zero", 0), "sack": [[("zero", far), ("zero", far + 536)]]}),
+         Step("wait")),
+        seed=64,
+    )  # fmt: skip
+    found = play(script, lane, settings)
+    assert "RWBP-EC-002" in found.met and not found.findings
