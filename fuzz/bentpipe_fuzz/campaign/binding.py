@@ -16,7 +16,15 @@ from hypothesis.strategies import SearchStrategy
 
 from bentpipe_fuzz.campaign.script import Script, ScriptError, Step
 
-_signature = cache(inspect.signature)
+
+@cache
+def _misfit(verb: Callable[..., None], names: frozenset[str]) -> str:
+    """Why a verb does not take arguments of these names; empty when it does."""
+    try:
+        inspect.signature(verb).bind(None, **dict.fromkeys(names))
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +116,8 @@ class Binding:
         for step in script.steps:
             if step.verb not in self.verbs:
                 raise ScriptError(f"there is no verb {step.verb!r}")
-            try:
-                _signature(self.verbs[step.verb]).bind(None, **step.given)
-            except TypeError as error:
-                raise ScriptError(f"{step}: {error}") from None
+            if why := _misfit(self.verbs[step.verb], frozenset(step.given)):
+                raise ScriptError(f"{step}: {why}")
 
 
 def _module(suite: Suite) -> str:

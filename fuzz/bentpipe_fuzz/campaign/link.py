@@ -87,6 +87,8 @@ class ImpairedPort:
             due = self._held[0][0] if self._held else deadline
             item = self._port.receive(min(due, deadline))
             if item is not None:
+                if not (self._link or self._held):
+                    return item
                 time, packet = item
                 for late, octets in self._fates("to-tester", packet):
                     self._hold(time + late, "to-tester", octets)
@@ -110,6 +112,8 @@ class ImpairedPort:
     def _fates(self, way: Way, packet: bytes) -> list[tuple[float, bytes]]:
         """The copies of a packet that arrive, each with the seconds that it takes longer."""
         self._offered[way] += 1
+        if not self._link:
+            return [(0.0, packet)]
         now = self.now() - self._began
         late, octets, copies = 0.0, packet, []
         for number, item in enumerate(self._link):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple, Protocol
 
 from bentpipe_reference.stp import packets
@@ -202,6 +203,7 @@ def endak_for(end: End) -> Endak:
     return Endak(end.dport, end.sport, end.peer_csn & TAG_MASK, 0, end.csn)
 
 
+@cache
 def _cells(c: type[Idle]) -> Cells:
     return cells((
         row(Begin, "version other than 2", "send BGREJ, reason 4", _IDLE,

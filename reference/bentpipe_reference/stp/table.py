@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from bentpipe_reference.stp import packets
 from bentpipe_reference.stp.actions import Actions
@@ -40,7 +41,9 @@ def make_machine(guards: Guards, actions: Actions) -> Machine:
     return Machine(guards, actions, table)
 
 
+@cache
 def _table(g: type[Guards], a: type[Actions]) -> Table:
+    """Made once for these classes, as every endpoint of a campaign asks for it."""
     return {
         state: _cells(state, rows(g, a), g, a)
         for state, rows in (
