@@ -37,7 +37,8 @@ class Machine:
 
 def make_machine(guards: Guards, actions: Actions) -> Machine:
     """The state table with the methods of ``guards`` and ``actions``, for all states but idle."""
-    table = _table(type(guards), type(actions))
+    # For mypy a class is not hashable whose instances might not be.
+    table = _table(type(guards), type(actions))  # type: ignore[arg-type]
     return Machine(guards, actions, table)
 
 
