@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from bentpipe_conformance.engine.peer import BasePeer
+from bentpipe_conformance.engine.peer import BasePeer, NotReached
 
 LONGEST_S = 60.0
 """Seconds that one step lasts at most."""
@@ -72,6 +73,12 @@ class BasePlayer(ABC, Generic[PeerT, ConnectionT]):
         if self.connection is not None:
             self.connection.abort()  # type: ignore[attr-defined]
             self.connection = None
+
+    @verb
+    def quit(self) -> None:
+        """Have the implementation's user abort every connection that it has opened."""
+        with suppress(NotReached):
+            self.peer.have_aborted()
 
     @abstractmethod
     def rest(self) -> None:

@@ -40,12 +40,12 @@ class Player(tcp.Player):
 
     @verb
     def quit(self) -> None:
-        """Have the implementation's user abort the connection, once it is there.
+        """See :meth:`BasePlayer.quit`; it does so once the connection is there.
 
         An attempt that is given up ends without a word, so that no capture shows it.
         """
         if isinstance(self.connection, Connection) and self.connection.spoken:
-            self.peer.have_aborted()
+            super().quit()
 
     # -- the gateway of the implementation's link, where it has one
 

@@ -48,7 +48,6 @@ def _frame(
 LINES: Mapping[str, Callable[..., list[str]]] = {
     **tcp.LINES,
     **{verb: _offering(tcp.LINES[verb]) for verb in ("open", "call", "syn")},
-    "quit": lambda: ["peer.have_aborted()"],
     "link": lambda: ["peer.behind_the_link()"],
     "grant": _grant,
     "share": lambda seconds=1.0, credit=0: [f"peer.share({seconds}, {credit})"],

@@ -17,7 +17,7 @@ from bentpipe_conformance.protocols.stp.crafting import (
     craft_octets,
     wrong_checksum,
 )
-from bentpipe_conformance.protocols.stp.numbers import tag_of
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 from bentpipe_fuzz.campaign.player import BasePlayer, Place, verb
@@ -121,19 +121,21 @@ class OddPlayer(BasePlayer[Peer, Connection]):
         connection: Any = self.connection
         if count is None:
             count = connection.vt_s - self.ended
-        data = LITTLE if octets is None else pattern(0, min(octets, 1400))
+        most = connection.peer_max_sd or LEAST_MAX_SD
+        too_large = octets is not None and octets > most
+        data = LITTLE if octets is None else pattern(0, min(octets, most + 1))
         fin = bool(raw.get("flags", 0) & codec.FIN)
         _, ended_there = connection.sent.get(count, (b"", False))
         if ended_there and "flags" in raw:
             raw["flags"] |= codec.FIN
         is_near = 0 <= count < connection.vt_s + MOST_AHEAD
-        if count in connection.sent or (is_near and not self.ended):
+        if count in connection.sent or (is_near and not self.ended and not too_large):
             self.ended = self.ended or (fin and count not in connection.sent)
             connection.sd(data, number=count, fin=fin, poll=poll, **raw)
         else:
             # Nobody may take it, or the tester would be at fault.
-            octets = LITTLE if octets is None else min(octets, 1400)
-            usual = {"seq": connection.ours(count), "data": pattern(0, octets)}
+            data = pattern(0, LITTLE) if octets is None else data
+            usual = {"seq": connection.ours(count), "data": data}
             connection.send(codec.SDP if poll else codec.SD, **{**usual, **raw})
 
     @staticmethod

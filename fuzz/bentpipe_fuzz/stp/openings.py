@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from bentpipe_fuzz.campaign.plan import episode, repeated, step
+from bentpipe_fuzz.campaign.plan import episode, repeated, step, weighted
 from bentpipe_fuzz.stp.leads import (
     BEGINNING,
     MAX_SD,
@@ -83,6 +83,24 @@ late_answer = episode(
     perhaps | step("refuse", reason=one(6), max_sd=MAX_SD), perhaps | step("answer"),
     receive(2.0), perhaps | ring_at_first, perhaps | step("answer"), receive(1.0),
 )  # fmt: skip
+refused_again = episode(
+    ring_at_first, step("refuse", reason=one(6), size=some_of([8, 16, 32])),
+    perhaps | wait(0.1, 1.3),
+    repeated(episode(step("refuse", earlier=either, reason=some_of([6, 6, 3])),
+                     perhaps | wait(0.7)), 3),
+    step("answer"), receive(1.0), perhaps | data, settle,
+)  # fmt: skip
+"""A BGREJ comes again after it has been heeded."""
+_told = step("packet", kind=some_of(["END", "ENDAK", "ENDAK", "BGAK", "BGREJ", "STAT"]))
+quitting = episode(
+    perhaps | episode(call, receive(0.7), step("abort")),
+    ring_at_first, perhaps | wait(0.1, 1.3, 5.0, 12.0), perhaps | step("refuse", reason=one(6)),
+    weighted(perhaps, perhaps, episode(step("answer"), perhaps | receive(0.7), perhaps | data)),
+    step("quit", heard=either), weighted(perhaps, wait(0.7, 3.0, 10.0, 105.0), _told),
+    perhaps | _told, weighted(ring, ring_at_first, perhaps), perhaps | step("answer"),
+    receive(1.0), perhaps | data, settle,
+)  # fmt: skip
+"""The implementation's user aborts its call, and perhaps calls again."""
 used_cookies = episode(
     perhaps | opened("discard"),
     repeated(step("knock", service=quiet, back=some_of([0, -1, -1]),
@@ -141,5 +159,5 @@ crowd = episode(
 OPENING: tuple[Situation, ...] = (
     odd_options, odd_answers, repeated_begin, called_while_calling, late_answer, used_cookies,
     refused, crowd, odd_numbers, small_answers, calls_beside, old_cookies, moved, many_calls,
-    unanswered,
+    unanswered, refused_again, quitting, quitting,
 )  # fmt: skip

@@ -14,6 +14,7 @@ from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.cases.steps import widen
+from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer, Role
 
 from bentpipe_fuzz.campaign.player import LONGEST_S, long_verb, verb, verbs_of
@@ -35,6 +36,7 @@ class Player(OddPlayer):
     def __init__(self, peer: Peer) -> None:
         super().__init__(peer)
         self.used: list[bytes] = []
+        self._earlier: Connection | None = None
 
     # -- users
 
@@ -109,8 +111,9 @@ class Player(OddPlayer):
 
     @verb
     def refuse(
-        self, reason: int = 6, cookie: bool = True, size: int = 16, max_sd: int | None = None
-    ) -> None:
+        self, reason: int = 6, cookie: bool = True, size: int = 16, max_sd: int | None = None,
+        earlier: bool = False,
+    ) -> None:  # fmt: skip
         """Send a BGREJ with this reason, and with a cookie; a call anew is the connection then.
 
         Args:
@@ -118,13 +121,17 @@ class Player(OddPlayer):
             cookie: whether it has a cookie.
             size: octets of the cookie.
             max_sd: its MaxSD; none when omitted.
+            earlier: whether it refuses again the BEGIN in whose place another has come.
         """
         connection = self.connection
-        if connection is not None and not connection.closed:
+        if earlier and self._earlier is not None:
+            self._earlier.send(codec.BGREJ, reason=reason & 255, cookie=self.peer.jar.make())
+        elif connection is not None and not connection.closed:
             baked = self.peer.jar.make(min(max(size, 8), 32)) if cookie else None
             with suppress(ValueError, KeyError, TypeError):
                 connection.send(codec.BGREJ, reason=reason & 255, cookie=baked, max_sd=max_sd)
             if cookie and reason == CALL_ANEW:
+                self._earlier = connection
                 self.connection = self.peer.await_anew(connection, connection.rtt + 0.5)
 
     @verb
@@ -162,6 +169,17 @@ class Player(OddPlayer):
         for _ in range(min(cookies, MOST_COOKIES)):
             asking = self.peer.begin(service)
             self.peer.pump_until(lambda c=asking: bool(c.closed), self.peer.patience)  # type: ignore[misc]
+
+    @verb
+    def quit(self, heard: bool = True) -> None:
+        """See :meth:`BasePlayer.quit`.
+
+        Args:
+            heard: whether the tester answers the END.
+        """
+        if self.connection is not None:
+            self.connection.polite = heard
+        super().quit()
 
     @verb
     def hang_up(self) -> None:

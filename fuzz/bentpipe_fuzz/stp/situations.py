@@ -6,7 +6,7 @@ Those of calls are in :mod:`.openings`. See :mod:`bentpipe_fuzz.tcp.situations`,
 
 from __future__ import annotations
 
-from bentpipe_conformance.protocols.stp.codec import A
+from bentpipe_conformance.protocols.stp.codec import A, R
 from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import episode, repeated, step, weighted
@@ -47,12 +47,23 @@ _afterwards = episode(
 spoilt = episode(leads, volley, _afterwards)
 unminded = episode(leads, ignored, _afterwards)
 """Packets of many types in each state: to be discarded, or with bits that nobody looks at."""
+_NAMES = {"csn": one(0), "peer_csn": one(0)}
+"""One CSN or both are not known to who speaks."""
+_reasons = {"reason": some_of([0, 1, 2, 3, 4, 5, 6, 255])}
+_ways = {**_NAMES, "flags": some_of([0, A, R, A | R])}
 ends = episode(
     leads, step("packet", kind=some_of(["END", "END", "ENDAK", "BGREJ"]),
-                 fields=st.fixed_dictionaries({"reason": some_of([0, 1, 2, 3, 4, 5, 6, 255])})),
+                 fields=st.fixed_dictionaries(_reasons, optional=_ways)),
     perhaps | step("wait", seconds=soon), perhaps | step("packet", kind=one("END")),
     step("restart", service=any_service), data, settle, receive(1.0),
 )  # fmt: skip
+disowned = episode(
+    opened("echo"), perhaps | data, step("hang_up"), perhaps | step("wait", seconds=soon),
+    step("packet", kind=some_of(["END", "END", "ENDAK"]),
+         fields=st.fixed_dictionaries({"flags": some_of([R, A | R, A, 0])}, optional=_NAMES)),
+    wait(3.0, 10.0, 100.0), perhaps | step("packet", kind=kinds), receive(1.0),
+)  # fmt: skip
+"""An END is answered by one who knows nothing of the connection, or hardly anything."""
 given_up = episode(
     st.one_of(step("open", service=any_service, **BEGINNING), leads),
     step("packet", kind=one("END"),
@@ -158,7 +169,7 @@ closed = episode(
 """The tester gives no credit, and answers or does not."""
 full = episode(
     opened("echo", credit=some_of([0, 1, 4])),
-    step("fill", octets=some_of([8, 8, 1000]), leaving=some_of([0, 0, 1, 1, 2])),
+    step("fill", octets=some_of([8, 8, 1000, FULL]), leaving=some_of([0, 0, 1, 1, 2])),
     perhaps | st.one_of(step("ask"), step("close", poll=either)), wait(1.3, 10.0),
     repeated(receive(2.0, 5.0, credit=some_of([4, 64, 256])), 3), settle,
     receive(3.0),
@@ -195,6 +206,23 @@ holes = episode(
     ), 9),
     step("ask"), step("wait", seconds=soon), perhaps | data, step("ask"), settle, receive(1.0),
 )  # fmt: skip
+filled_late = episode(
+    step("open", service=quiet, **BEGINNING), perhaps | data,
+    step("write", sds=some_of([4, 6, 10]), octets=some_of([8, 100]),
+         losing=some_of([[0, 1, 2], [1, 2, 3], [1, 2, 4, 5], [2, 3, 4, 6, 7]])),
+    repeated(episode(step("packet", kind=one("SD"), seq=st.tuples(one("acked"), st.integers(0, 6))),
+                     perhaps | wait(0.01, 0.03, 0.05)), 4),
+    perhaps | wait(0.1, 0.3), step("ask"), settle, receive(1.0),
+)  # fmt: skip
+"""What was missing comes before it is reported, all of it or a part."""
+oversized = episode(
+    step("open", service=any_service, max_sd=MAX_SD, **BEGINNING), perhaps | data,
+    repeated(episode(step("packet", kind=some_of(["SD", "SD", "SDP"]), octets=one(FULL),
+                          seq=st.tuples(one("next"), some_of([0, 0, 1, 2]))), wait(0.1, 0.3),
+                     perhaps | step("ask"), perhaps | wait(0.7)), 3),
+    perhaps | data, step("ask"), settle, receive(1.0),
+)  # fmt: skip
+"""SDs have more octets than the implementation takes."""
 brimful = episode(
     step("open", service=quiet, **BEGINNING), perhaps | data,
     step("write", sds=some_of([60, 70]), octets=some_of([8, 1000]),
@@ -277,11 +305,13 @@ paced = episode(
 
 ENDING: tuple[Situation, ...] = (
     intruding, intruding, ends, given_up, half_closed, unheard_end, silence, replaced, idle,
+    disowned,
 )  # fmt: skip
 SENDING: tuple[Situation, ...] = (
     losses, amid_losses, small_amid_losses, slow_answers, closed, closed, full, full, holes,
     contradicted, contradicted, paced, brimful, brimful, ends_without_credit, late_data,
     behind_the_end, deaf, lull, lull, lull, long_lists, reported_twice, scarce, late_report,
+    filled_late, oversized,
 )  # fmt: skip
 SPOILT: tuple[Situation, ...] = 10 * (spoilt, unminded)
 """As often as its ways, types and states ask for."""

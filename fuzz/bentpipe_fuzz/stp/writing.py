@@ -265,6 +265,7 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     ],
     "close": lambda poll=True: [f'connection.sd(b"", fin=True, poll={poll})'],
     "release": lambda: ["connection.release(within=60.0)"],
+    "quit": lambda heard=True: [f"connection.polite = {heard}", "peer.have_aborted()"],
     "abort": lambda: ["connection.abort()"],
     "wait": lambda seconds=1.0: [f"peer.wait({seconds})"],
     "receive": _receive,

@@ -119,6 +119,15 @@ half_closed = episode(
     receive(1.0),
 )  # fmt: skip
 """The tester has closed, and the implementation goes on sending."""
+quitting = episode(
+    step("call", role=some_of(["send", "receive"]), timestamps=either, sack=either),
+    perhaps | text, perhaps | segments([2, 5]), perhaps | wait(some_of([0.3, 1.3, 10.0])),
+    perhaps | step("offer", window=some_of([0, 1000])), perhaps | close, step("quit"), receive(2.0),
+    perhaps | text, wait(some_of([4.0, 60.0])),
+    perhaps | step("segment", flags=some_of(["A", "FA", "PA", "S", "R"]), octets=some_of([0, 100])),
+    receive(1.0),
+)  # fmt: skip
+"""The implementation's user aborts the connection that it has opened."""
 sends_on = episode(
     opened(DAYTIME, sack=either), receive(1.0), repeated(text, 3),
     step("segment", seq=place("next", 0, 1000), octets=some_of([1, 1000])), settle, close,
@@ -310,6 +319,7 @@ OPENING: tuple[Situation, ...] = (
 ENDING: tuple[Situation, ...] = (
     lingering, both_close, unheard_end, half_closed, sends_on, intruding, marked, dropped, again,
     end_above_a_gap, kept_alive,
+    quitting,
 )  # fmt: skip
 CARRYING: tuple[Situation, ...] = (
     strange_options, strange_acknowledgments, without_flags, old_stamps, no_stamps, stray_stamps,

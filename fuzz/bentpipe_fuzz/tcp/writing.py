@@ -128,6 +128,7 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "call": _call,
     "write": _write,
     "close": lambda: ["connection.send(flags=ACK | FIN)"],
+    "quit": lambda: ["peer.have_aborted()"],
     "abort": lambda: ["connection.abort()"],
     "wait": lambda seconds=1.0: [f"peer.wait({seconds})"],
     "receive": _receive,
