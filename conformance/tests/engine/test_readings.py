@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import pytest
 from bentpipe_conformance.engine.checking import Readings
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
@@ -86,6 +87,7 @@ def test_no_reading_is_made_once_nothing_is_violated() -> None:
     assert len(others.made) == 2
 
 
+@pytest.mark.long
 def test_readings_are_there_one_at_a_time_while_nobody_collects_garbage() -> None:
     others = Others(6)
     gc.disable()

@@ -23,6 +23,7 @@ CASES = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_captured_packets_damaged(name: str) -> None:
     lane, settings = stage(subject_of("pep"), "pep1", "", 0)

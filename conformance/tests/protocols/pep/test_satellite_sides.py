@@ -56,6 +56,7 @@ SHOWN = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("spoken", "case", "shown"), SHOWN, ids=[f"{side.suite}-{case}" for side, case, _ in SHOWN]
 )

@@ -335,6 +335,7 @@ def everything_loaded() -> None:
     _cost(_flight(1))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("conversation", CONVERSATIONS)
 def test_four_times_the_packets_cost_no_function_much_more_than_four_times_the_work(
     conversation: Callable[[int], Tape],

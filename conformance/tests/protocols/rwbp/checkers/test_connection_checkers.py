@@ -230,6 +230,7 @@ def test_user_that_aborts_soon_after_an_odd_segment() -> None:
     assert not story.verdicts("RWBP-SEC-003") & FAIL
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1248016, 1248067, 1248128, 1257019, 1257043])
 def test_references_that_were_once_accused_are_not(seed: int) -> None:
     """Aborts soon after a duplicate, a FIN behind too small a window, copies behind a link rate."""

@@ -24,6 +24,7 @@ def test_every_value_of_a_burst_may_be_echoed() -> None:
     assert set(reply.echoes) >= set(range(1101, 1301))
 
 
+@pytest.mark.long
 def test_bursts_whose_every_segment_is_answered_say_nothing_of_echoes_in_the_end() -> None:
     receipt, count = Receipt(timestamps=True), 1500
     for index in range(count):
