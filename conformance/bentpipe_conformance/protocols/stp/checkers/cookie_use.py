@@ -108,12 +108,15 @@ def _from_before_a_failure(flow: Flow, begin: At, came: At) -> bool:
 
 
 def _is_under_a_failure(flow: Flow, begin: At) -> bool:
-    """Whether a call was made after one that had failed, and none with V flag has opened since."""
+    """Whether a call was made after one that had failed, and none with V flag has opened since.
+
+    A user may call again the moment it aborts a call.
+    """
     failed = max(_failures(flow, _made(flow).time - flow.due_s), default=-math.inf)
     return failed > -math.inf and not any(
         _has_voided(other)
         and (other.established or 0.0) <= begin.time
-        and _made(other).time > failed
+        and _made(other).time >= failed
         for other in flow.neighbours
     )
 

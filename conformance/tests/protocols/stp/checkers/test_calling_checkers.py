@@ -239,9 +239,9 @@ def test_damaged_bgak_names_no_connection() -> None:
     assert later(story).verdicts("STP-CC-016").isdisjoint(FAIL)
 
 
-def connected_with_v() -> StpStory:
+def connected_with_v(story: StpStory | None = None) -> StpStory:
     """A call with V flag has opened, and its BGAK brought a cookie."""
-    story = anew(given(), data=b"x", flags=V, seq=IUT_ISS)
+    story = anew(given(story), data=b"x", flags=V, seq=IUT_ISS)
     story.tester(BGAK, 1, peer_csn=IUT_CSN - 9, after=0.6).at += 1.0
     return story
 
@@ -269,6 +269,22 @@ def test_v_flag_after_a_failed_call(flags: int, verdict: Verdict) -> None:
 def test_v_flag_once_a_call_has_opened(flags: int, verdict: object) -> None:
     story = from_another_port(connected_with_v(), 2, cookie=TESTER_COOKIES[1], flags=flags)
     assert story.verdicts("STP-CC-039") == verdict
+
+
+@pytest.mark.parametrize(("before", "expected"), [(0.0, PASS), (0.5, BOTH)])
+def test_v_flag_once_a_call_has_opened_that_was_made_when_another_was_aborted(
+    before: float, expected: object
+) -> None:
+    """The user calls the moment it aborts its call, or some time before."""
+    aborted = StpStory().iut(BEGIN, csn=IUT_CSN - 5, seq=70, cookie=TESTER_COOKIES[5])
+    story = StpStory(at=1.0 - before).iut(BEGIN, csn=IUT_CSN - 10, seq=7, cookie=None)
+    aborted.at = 1.0
+    aborted.iut(END, csn=IUT_CSN - 5, peer_csn=0, flags=A, reason=1)
+    connected_with_v(story)
+    others = [between(packet, service=78) for packet in aborted.packets]
+    story.packets = sorted([*others, *story.packets], key=lambda packet: packet.time)
+    story = from_another_port(story, 2, cookie=TESTER_COOKIES[1], flags=0)
+    assert story.verdicts("STP-CC-039") == expected
 
 
 @pytest.mark.parametrize("flags", [0, V])
