@@ -298,6 +298,19 @@ contended = episode(
 )  # fmt: skip
 """Several connections have a window each to send, and share a few packets of credit at a time."""
 
+choked = episode(
+    step("link"), step("grant"),
+    repeated(step("open", service=quiet_service, interval=some_of([1, 1, 8])), 2),
+    step("write", octets=one(2920)), wait(one(1.0)), step("epoch", packets=some_of([0, 0, 2])),
+    repeated(episode(st.one_of(
+        step("write", octets=some_of([2920, 14_600]), at_once=some_of([100, 1000, 1460])),
+        step("segment", seq=place("zero", 0), octets=some_of([0, 100]), times=one(30)),
+    ), perhaps | wait(soon)), 3),
+    wait(one(0.7)), perhaps | step("grant", packets=_few), perhaps | wait(one(0.5)),
+    step("grant"), receive(2.0), settle,
+)  # fmt: skip
+"""Acknowledgments of what goes on coming, new or not, wait for credit."""
+
 AGREEING: tuple[Situation, ...] = (offers, calls, options_amid)
 MOVING: tuple[Situation, ...] = (
     in_order, scattered, overtaken, losses, reports, lone, edges, shut, vast, own_edge,
@@ -312,4 +325,5 @@ LINKED: tuple[Situation, ...] = (
     lost_before,
     crowded,
     contended,
+    choked,
 )
