@@ -12,7 +12,7 @@ from bentpipe_reference.common.ranges import Range, RangeSet
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
-from bentpipe_conformance.protocols.tcp.checkers.acknowledging import FLUSHED
+from bentpipe_conformance.protocols.tcp.checkers.duplicate_reports import FLUSHED
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     first_reply,
