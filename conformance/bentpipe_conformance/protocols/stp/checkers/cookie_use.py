@@ -166,11 +166,14 @@ def _unused(flow: Flow, begin: At) -> list[At]:
 
 
 def _failures(flow: Flow, until: float) -> list[float]:
-    """When calls to the address whose BEGIN carried a cookie ended in state 2, up to a time."""
+    """When calls to the address whose BEGIN carried a cookie ended in state 2, up to a time.
+
+    A user may have aborted one the moment it calls again.
+    """
     return [
         other.ended for other in flow.neighbours
         if other.iut_calls and other.established is None and other.ended is not None
-        and other.ended < until and other.begins[0].stp.cookie is not None
+        and other.ended <= until and other.begins[0].stp.cookie is not None
         and not _called_anew(other)
     ]  # fmt: skip
 

@@ -287,6 +287,22 @@ def test_v_flag_once_a_call_has_opened_that_was_made_when_another_was_aborted(
     assert story.verdicts("STP-CC-039") == expected
 
 
+@pytest.mark.parametrize(("before", "accused"), [(0.0, False), (0.5, False), (-0.5, True)])
+def test_caller_calls_without_a_cookie_when_another_call_is_aborted(
+    before: float, accused: bool
+) -> None:
+    """From the abort on the cookies that the implementation holds are worth nothing."""
+    story = connected_with_v()
+    other = StpStory(at=story.at).iut(BEGIN, csn=IUT_CSN - 5, seq=70, cookie=TESTER_COOKIES[5])
+    other.at = story.at + 2.0 - before
+    other.iut(END, csn=IUT_CSN - 5, peer_csn=0, flags=A, reason=1)
+    call = StpStory(at=story.at + 2.0).iut(BEGIN, csn=IUT_CSN - 4, seq=80, cookie=None)
+    story.packets += [between(packet, service=78) for packet in other.packets]
+    story.packets += [between(packet, service=77) for packet in call.packets]
+    story.packets.sort(key=lambda packet: packet.time)
+    assert (Verdict.FAIL in story.verdicts("STP-CC-040")) == accused
+
+
 @pytest.mark.parametrize("flags", [0, V])
 def test_v_flag_of_a_first_call_says_nothing(flags: int) -> None:
     # The endpoint may have started just before, or long ago.
