@@ -14,8 +14,8 @@ from bentpipe_conformance.protocols.tcp import connection as tcp_connection
 from bentpipe_fuzz.campaign.player import verb, verbs_of
 from bentpipe_fuzz.tcp import player as tcp
 
-MOST_OPTION = 30
-"""Octets in place of the RWBP option, so that MSS and SACK-Permitted have room beside them."""
+OPTIONS = 40
+"""Octets of all options of a segment (RFC 9293 section 3.1)."""
 
 
 class Player(tcp.Player):
@@ -109,9 +109,12 @@ class Player(tcp.Player):
 
 
 def _offered(offer: Mapping[str, Any]) -> dict[str, Any]:
+    """An offer with its option, if any, as octets: the words for which the others leave room."""
     found = dict(offer)
     if "option" in found:
-        octets = bytes.fromhex(found["option"])[:MOST_OPTION]
+        others = 4 + 4 * found.get("sack", True) + 12 * found.get("timestamps", False)
+        others += 4 * (found.get("window_scale") is not None)
+        octets = bytes.fromhex(found["option"])[: OPTIONS - others]
         found["option"] = octets + bytes(-len(octets) % 4)
     return found
 

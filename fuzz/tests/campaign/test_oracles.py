@@ -269,3 +269,14 @@ def test_report_that_a_whole_flight_is_missing_is_answered_by_all_of_it() -> Non
     )  # fmt: skip
     found = play(script, lane, settings)
     assert "RWBP-EC-002" in found.met and not found.findings
+
+
+@pytest.mark.parametrize("others", [
+    {}, {"timestamps": True, "window_scale": 7}, {"sack": False, "timestamps": True},
+    {"sack": False, "window_scale": 7, "mss": 536},
+])  # fmt: skip
+def test_octets_in_place_of_an_option_are_cut_to_what_others_leave(others: dict[str, Any]) -> None:
+    _, lane, settings = reference_of("rwbp")
+    opened = Step("open", {"option": 4 * "fd0a5257425010010800c805", **others})
+    found = play(Script("rwbp", "honest", (opened, Step("wait"))), lane, settings)
+    assert not found.outcome.broken and not found.findings
