@@ -6,7 +6,7 @@ from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
 from hypothesis import strategies as st
 
-from bentpipe_fuzz.campaign.plan import episode, repeated, step
+from bentpipe_fuzz.campaign.plan import episode, repeated, step, weighted
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.tcp.leads import (
     Situation,
@@ -53,7 +53,16 @@ _options = st.one_of(
 )  # fmt: skip
 _of_segments = st.one_of(
     some_of(["often", "seldom", "small", "large", "unknown", "other"]).map(_hex),
-    some_of(["b402", "fe02", "22020101", "050a00000001000000ff"]),
+    some_of(
+        [
+            "b402",
+            "fe02",
+            "22020101",
+            "050a00000001000000ff",
+            "080a0000000000000000",
+            "080affffffff00000001",
+        ]
+    ),
 )
 _narrow = some_of([4 * SEGMENT, 8 * SEGMENT])
 _windows = some_of([4 * SEGMENT, 8 * SEGMENT, 16 * SEGMENT])
@@ -64,7 +73,8 @@ bulk = opened("chargen", window=_windows, interval=some_of([1, 2, 8, 64]))
 offers = episode(
     step("open", service=any_service, option=_options, mss=some_of([None, 536, 1000, 1460]),
          sack=some_of([True, True, True, False]), window=some_of([4800, 16 * SEGMENT]),
-         window_scale=some_of([None, None, 7]), timestamps=some_of([False, False, True])),
+         window_scale=some_of([None, None, 7]), timestamps=some_of([False, False, True]),
+         odd=some_of([{}, {}, {}, {"flags": "SEC"}, {"data": 100}])),
     perhaps | text, segments([5, 10]), perhaps | text, settle,
 )  # fmt: skip
 calls = episode(
@@ -180,12 +190,16 @@ lone = episode(
 
 # -- windows
 
+_opened = some_of([0, 0, 600, 1459, 1460, 2920, 5000, 40_000])
 edges = episode(
     opened("chargen", unit=some_of([None, 48, 600, 1460, 4096]),
            window=some_of([1460, 2920, 8000])),
     segments([2, 4]),
-    repeated(episode(step("offer", window=some_of([0, 0, 600, 1459, 1460, 2920, 5000, 40_000])),
-                     perhaps | wait(soon), perhaps | segments([1, 2])), 4),
+    repeated(episode(
+        weighted(step("offer", window=_opened), step("offer", window=_opened),
+                 step("segment", flags=some_of(["AE", "AC", "AEC"]), window=_opened)),
+        perhaps | wait(soon), perhaps | segments([1, 2]),
+    ), 4),
     receive(10.0), step("offer", window=one(20_000)), receive(2.0),
 )  # fmt: skip
 shut = episode(

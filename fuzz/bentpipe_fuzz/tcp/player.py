@@ -329,8 +329,9 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             return drafted
         fields = dict(odd)
         raw = drafted.appended + bytes.fromhex(fields.pop("raw", ""))[:20]
+        syn = replace(drafted.syn, payload=pattern(0, min(fields.pop("data", 0), 1000)))
         with suppress(ValueError):
-            self.peer.send(craft(drafted.syn, usual_options(drafted.syn), raw, **fields))
+            self.peer.send(craft(syn, usual_options(syn), raw, **fields))
         return drafted
 
     @verb
