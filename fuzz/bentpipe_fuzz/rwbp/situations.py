@@ -71,7 +71,8 @@ bulk = opened("chargen", window=_windows, interval=some_of([1, 2, 8, 64]))
 # -- what is agreed
 
 offers = episode(
-    step("open", service=any_service, option=_options, mss=some_of([None, 536, 1000, 1460]),
+    step("open", service=any_service, option=_options,
+         mss=some_of([None, 0, 1, 47, 48, 536, 1000, 1460]),
          sack=some_of([True, True, True, False]), window=some_of([4800, 16 * SEGMENT]),
          window_scale=some_of([None, None, 7]), timestamps=some_of([False, False, True]),
          odd=some_of([{}, {}, {}, {"flags": "SEC"}, {"data": 100}])),
@@ -80,7 +81,9 @@ offers = episode(
 calls = episode(
     step("ring", role=some_of(["send", "receive"]), option=_options,
          sack=some_of([True, True, False]), window_scale=some_of([None, 7]), timestamps=either),
-    perhaps | wait(some_of([1.3, 4.0])), step("answer"), perhaps | text, receive(2.0), settle,
+    perhaps | wait(some_of([1.3, 4.0])), step("answer", flags=some_of(["SA", "SA", "S"])),
+    perhaps | wait(some_of([1.3, 4.0, 10.0])), perhaps | step("segment"), perhaps | text,
+    receive(2.0), settle,
 )  # fmt: skip
 options_amid = episode(
     step("open", service=any_service, interval=some_of([1, 8]), mss=some_of([536, 1460])),
@@ -112,6 +115,10 @@ def _scattered(draw: st.DrawFn) -> list[Step]:
     steps: list[Step] = []
     for at in order:
         steps.append(Step("segment", {"seq": ("zero", at * size), "octets": size}))
+        steps.append(Step("wait", {"seconds": pause}))
+    if draw(st.booleans()):
+        end = draw(st.integers(max(order), 10))
+        steps.append(Step("segment", {"seq": ("zero", end * size), "octets": 0, "flags": "FA"}))
         steps.append(Step("wait", {"seconds": pause}))
     return steps
 
@@ -204,6 +211,7 @@ edges = episode(
 )  # fmt: skip
 shut = episode(
     opened("chargen", window=one(2920)), segments([2]), step("offer", window=one(0)),
+    perhaps | repeated(step("segment", seq=place("next", 1000, 3000), octets=one(100)), 2),
     repeated(st.one_of(step("receive", seconds=some_of([30.0, 600.0])),
                        wait(some_of([20.0, 100.0]))), 3),
     step("offer", window=some_of([1460, 20_000])), receive(3.0), settle,
@@ -217,8 +225,10 @@ vast = episode(
 """Windows of more octets than any buffer has."""
 own_edge = episode(
     opened("echo", window=one(0)),
-    step("fill", octets=some_of([1000, 1460]), beyond=some_of([0, 1])),
-    repeated(step("segment", seq=place("edge", 0, -1, 1), octets=some_of([0, 0, 1])), 2),
+    step("fill", octets=some_of([1000, 1460]), beyond=some_of([0, 1]),
+         fin=some_of([False, False, True])),
+    repeated(step("segment", seq=place("edge", 0, -1, 1), octets=some_of([0, 0, 1]),
+                  flags=some_of(["A", "A", "FA"])), 2),
     step("offer", window=some_of([1460, 20_000])), receive(3.0), settle,
 )  # fmt: skip
 

@@ -118,7 +118,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         """
         super().__init__(peer, port, source_port)
         self.window = window
-        self.segment = mss if mss is not None else 536
+        self.segment = 536 if mss is None else max(mss, 1)
         self.reception = Reception()
         self.acked = 0
         self.iut_window = 0

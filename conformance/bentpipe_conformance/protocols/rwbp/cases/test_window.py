@@ -98,6 +98,20 @@ def test_window_closed_and_opened_twice(peer: Peer) -> None:
     connection.receive_more(8)
 
 
+@case("RWBP-AK-005", "RWBP-WN-009")
+def test_window_closed_while_a_run_is_held(peer: Peer) -> None:
+    """Data above a hole is held when the window is probed: the probes report it."""
+    connection = _closed(peer)
+    connection.send_data(100, at=1000)
+    for _ in range(3):
+        connection.next(PATIENCE_S)
+        connection.collect(0)
+        connection.ack(window=0)
+    connection.send_data(1000, at=0)
+    connection.ack(window=8 * SEGMENT)
+    connection.receive_more(8)
+
+
 @case("RWBP-WN-010", "RWBP-WN-008", "RWBP-WN-009")
 def test_window_closed_for_minutes(peer: Peer) -> None:
     """The window stays closed for ten minutes, every probe being answered; then it opens."""

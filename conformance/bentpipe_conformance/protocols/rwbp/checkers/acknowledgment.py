@@ -130,9 +130,9 @@ def buffer_octets(flow: Flow, context: Context) -> int:
 @rule("RWBP-AK-005", at_once=True)
 def as_many_as_fit(flow: Flow, context: Context) -> Findings:
     """Every run is reported, or four of them."""
-    # Exercised by pure acknowledgments while a run is held.
+    # Exercised by pure acknowledgments while a run is held; a probe is one, too.
     for reply in until_deviating(flow):
-        if reply.pure and reply.runs and not reply.probe:
+        if reply.pure and reply.runs:
             wanted = min(BLOCKS, len(reply.runs))
             yield judged(
                 context, len(set(reply.blocks)) >= wanted,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from bentpipe_conformance.protocols.rwbp.codec import build
+from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
 from bentpipe_conformance.protocols.rwbp.story import (
     CLAIMS,
     FAIL,
@@ -48,6 +50,21 @@ def _repeating(*times: float, calls: bool = False) -> Story:
 )
 def test_handshake_unanswered(times: tuple[float, ...], expected: set[object], calls: bool) -> None:
     assert _repeating(*times, calls=calls).verdicts("RWBP-CX-002") == expected
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"), [((2.0, 4.0), PASS), ((1.0,), FAIL), ((2.0, 2.0), BAD), ((), FAIL)]
+)
+def test_syns_cross_and_nobody_answers(times: tuple[float, ...], expected: set[object]) -> None:
+    """The SYN-ACK counts as a repetition of the SYN (section 4.2)."""
+    story = Story(calls=True, open=False, port=9)
+    fields: dict[str, Any] = {"window": 8 * SIZE, "mss": SIZE, "sack_permitted": True}
+    option = option_octets(8, SIZE)
+    story.put(False, option, flags=SYN, seq=99, after=0.4, **{**fields, "ack": 0})
+    for after in (0.0, *times):
+        story.put(True, option, flags=SYN | ACK, seq=499, after=after, **{**fields, "ack": 100})
+    story.put(False, option, flags=SYN | ACK, seq=99, after=0.0 if times else 5.0, **fields)
+    assert story.verdicts("RWBP-CX-002") == expected
 
 
 def test_handshake_not_repeated() -> None:

@@ -162,6 +162,18 @@ def test_no_probe() -> None:
     assert story.verdicts("RWBP-WN-008") == FAIL
 
 
+@pytest.mark.parametrize(("blocks", "expected"), [([(1.0, 1.1)], PASS), ([], {*PASS, *FAIL})])
+def test_probe_while_a_run_is_held(
+    blocks: list[tuple[float, float]], expected: set[object]
+) -> None:
+    """It is a pure acknowledgment, and has the blocks of one."""
+    story = Story().send(*range(8)).ack(8, window=0, after=RTT)
+    story.arrive(1, size=100, window=0, ack=500 + 8 * SIZE, after=0.1)
+    story.reply(0, (1, 1.1), seq=500 + 8 * SIZE)
+    story.reply(0, *blocks, seq=500 + 8 * SIZE - 1, after=FIRST - 0.1)
+    assert story.verdicts("RWBP-AK-005") == expected
+
+
 def test_probe_with_another_number() -> None:
     assert _probes(FIRST, seq=1).verdicts("RWBP-WN-009") == FAIL
     story = Story().send(*range(8)).ack(8, after=RTT, window=0)
