@@ -118,7 +118,8 @@ quick-types:
 
 # Half of the modules' start is their compilation, which may be kept even where the tree may not change.
 quick-tests:
-	@PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.venv/pycache $(BIN)/python -m pytest -q -n auto -m "not slow and not long and not bed and not hypothesis" \
+	@PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.venv/pycache \
+		$(BIN)/python -m pytest -q -n auto -m "not slow and not long and not bed and not hypothesis" \
 		$(QUICK_LEFT_OUT) $(QUICK_TESTS)
 
 checker: setup

@@ -53,17 +53,9 @@ _options = st.one_of(
 )  # fmt: skip
 _of_segments = st.one_of(
     some_of(["often", "seldom", "small", "large", "unknown", "other"]).map(_hex),
-    some_of(
-        [
-            "b402",
-            "fe02",
-            "22020101",
-            "050a00000001000000ff",
-            "080a0000000000000000",
-            "080affffffff00000001",
-        ]
-    ),
-)
+    some_of(["b402", "fe02", "22020101", "050a00000001000000ff", "080a0000000000000000",
+             "080affffffff00000001"]),
+)  # fmt: skip
 _narrow = some_of([4 * SEGMENT, 8 * SEGMENT])
 _windows = some_of([4 * SEGMENT, 8 * SEGMENT, 16 * SEGMENT])
 bulk = opened("chargen", window=_windows, interval=some_of([1, 2, 8, 64]))
@@ -321,7 +313,6 @@ contended = episode(
     receive(2.0),
 )  # fmt: skip
 """Several connections have a window each to send, and share a few packets of credit at a time."""
-
 choked = episode(
     step("link"), step("grant"),
     repeated(step("open", service=quiet_service, interval=some_of([1, 1, 8])), 2),
@@ -341,13 +332,5 @@ MOVING: tuple[Situation, ...] = (
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (aborted, intruding)
 LINKED: tuple[Situation, ...] = (
-    granted,
-    odd_frames,
-    epochs,
-    late_frames,
-    stale,
-    lost_before,
-    crowded,
-    contended,
-    choked,
-)
+    granted, odd_frames, epochs, late_frames, stale, lost_before, crowded, contended, choked,
+)  # fmt: skip

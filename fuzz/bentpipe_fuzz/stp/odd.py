@@ -122,20 +122,19 @@ class OddPlayer(BasePlayer[Peer, Connection]):
         if count is None:
             count = connection.vt_s - self.ended
         most = connection.peer_max_sd or LEAST_MAX_SD
-        too_large = octets is not None and octets > most
-        data = LITTLE if octets is None else pattern(0, min(octets, most + 1))
+        size = LITTLE if octets is None else min(octets, most + 1)
         fin = bool(raw.get("flags", 0) & codec.FIN)
         _, ended_there = connection.sent.get(count, (b"", False))
         if ended_there and "flags" in raw:
             raw["flags"] |= codec.FIN
         is_near = 0 <= count < connection.vt_s + MOST_AHEAD
-        if count in connection.sent or (is_near and not self.ended and not too_large):
+        if count in connection.sent or (is_near and not self.ended and size <= most):
             self.ended = self.ended or (fin and count not in connection.sent)
+            data = LITTLE if octets is None else pattern(0, size)
             connection.sd(data, number=count, fin=fin, poll=poll, **raw)
         else:
             # Nobody may take it, or the tester would be at fault.
-            data = pattern(0, LITTLE) if octets is None else data
-            usual = {"seq": connection.ours(count), "data": data}
+            usual = {"seq": connection.ours(count), "data": pattern(0, size)}
             connection.send(codec.SDP if poll else codec.SD, **{**usual, **raw})
 
     @staticmethod

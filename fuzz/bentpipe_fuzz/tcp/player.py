@@ -79,7 +79,8 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
     ) -> None:  # fmt: skip
         """Open a connection to a service; ``offer`` is what the tester offers.
 
-        ``odd`` are fields of Scapy's ``TCP`` for the SYN, and ``raw``, see :meth:`segment`.
+        ``odd`` are fields of Scapy's ``TCP`` for the SYN, ``raw``, see :meth:`segment`, and
+        ``data``, octets that the SYN carries.
         """
         self.fin = None
         self.connection = None

@@ -149,10 +149,11 @@ class Echoing(Host):
 def played(
     script: Script, defect: Callable[[Any], Any] = lambda host: host, mutant: str = ""
 ) -> Conversation:
-    subject = subject_of("tcp")
+    record = suite_named(script.suite)
+    subject = subject_of(record.folder)
     make: Any = lambda *how: defect(subject.make(*how))  # noqa: E731
     configure = load_mutants()[mutant].configure if mutant else lambda setup: setup
-    lane, settings = stage(replace(subject, make=make), "rfc", "", 0, configure)
+    lane, settings = stage(replace(subject, make=make), record.profiles[0], "", 0, configure)
     return play(script, lane, settings)
 
 
@@ -231,16 +232,12 @@ def test_refusal_is_a_packet_that_ends_the_conversation(suite: str) -> None:
 
 @pytest.mark.parametrize(("suite", "mutant"), [("snr", "snr-never-calls"), ("stp", "")])
 def test_user_whose_call_brings_no_packet_is_a_violation(suite: str, mutant: str) -> None:
-    reference, record = subject_of(suite_named(suite).folder), suite_named(suite)
     ring = Script(suite, "honest", (Step("ring"),))
     delayed = replace(ring, link=(Impairment("to-tester", "lose", "second", 0.0, 1, 1000.0),))
-    lane, settings = stage(reference, record.profiles[0], "", 0)
-    assert not play(ring, lane, settings).findings
-    assert not play(delayed, lane, settings).findings
+    assert not played(ring).findings
+    assert not played(delayed).findings
     if mutant:
-        configure = load_mutants()[mutant].configure
-        lane, settings = stage(reference, record.profiles[0], "", 0, configure)
-        assert play(ring, lane, settings).breaks("SNR-CON-043")
+        assert played(ring, mutant=mutant).breaks("SNR-CON-043")
 
 
 def test_tester_that_receives_answers_probes_for_minutes() -> None:
@@ -250,15 +247,11 @@ def test_tester_that_receives_answers_probes_for_minutes() -> None:
         (Step("open", {"service": "chargen", "window": 2920}), Step("receive", {"segments": 2}),
          Step("offer", {"window": 0}), Step("receive", {"seconds": 600.0})),
     )  # fmt: skip
-    record, lane, settings = reference_of("rwbp")
-    assert not play(shut, lane, settings).findings
-    configure = load_mutants()["rwbp-gives-up-a-closed-window"].configure
-    faulty, settings = stage(subject_of(record.folder), record.profiles[0], "", 0, configure)
-    assert play(shut, faulty, settings).breaks("RWBP-WN-010")
+    assert not played(shut).findings
+    assert played(shut, mutant="rwbp-gives-up-a-closed-window").breaks("RWBP-WN-010")
 
 
 def test_report_that_a_whole_flight_is_missing_is_answered_by_all_of_it() -> None:
-    _, lane, settings = reference_of("rwbp")
     far = 300 * 536
     script = Script(
         "rwbp", "honest",
@@ -267,7 +260,7 @@ def test_report_that_a_whole_flight_is_missing_is_answered_by_all_of_it() -> Non
          Step("wait")),
         seed=64,
     )  # fmt: skip
-    found = play(script, lane, settings)
+    found = played(script)
     assert "RWBP-EC-002" in found.met and not found.findings
 
 
@@ -276,7 +269,6 @@ def test_report_that_a_whole_flight_is_missing_is_answered_by_all_of_it() -> Non
     {"sack": False, "window_scale": 7, "mss": 536},
 ])  # fmt: skip
 def test_octets_in_place_of_an_option_are_cut_to_what_others_leave(others: dict[str, Any]) -> None:
-    _, lane, settings = reference_of("rwbp")
     opened = Step("open", {"option": 4 * "fd0a5257425010010800c805", **others})
-    found = play(Script("rwbp", "honest", (opened, Step("wait"))), lane, settings)
+    found = played(Script("rwbp", "honest", (opened, Step("wait"))))
     assert not found.outcome.broken and not found.findings

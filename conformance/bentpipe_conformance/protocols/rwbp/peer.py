@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, cast
 
 from bentpipe_conformance.engine.codec import MalformedPacket
@@ -11,6 +11,7 @@ from bentpipe_conformance.engine.trace import dissected
 from bentpipe_conformance.protocols.rwbp.codec import Rwbp, dissect
 from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
+from bentpipe_conformance.protocols.tcp import connection as tcp_connection
 from bentpipe_conformance.protocols.tcp import peer as tcp_peer
 
 SETTLED_S = 0.3
@@ -57,21 +58,23 @@ class Peer(tcp_peer.Peer):
         return self.gateway
 
     def share(self, seconds: float, credit: int = 0) -> None:
-        """Receive on all connections for a while; with ``credit``, so many packets are under way.
-
-        The gateway then permits as many more as have arrived.
-        """
+        """Receive on all connections for a while, with :meth:`tend`."""
         until = self.now() + seconds
         while True:
-            for connection in self.open_connections:
-                if connection.collect(0.0):
-                    connection.ack()
-            gateway = self.gateway
-            if gateway is not None and (more := gateway.arrived + credit - gateway.limit) > 0:
-                gateway.grant(more)
+            self.tend(self.open_connections, credit)
             if self.now() >= until:
                 return
             self.wait(min(SHARE_S, until - self.now()))
+
+    def tend(self, connections: Iterable[tcp_connection.Connection], credit: int) -> None:
+        """Make room for what has arrived, and permit what leaves so many packets under way."""
+        for connection in connections:
+            if connection.inbox:  # a probe of a closed window is answered, too
+                connection.collect(0.0)
+                connection.ack()
+        gateway = self.gateway
+        if gateway is not None and (more := gateway.arrived + credit - gateway.limit) > 0:
+            gateway.grant(more)
 
     def dissect(self, octets: bytes) -> Rwbp:
         """The segment in an IPv4 packet."""

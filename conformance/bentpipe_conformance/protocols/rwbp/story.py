@@ -91,22 +91,23 @@ class Story(BaseStory):
         else:
             self.ack(0)
 
-    def syn(self, after: float = 0.0) -> Story:
-        """The tester's SYN or SYN-ACK."""
+    def syn(self, after: float = 0.0, *, crossing: bool = False) -> Story:
+        """The tester's SYN or SYN-ACK; the former, too, where it crosses a SYN."""
         options = option_octets(self.interval, SIZE) if self.offer is None else self.offer
-        flags = SYN | ACK if self.calls else SYN
+        answers = self.calls and not crossing
         return self.put(
-            False, options, flags=flags, seq=99, after=after, ack=500 if self.calls else 0,
+            False, options, flags=SYN | ACK if answers else SYN, seq=99, after=after,
+            ack=500 if answers else 0,
             window=self.window * SIZE, mss=SIZE, sack_permitted=self.sack,
         )  # fmt: skip
 
-    def own_syn(self, after: float = 0.0) -> Story:
-        """The implementation's SYN or SYN-ACK."""
+    def own_syn(self, after: float = 0.0, **others: Any) -> Story:
+        """The implementation's SYN or SYN-ACK, with other fields."""
         options = option_octets(8, SIZE) if self.rwbp else b""
         fields = {
             "flags": SYN if self.calls else SYN | ACK, "seq": 499, "mss": SIZE,
             "window": BUFFER * SIZE, "sack_permitted": True, "ack": 0 if self.calls else 100,
-            **(self.own or {}),
+            **(self.own or {}), **others,
         }  # fmt: skip
         options = options if self.answer is None else self.answer
         return self.put(True, options, after=after, **fields)

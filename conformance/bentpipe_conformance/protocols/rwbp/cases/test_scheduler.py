@@ -7,7 +7,7 @@ from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, make_room
 from bentpipe_conformance.protocols.rwbp.cases.test_gateway import FEW, opened, starve
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
-from bentpipe_conformance.protocols.rwbp.peer import Peer
+from bentpipe_conformance.protocols.rwbp.peer import SHARE_S, Peer
 
 NEEDS = ("gateway",)
 
@@ -20,13 +20,8 @@ def serve(peer: Peer, gateway: Gateway, connections: list[Connection], packets: 
     before = gateway.arrived
     deadline = peer.now() + 60.0 + 20 * peer.rtt
     while gateway.arrived - before < packets and peer.now() < deadline:
-        peer.wait(0.05)
-        came = gateway.arrived + UNDER_WAY - gateway.limit
-        for connection in connections:
-            if connection.inbox:
-                make_room(connection)
-        if came > 0:
-            gateway.grant(came)
+        peer.wait(SHARE_S)
+        peer.tend(connections, UNDER_WAY)
 
 
 def contended(

@@ -126,7 +126,8 @@ def read_expiries(flow: Flow, at_once: bool) -> tuple[Expiry, ...]:
                 found.append(expiry)
             elif event.start == event.una and event.retransmission:
                 row = {}
-            permitted = max(permitted, event.end) if event.start < edge else permitted
+            if event.start < edge:
+                permitted = max(permitted, event.end)
             transmitted[event.start] = event.time
             if event.end >= event.max:
                 ending = event

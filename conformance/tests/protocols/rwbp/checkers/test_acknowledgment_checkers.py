@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
 from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
 
@@ -193,12 +192,8 @@ def test_reminder_that_is_not_left_out_is_called_for() -> None:
 
 def _crossed() -> Story:
     """SYNs cross, and both sides answer them; nothing has to answer the last SYN-ACK."""
-    story = Story(calls=True, open=False, port=9)
-    fields: dict[str, Any] = {"window": 8 * SIZE, "mss": SIZE, "sack_permitted": True}
-    option = option_octets(8, SIZE)
-    story.put(False, option, flags=SYN, seq=99, after=0.1, **{**fields, "ack": 0})
-    story.put(True, option, flags=SYN | ACK, seq=499, **{**fields, "ack": 100})
-    return story.put(False, option, flags=SYN | ACK, seq=99, after=0.3, **fields)
+    story = Story(calls=True, open=False, port=9).syn(after=0.1, crossing=True)
+    return story.own_syn(flags=SYN | ACK, ack=100, window=8 * SIZE).syn(after=0.3)
 
 
 def test_syns_cross_and_are_answered() -> None:
@@ -211,9 +206,7 @@ def test_syns_cross_and_are_answered() -> None:
 
 
 def test_syns_cross_and_the_next_answer_comes_again() -> None:
-    story = _crossed()
-    again = {"window": 8 * SIZE, "mss": SIZE, "sack_permitted": True}
-    story.put(False, option_octets(8, SIZE), flags=SYN | ACK, seq=99, after=0.001, **again)
+    story = _crossed().syn(after=0.001)
     assert story.reply(0).ack(0, after=0.5).verdicts("RWBP-AK-003") == PASS
 
 

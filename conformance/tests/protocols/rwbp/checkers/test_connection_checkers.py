@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
+from bentpipe_conformance.protocols.rwbp.codec import build
 from bentpipe_conformance.protocols.rwbp.story import (
     CLAIMS,
     FAIL,
@@ -57,13 +55,10 @@ def test_handshake_unanswered(times: tuple[float, ...], expected: set[object], c
 )
 def test_syns_cross_and_nobody_answers(times: tuple[float, ...], expected: set[object]) -> None:
     """The SYN-ACK counts as a repetition of the SYN (section 4.2)."""
-    story = Story(calls=True, open=False, port=9)
-    fields: dict[str, Any] = {"window": 8 * SIZE, "mss": SIZE, "sack_permitted": True}
-    option = option_octets(8, SIZE)
-    story.put(False, option, flags=SYN, seq=99, after=0.4, **{**fields, "ack": 0})
+    story = Story(calls=True, open=False, port=9).syn(after=0.4, crossing=True)
     for after in (0.0, *times):
-        story.put(True, option, flags=SYN | ACK, seq=499, after=after, **{**fields, "ack": 100})
-    story.put(False, option, flags=SYN | ACK, seq=99, after=0.0 if times else 5.0, **fields)
+        story.own_syn(after=after, flags=SYN | ACK, ack=100)
+    story.syn(after=0.0 if times else 5.0)
     assert story.verdicts("RWBP-CX-002") == expected
 
 

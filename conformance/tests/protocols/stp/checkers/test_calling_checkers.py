@@ -185,11 +185,17 @@ def test_cookie_returned_unchanged_and_once() -> None:
     assert twice.verdicts("STP-CC-039") == BOTH
 
 
+def beside(story: StpStory, other: StpStory, service: int = 78) -> StpStory:
+    """What another story tells passes at its times, between other ports."""
+    story.packets += [between(packet, service=service) for packet in other.packets]
+    story.packets.sort(key=lambda packet: packet.time)
+    return story
+
+
 def from_another_port(story: StpStory, number: int, **fields: object) -> StpStory:
     """The implementation calls from another of its ports."""
     call = anew(StpStory(at=story.at), number, **fields)
-    story.packets += [between(packet, service=77) for packet in call.packets]
-    story.at = call.at
+    beside(story, call, service=77).at = call.at
     return story
 
 
@@ -227,8 +233,7 @@ def after_a_failure(flags: int, **fields: object) -> StpStory:
     failed = {"csn": IUT_CSN - 8, "seq": 9, "cookie": TESTER_COOKIES[6], **fields}
     call = StpStory(at=story.at).iut(BEGIN, **failed)  # type: ignore[arg-type]
     call.tester(BGREJ, reason=3, peer_csn=IUT_CSN - 8, after=0.6)
-    story.packets += [between(packet, service=78) for packet in call.packets]
-    story.at = call.at + 1.0
+    beside(story, call).at = call.at + 1.0
     return from_another_port(story, 3, cookie=TESTER_COOKIES[1], flags=flags)
 
 
@@ -280,9 +285,7 @@ def test_v_flag_once_a_call_has_opened_that_was_made_when_another_was_aborted(
     story = StpStory(at=1.0 - before).iut(BEGIN, csn=IUT_CSN - 10, seq=7, cookie=None)
     aborted.at = 1.0
     aborted.iut(END, csn=IUT_CSN - 5, peer_csn=0, flags=A, reason=1)
-    connected_with_v(story)
-    others = [between(packet, service=78) for packet in aborted.packets]
-    story.packets = sorted([*others, *story.packets], key=lambda packet: packet.time)
+    beside(connected_with_v(story), aborted)
     story = from_another_port(story, 2, cookie=TESTER_COOKIES[1], flags=0)
     assert story.verdicts("STP-CC-039") == expected
 
@@ -297,9 +300,7 @@ def test_caller_calls_without_a_cookie_when_another_call_is_aborted(
     other.at = story.at + 2.0 - before
     other.iut(END, csn=IUT_CSN - 5, peer_csn=0, flags=A, reason=1)
     call = StpStory(at=story.at + 2.0).iut(BEGIN, csn=IUT_CSN - 4, seq=80, cookie=None)
-    story.packets += [between(packet, service=78) for packet in other.packets]
-    story.packets += [between(packet, service=77) for packet in call.packets]
-    story.packets.sort(key=lambda packet: packet.time)
+    beside(beside(story, other), call, service=77)
     assert (Verdict.FAIL in story.verdicts("STP-CC-040")) == accused
 
 
