@@ -175,7 +175,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             filled = connection.next_offset - first
             if filled > MOST_WINDOWS * most and connection.iut_window >= most:
                 return  # its user reads on
-            room = connection.acked + connection.iut_window - connection.next_offset
+            room = connection.iut_edge - connection.next_offset
             outstanding = connection.next_offset - connection.acked
             if room >= octets and outstanding < 8 * octets:
                 connection.send_data(octets)
@@ -183,7 +183,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
                 break
         else:
             return
-        edge = connection.acked + connection.iut_window
+        edge = connection.iut_edge
         if 0 < edge - connection.next_offset <= octets:
             size = edge - connection.next_offset + max(beyond, 0)
             connection.send_data(size, flags=ACK | PSH | (FIN if fin else 0))
@@ -351,7 +351,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         assert connection is not None
         return {
             "next": connection.next_offset, "acked": connection.acked,
-            "edge": connection.acked + connection.iut_window,
+            "edge": connection.iut_edge,
             "delivered": connection.delivered, "highest": connection.highest,
         }  # fmt: skip
 

@@ -10,7 +10,7 @@ from bentpipe_fuzz.campaign.writing import arguments, expression
 
 NAMES: Mapping[str, str] = {
     "next": "connection.next_offset", "acked": "connection.acked",
-    "edge": "connection.acked + connection.iut_window",
+    "edge": "connection.iut_edge",
     "delivered": "connection.delivered", "highest": "connection.highest",
 }  # fmt: skip
 

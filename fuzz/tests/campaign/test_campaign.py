@@ -343,7 +343,7 @@ def test_replay_file_becomes_a_case_that_python_reads(tmp_path: Path) -> None:
     compile(result.stdout, "case", "exec")
     assert '@case("SNR-CON-001")' in result.stdout
     assert "# The link: packet 1 to the implementation: lost." in result.stdout
-    assert "at=connection.acked + connection.iut_window + 1" in result.stdout
+    assert "at=connection.iut_edge + 1" in result.stdout
     assert "# To be written by hand: segment(times=3)." in result.stdout
 
 

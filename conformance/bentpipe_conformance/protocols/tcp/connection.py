@@ -72,6 +72,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         reception: what the tester has received.
         acked: highest offset of the tester's data the IUT has acknowledged.
         iut_window: octets the IUT last offered, scaled.
+        iut_edge: one past the highest offset that it has ever permitted.
         next_offset: offset of the tester's next new data.
         highest: one past the highest offset of the IUT's data that has arrived, lost or not.
         bearing: octets of new data that each acknowledgment carries; 0 for pure ones.
@@ -121,7 +122,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.segment = 536 if mss is None else max(mss, 1)
         self.reception = Reception()
         self.acked = 0
-        self.iut_window = 0
+        self.iut_window = self.iut_edge = 0
         self.next_offset = 0
         self.highest = 0
         self.bearing = 0
@@ -350,11 +351,12 @@ class Connection(BaseConnection[Tcp, Segment]):
                 self._negotiate(packet)
         elif self.syn_ack is not None:
             self.inbox.append(self._learn(time, packet))
+            self.iut_edge = max(self.iut_edge, self.acked + self.iut_window)
 
     def _negotiate(self, syn_ack: Tcp) -> None:
         self.syn_ack = syn_ack
         self._irs = syn_ack.seq
-        self.iut_window = syn_ack.window
+        self.iut_window = self.iut_edge = syn_ack.window
         self.segment = min(self.segment, syn_ack.mss or 536)
         if self.syn.window_scale is not None and syn_ack.window_scale is not None:
             self._shift, self._iut_shift = self.syn.window_scale, syn_ack.window_scale

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bentpipe_conformance.engine.peer import NotReached
-from bentpipe_conformance.protocols.rwbp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import Connection
 
 PATIENCE_S = 70.0
 """Longer than any timer of the specification."""

@@ -184,3 +184,14 @@ def test_fin_behind_a_hole(connection: Connection) -> None:
     connection.wait(PAUSE_S)
     send_segments(connection, (1,))
     await_silence(connection)
+
+
+@connected("RWBP-AK-006", "RWBP-AK-003", "RWBP-AK-005", to="discard")
+def test_bare_fin_behind_a_hole(connection: Connection) -> None:
+    """A FIN without data comes above a run, and then something below both: the FIN's is first."""
+    send_segments(connection, (0, 6, 2))
+    connection.wait(PAUSE_S)
+    connection.send(at=7 * SMALL, flags=ACK | FIN, sack=(), pause=PAUSE_S)
+    send_segments(connection, (4, 3, 1, 5))
+    connection.next_offset = 7 * SMALL + 1
+    await_silence(connection)

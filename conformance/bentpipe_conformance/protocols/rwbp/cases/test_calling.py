@@ -9,7 +9,12 @@ from typing import Any
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import Row, each
 from bentpipe_conformance.protocols.rwbp.cases.exchange import receive_some, send_crafted, send_some
-from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, RECEIVES, SENDS
+from bentpipe_conformance.protocols.rwbp.cases.steps import (
+    PAUSE_S,
+    RECEIVES,
+    SENDS,
+    lose_until,
+)
 from bentpipe_conformance.protocols.rwbp.codec import option_octets
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
 from bentpipe_conformance.protocols.rwbp.peer import Peer
@@ -150,3 +155,15 @@ def test_syns_cross(peer: Peer) -> None:
         receive_some(connection)
         connection.abort()
         peer.wait(PAUSE_S)
+
+
+@case("RWBP-CX-002", "RWBP-TM-001", needs=CALLS)
+def test_syns_cross_and_answers_are_late(peer: Peer) -> None:
+    """Both ends call; the SYN-ACK is repeated for a while, and then the first segment is lost."""
+    connection = peer.summon(SENDS)
+    connection.answer(flags=SYN)
+    peer.wait(8.0)
+    connection.answer()
+    connection.ack()
+    lose_until(connection, 2)
+    receive_some(connection)

@@ -139,7 +139,7 @@ def test_data_after_the_own_fin(peer: Peer) -> None:
 
 
 @case("RWBP-CX-003", "RWBP-CX-004", needs=("active_open",))
-def testfins_cross(peer: Peer) -> None:
+def test_fins_cross(peer: Peer) -> None:
     """Both ends send FIN before either has arrived."""
     connection = peer.summon(SENDS, octets=8_000)
     connection.answer()

@@ -315,3 +315,31 @@ def test_peers_go_on_while_the_gateway_is_silent(peer: Peer) -> None:
         peer.wait(0.01)
     peer.wait(peer.rtt + PAUSE_S)
     gateway.grant(0, pause=peer.rtt + 1.0)
+
+
+@case("RWBP-LC-007", "RWBP-LC-002", needs=NEEDS)
+def test_resets_use_credit(peer: Peer) -> None:
+    """Calls of a closed port are refused, which takes the credit that a window then lacks."""
+    gateway, connections = opened(peer, window=LEAST)
+    for packets in (2, 3):
+        gateway.restart(packets, pause=PAUSE_S)
+        for _ in range(packets):
+            peer.begin(UNUSED_PORT)
+        peer.wait(0.05)
+        make_room(connections[0])
+        peer.wait(peer.rtt + 1.0)
+        gateway.grant(AMPLE, pause=peer.rtt + 1.0)
+
+
+@case("RWBP-SC-005", needs=NEEDS)
+def test_acknowledgments_of_one_service_wait(peer: Peer) -> None:
+    """Two connections to one service fill the queue with acknowledgments; each gets its last."""
+    gateway, connections = opened(peer, 0)
+    connections = [peer.connect("discard", interval=1) for _ in range(2)]
+    gateway.restart(0, pause=PAUSE_S)
+    for connection in connections:
+        for _ in range(100):
+            connection.send_data(100)
+            peer.wait(0.005)
+    peer.wait(peer.rtt + PAUSE_S)
+    gateway.grant(AMPLE, pause=peer.rtt + 1.0)

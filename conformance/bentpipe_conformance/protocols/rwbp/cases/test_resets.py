@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.scripts import Row, connected, each
-from bentpipe_conformance.protocols.rwbp.cases.exchange import UNIT, receive_some, send_some
+from bentpipe_conformance.protocols.rwbp.cases.exchange import (
+    UNIT,
+    await_fin,
+    fins,
+    receive_some,
+    send_some,
+)
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, RECEIVES, SENDS
 from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
@@ -99,3 +105,18 @@ def test_user_aborts(peer: Peer) -> None:
         connection.wait(connection.rtt + 4.0)
         connection.closed = ""
         connection.send_data(UNIT, at=UNIT, pause=connection.rtt + PAUSE_S)
+
+
+@case("RWBP-CX-006", needs=("active_open", "user_aborts"))
+def test_user_aborts_after_its_fin(peer: Peer) -> None:
+    """The user has closed when it aborts; its FIN was acknowledged, or all but the FIN was."""
+    for acknowledged in (True, False):
+        connection = peer.summon(SENDS, octets=UNIT)
+        connection.answer()
+        connection.wait(connection.rtt)
+        if acknowledged:
+            await_fin(connection)
+        else:
+            connection.ack(connection.expect(fins).end - 1, pause=connection.rtt)
+        peer.have_aborted()
+        connection.wait(connection.rtt + 4.0)

@@ -75,6 +75,24 @@ def test_connections_come_and_go(peer: Peer) -> None:
     serve(peer, gateway, connections, 40)
 
 
+@case("RWBP-SC-001", "RWBP-FC-005", needs=NEEDS)
+def test_the_connection_served_last_goes(peer: Peer) -> None:
+    """The second of five has filled the IP queue and is reset: the turn is that of the third."""
+    gateway, connections = opened(peer, 0)
+    for index in range(5):
+        connections.append(peer.connect(window=(2 if index == 1 else 1) * FEW * SEGMENT))
+    peer.wait(peer.rtt + PAUSE_S)
+    gateway.restart(0, pause=PAUSE_S)
+    last = connections.pop(1)
+    for connection in (last, *connections):
+        make_room(connection, PAUSE_S)
+    last.abort()
+    peer.wait(peer.rtt + PAUSE_S)
+    for _ in range(3 * FEW):
+        gateway.grant(1, pause=0.1)
+    serve(peer, gateway, connections, 30)
+
+
 @case("RWBP-SC-002", "RWBP-SC-001", needs=NEEDS)
 def test_retransmissions_have_turns(peer: Peer) -> None:
     """Of two of five connections segments are lost; their repair waits behind a full queue."""

@@ -17,7 +17,7 @@ from bentpipe_conformance.protocols.rwbp.cases.steps import (
 from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, URG
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
 
 ODD_FLAGS = (
     0, FIN, PSH, URG, FIN | PSH | URG, SYN, SYN | ACK, SYN | FIN, SYN | FIN | ACK, SYN | RST,
@@ -138,3 +138,29 @@ def test_hundreds_of_runs(connection: Connection) -> None:
     connection.send(b"x" * 400, at=0)
     connection.next_offset = 400
     send_some(connection)
+
+
+@case("RWBP-SEC-003")
+def test_syn_within_the_window_of_an_answer(peer: Peer) -> None:
+    """A SYN with another number comes before the handshake is over, which it does not end."""
+    for offset in (1, 100):
+        connection = peer.begin("chargen")
+        connection.await_answer("SYN-ACK")
+        again = replace(connection.syn, seq=(connection.syn.seq + 1 + offset) % MODULUS)
+        peer.send(build(again))
+        connection.wait(connection.rtt + PAUSE_S)
+        connection.ack()
+        receive_some(connection)
+
+
+@case("RWBP-EC-015", "RWBP-WF-002")
+def test_data_with_acknowledgments_of_what_was_never_sent(peer: Peer) -> None:
+    """Segments whose number is refused carry data and FIN, which are refused with it."""
+    for octets in (1, MARGIN, 1 << 29):
+        for flags in (ACK, ACK | FIN):
+            connection = peer.connect("discard")
+            connection.send_data(UNIT, pause=PAUSE_S)
+            connection.send(b"y" * UNIT, at=UNIT, flags=flags, ack=octets, sack=(), pause=PAUSE_S)
+            connection.wait(connection.rtt)
+            send_some(connection)
+            connection.abort()

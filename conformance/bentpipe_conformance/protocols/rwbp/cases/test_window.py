@@ -5,6 +5,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import connected
+from bentpipe_conformance.protocols.rwbp.cases.exchange import UNIT, close
 from bentpipe_conformance.protocols.rwbp.cases.steps import (
     PATIENCE_S,
     PAUSE_S,
@@ -13,7 +14,7 @@ from bentpipe_conformance.protocols.rwbp.cases.steps import (
 )
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
-from bentpipe_conformance.protocols.tcp.codec import ACK, PSH
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
 
 LARGEST_FILLED = 1 << 20
 """Octets of the largest window that a case fills."""
@@ -195,7 +196,7 @@ def test_data_beyond_the_edge(connection: Connection) -> None:
     """Data comes that lies beyond the edge, in part, and as a whole."""
     connection.send_data(100, pause=connection.rtt + PAUSE_S)
     connection.collect(0)
-    edge = connection.acked + connection.iut_window
+    edge = connection.iut_edge
     for start in (edge - 50, edge, edge - 100, edge + 1000):
         connection.send_data(100, at=start, pause=0.02)
     await_silence(connection)
@@ -210,16 +211,20 @@ def _await_taken(connection: Connection, sent: int) -> None:
             return
 
 
-def _fill(connection: Connection) -> int:
-    """Send to an echo that cannot send until its window is full; return the octets sent."""
-    sent = edge = 0
+def _fill(connection: Connection, but: int = 0) -> int:
+    """Send to an echo that cannot send until its window is full, ``but`` for so many octets.
+
+    Returns:
+        The octets sent.
+    """
+    sent = 0
     connection.wait(connection.rtt)
     while True:
         connection.collect(0)
-        edge = max(edge, connection.acked + connection.iut_window)
-        if sent >= edge:
+        room = connection.iut_edge - but - sent
+        if room <= 0:
             break
-        size = min(700, edge - sent)
+        size = min(700, room)
         connection.send(pattern(sent, size), flags=ACK | PSH)
         sent += size
         if sent % 7000 == 0 or size < 700:
@@ -260,3 +265,31 @@ def test_one_connection_stalled(peer: Peer) -> None:
     if stalled.next(PATIENCE_S) is not None:
         stalled.ack(window=8 * SEGMENT)
     stalled.receive_more(8)
+
+
+@connected("RWBP-FC-003", "RWBP-WN-005", to="echo", window=0)
+def test_acknowledgments_with_data_beyond_a_closed_window(connection: Connection) -> None:
+    """The echo's window is closed; what acknowledges its data carries some that is not taken."""
+    sent = _fill(connection)
+    connection.ack(window=4 * SEGMENT)
+    for segments in (4, 8, 16, 16):
+        connection.collect(connection.rtt + PAUSE_S)
+        connection.reception.take(0, connection.highest)
+        connection.window, connection.next_offset = segments * SEGMENT, connection.acked
+        connection.send(pattern(connection.acked, 100), at=connection.acked)
+    connection.collect(connection.rtt + PAUSE_S)
+    connection.next_offset = connection.acked
+    connection.reception.take(0, connection.highest)
+    connection.ack()
+    receive_octets(connection, min(sent, 100_000))
+
+
+@connected("RWBP-WN-004", "RWBP-CX-003", to="echo", window=0)
+def test_fin_at_the_edge(connection: Connection) -> None:
+    """The last data that the echo has room for comes with FIN, which there is none for."""
+    sent = _fill(connection, but=UNIT)
+    connection.send(pattern(sent, UNIT), at=sent, flags=ACK | FIN, pause=connection.rtt + PAUSE_S)
+    connection.next_offset = sent + UNIT
+    connection.ack(window=16 * SEGMENT)
+    receive_octets(connection, min(sent, 100_000))
+    close(connection)

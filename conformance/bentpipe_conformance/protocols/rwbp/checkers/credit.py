@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import attrgetter
 
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
-from bentpipe_conformance.protocols.rwbp.replay.events import Arrival, Reply, Segment, Why
+from bentpipe_conformance.protocols.rwbp.replay.events import (
+    Arrival,
+    Call,
+    Reply,
+    Segment,
+    Why,
+    after,
+)
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.ledger import Ledger
 
@@ -162,6 +171,7 @@ def acknowledgments_do_not_pile_up(flow: Flow, context: Context) -> Findings:
     # Exercised by many segments that call for acknowledgments while there is no credit.
     if not flow.agreed or flow.leaves_at_once(context.ics):
         return
+    yield from _given_up(flow, context)
     places = int(context.ics.get("ip_queue", 10))
     for calls, replies in _bunches(flow):
         if calls > 2 * places and replies:
@@ -187,3 +197,50 @@ def _bunches(flow: Flow) -> Iterator[tuple[int, list[Segment]]]:
         calls += event.calls is not None
     if left:
         yield calls, left
+
+
+def _given_up(flow: Flow, context: Context) -> Findings:
+    """An acknowledgment that one of another connection has replaced, or has not.
+
+    It would have entered the queue before what acknowledges a segment that arrived later, and left
+    before that (RWBP-LC-008). What the acknowledgment timer has put there begins a count of more
+    than one anew, and is not known; nor is what data of its own replaces (RWBP-AK-008).
+    """
+    if flow.service != "discard":
+        return
+    certain = (Call.COUNT, Call.FIN) if flow.receiver.interval == 1 else (Call.FIN,)
+    beside: Reply | None = None
+    for arrival in flow.arrivals:
+        if arrival.calls not in certain:
+            continue
+        own = next(after(flow.replies, arrival.packet.number), None)
+        until = flow.ended if own is None else own.packet.number
+        for other in flow.link.flows:
+            new = None if other is flow else _new_after(other, arrival)
+            reply = None if new is None else _acknowledges(other, new)
+            if new is None or reply is None:
+                continue
+            if reply.packet.number < until:
+                yield context.violated(
+                    f"{arrival.span} was not acknowledged, and a later segment of another was",
+                    reply, arrival, expected="what waits of the same connection to be replaced",
+                    actual="that of another was",
+                )  # fmt: skip
+                return
+            if new.packet.number < until:
+                beside = own
+    if beside is not None:
+        yield context.holds("acknowledgments of several connections waited, and came", beside)
+
+
+def _new_after(flow: Flow, before: Segment) -> Arrival | None:
+    """The first new segment that arrived surely after another connection's."""
+    later = after(flow.arrivals, before.packet.number)
+    new = (item for item in later if item.expected_after > item.expected)
+    return next((item for item in new if item.time > before.time + flow.slack), None)
+
+
+def _acknowledges(flow: Flow, new: Arrival) -> Reply | None:
+    """What first acknowledges a segment."""
+    at = bisect_left(flow.replies, new.expected_after, key=attrgetter("ack"))
+    return flow.replies[at] if at < len(flow.replies) else None

@@ -16,8 +16,12 @@ OPENED_S = 5.0
 
 def _odd(flow: Flow) -> Iterator[Segment]:
     """What a careless endpoint may stumble over."""
-    if not flow.opening.own:
+    opening = flow.opening
+    if not opening.own:
         yield from flow.arriving
+    elif flow.agreed:
+        # With another number it is answered, and does not end an attempt (section 5.4).
+        yield from (syn for syn in opening.theirs if syn.tcp.seq != opening.theirs[0].tcp.seq)
     yield from flow.damaged
     yield from (reset for reset in flow.tried if not reset.exact)
     for arrival in flow.arrivals:

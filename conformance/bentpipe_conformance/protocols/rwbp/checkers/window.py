@@ -145,7 +145,8 @@ def advertised_window(flow: Flow, context: Context) -> Findings:
 @rule("RWBP-WN-004", at_once=True)
 def promises_are_kept(flow: Flow, context: Context) -> Findings:
     """What is below the highest edge is taken, what is at or above it is not (section 6.1)."""
-    # Exercised by data between the edge named last and the highest, and by data beyond that.
+    # Exercised by data between the edge named last and the highest, and by what lies beyond that,
+    # which may be no more than a FIN.
     for arrival in flow.arrivals:
         if not arrival.payload or arrival.tcp.flags & (RST | SYN):
             continue
@@ -154,7 +155,7 @@ def promises_are_kept(flow: Flow, context: Context) -> Findings:
             continue
         end = arrival.data_end
         reported = max((reply.ack, *(b for a, b in reply.blocks if a < end)))
-        if end > arrival.edge:
+        if arrival.end > arrival.edge:
             yield judged(
                 context, reported <= arrival.edge, f"{arrival.span} reaches beyond the edge",
                 reply, arrival, expected=f"nothing to be taken at or above {arrival.edge}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from bentpipe_conformance.protocols.rwbp.codec import build
+from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
 from bentpipe_conformance.protocols.rwbp.story import (
     CLAIMS,
     FAIL,
@@ -233,6 +233,20 @@ def test_odd_segment_and_then_a_reset() -> None:
     story = Story(service=9).arrive(0).reply(1, after=0.1)
     story.put(False, flags=SYN | FIN, seq=1100, after=0.5).reset(after=0.001)
     assert story.verdicts("RWBP-SEC-003") == FAIL
+
+
+@pytest.mark.parametrize(("ends", "expected"), [(False, PASS), (True, FAIL)])
+def test_syn_within_the_window_before_the_handshake_is_over(
+    ends: bool, expected: set[object]
+) -> None:
+    """It is answered, whoever has called, and does not end the attempt (section 5.4)."""
+    story = Story(service=9, open=False)
+    story.at = RTT
+    story.put(False, option_octets(8, SIZE), flags=SYN, seq=200, ack=0, mss=SIZE,
+              sack_permitted=True).reply(0)  # fmt: skip
+    story.ack(0, after=0.1)
+    story = story.reset(after=0.001) if ends else story.arrive(0, after=0.1).reply(1, after=0.1)
+    assert story.verdicts("RWBP-SEC-003") == expected
 
 
 def test_user_that_aborts_soon_after_an_odd_segment() -> None:

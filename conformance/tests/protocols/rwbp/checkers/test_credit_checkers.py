@@ -118,3 +118,25 @@ def test_nothing_leaves_whatever_a_second_epoch_grants(granted: int) -> None:
     story = Unanswered(granted=granted, open=False)
     story.frame(9, epoch=2, after=0.01).frame(9, epoch=2, after=0.2).frame(9, epoch=2, after=0.2)
     assert story.verdicts("RWBP-LC-008", claims=BEHIND) == FAIL
+
+
+@pytest.mark.parametrize(
+    ("interval", "answered", "expected"),
+    [(1, True, PASS), (1, False, FAIL), (8, False, NOTHING)],
+)
+def test_acknowledgments_of_two_connections_to_one_service(
+    interval: int, answered: bool, expected: set[object]
+) -> None:
+    """Both wait for credit; that of the first one entered the queue first (section 9.2)."""
+    first = Behind(granted=4, service=9, interval=interval)
+    second = Story(service=9, port=4001, interval=interval, packets=first.packets)
+    first.arrive(0, after=0.1)
+    second.arrive(0, after=0.2)
+    first.at = second.at
+    first.frame(9, after=0.1)
+    if answered:
+        first.reply(1)
+    second.at = first.at
+    second.reply(1)
+    first.packets.sort(key=lambda packet: packet.time)
+    assert first.verdicts("RWBP-SC-005", claims=BEHIND) == expected

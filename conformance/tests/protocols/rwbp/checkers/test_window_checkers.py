@@ -98,6 +98,17 @@ def test_octets_beyond_the_edge() -> None:
     assert story.reply(0, (19.5, 20.5)).verdicts("RWBP-WN-004") == FAIL
 
 
+def test_fin_at_the_edge() -> None:
+    """It counts as an octet: there is room for the data before it, and none for it."""
+
+    def closing() -> Story:
+        return Story(service=9).arrive(*range(20), fin=True)
+
+    assert closing().reply(20, window=0, after=0.1).verdicts("RWBP-WN-004") == PASS
+    taken = closing().reply(20, ack=100 + 20_001, window=0, after=0.1)
+    assert taken.verdicts("RWBP-WN-004") == FAIL
+
+
 def test_segment_that_covers_the_whole_window() -> None:
     def covered() -> Story:
         story = Story(service=9).arrive(*range(19)).reply(19, window=1)
