@@ -22,6 +22,7 @@ from bentpipe_conformance.protocols.tcp.replay.moments import (
 from bentpipe_conformance.protocols.tcp.replay.order import count_through
 from bentpipe_conformance.protocols.tcp.replay.users import (
     always_sends,
+    echoes,
     largest_segment,
     may_be_last,
     more_waited,
@@ -133,7 +134,14 @@ def _may_be_full(flow: Flow, ack: Ack) -> bool:
 
 
 def _full_segment_waited(flow: Flow, fresh: list[Sent], ack: Ack) -> bool:
-    """Whether the first new data after an acknowledgment fills a segment."""
+    """Whether the first new data after an acknowledgment fills a segment, which was there before.
+
+    An echo has what it has acknowledged, and is given more later.
+    """
+    if echoes(flow):
+        told = flow.replies[: count_through(flow.replies, ack.packet.number)][-1:]
+        if not told or told[0].ack < ack.max + largest_segment(flow):
+            return False
     following = fresh[bisect_right(fresh, ack.time, key=lambda sent: sent.time) :][:1]
     return any(sent.payload >= largest_segment(flow) for sent in following)
 

@@ -343,13 +343,14 @@ def _reporting(flow: Flow) -> Iterator[tuple[_Moment, RangeSet]]:
 def as_many_blocks_as_fit(flow: Flow, context: Context) -> Findings:
     """As many SACK blocks are sent as fit (RFC 2018 section 4)."""
     # Exercised by pure acknowledgments of out-of-order data while several blocks are held.
+    end = least_end(flow)  # what its peer has sent above that need not be kept
     for moment, reported in _reporting(flow):
         reply = moment.reply
         if reply.payload or not reply.sack or moment.crowded:
             continue
         caused = bool(moment.unanswered) and all(a.out_of_order for a in moment.unanswered)
         # Only what it has reported at some time is sure to be held.
-        known = [r for r in reply.held if reported.covers(*r)]
+        known = [r for r in reply.held if reported.covers(*r) and r[1] <= end]
         wanted = min(len(known), _room(reply))
         if not caused or wanted < 2:
             continue
@@ -370,6 +371,7 @@ def blocks_are_recalled(flow: Flow, context: Context) -> Findings:
     # Exercised by pure acknowledgments once more blocks were held than fit, and fewer are left.
     if context.ics.get("reneges", False):
         return
+    end = least_end(flow)
     for moment, reported in _reporting(flow):
         reply = moment.reply
         if reply.payload or not reply.sack or not moment.crowded:
@@ -381,7 +383,7 @@ def blocks_are_recalled(flow: Flow, context: Context) -> Findings:
         older = RangeSet(reply.held)
         for arrival in moment.recent:
             older = _without(older, arrival)
-        known = tuple(r for r in older.snapshot() if reported.covers(*r))
+        known = tuple(r for r in older.snapshot() if reported.covers(*r) and r[1] <= end)
         if len(known) < 2:
             continue
         missing = [r for r in known if not _inside(r, reply.blocks)]

@@ -51,6 +51,18 @@ def test_first_two_duplicates_while_less_than_a_segment_waits() -> None:
     assert story.send_octets(16 * SIZE, SIZE // 2).verdicts("SNR-LT-001") == NOTHING
 
 
+@pytest.mark.parametrize(("given", "expected"), [(16.5, NOTHING), (17, FAIL)])
+def test_first_two_duplicates_while_an_echo_has_less_than_a_segment(
+    given: float, expected: set[Verdict]
+) -> None:
+    """More comes later, and then a full segment leaves."""
+    story = Story(sack=False, service=7)
+    story.ack(0, data=bytes(int(given * SIZE))).send(*range(12), after=0.001)
+    story.ack(1, after=RTT).send(12, 13).ack(2, after=0.01).send(14, 15)
+    duplicates(story, 2).ack(2, data=bytes(2 * SIZE), after=0.1).ack(16, after=RTT)
+    assert story.send(16).verdicts("SNR-LT-001") == expected
+
+
 def test_first_two_duplicates_of_a_sender_whose_buffer_may_be_full() -> None:
     story = Story(sack=False).send(*range(12)).ack(1, after=RTT).send(12).ack(2, after=0.01)
     duplicates(story.send(13), 2).ack(14, after=RTT).send(14, 15)

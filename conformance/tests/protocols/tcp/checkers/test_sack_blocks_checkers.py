@@ -133,6 +133,14 @@ def test_fewer_blocks_than_fit() -> None:
     assert _holes(200, 400, 600).verdicts("SNR-RCV-011") == PASS
 
 
+@pytest.mark.parametrize("name", ["SNR-RCV-011", "SNR-RCV-030"])
+def test_blocks_above_the_number_of_a_fin(name: str) -> None:
+    """What its peer has sent above its FIN need not be kept."""
+    receipt = _holes(200, 400).data(300, 300, flags=ACK | FIN, after=0.1).reply(100, (200, 300))
+    receipt.data(150, 200, after=0.1).reply(100, (150, 300))
+    assert Verdict.FAIL not in receipt.verdicts(name)
+
+
 def test_duplicate_of_a_segment_held_alone_answered_without_dsack() -> None:
     receipt = _holes(200, 400).data(400, 500, after=0.1).reply(100, (400, 500), (200, 300))
     assert receipt.verdicts("SNR-RCV-011") == PASS
