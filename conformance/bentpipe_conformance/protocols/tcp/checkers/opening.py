@@ -172,6 +172,7 @@ def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Finding
         return
     refused = None
     completing = context.prepared.lifetime.established
+    doubtful = {ack.packet.number for ack in flow.acks if ack.rejected or ack.may_refuse}
     for item in _in_syn_received(flow, context):
         tcp = item.tcp
         if tcp.seq == offer.seq and not tcp.flags & (SYN | RST) and not offer.payload:
@@ -184,13 +185,15 @@ def wrong_acknowledgment_of_the_syn_ack(flow: Flow, context: Context) -> Finding
                 sentence = "an acknowledgment below the window completed the handshake"
                 yield context.violated(sentence, early, item, expected="no data", actual="data")
                 return
-        good = tcp.ack == (answer.seq + 1) % MODULUS or tcp.seq != (offer.seq + 1) % MODULUS
-        if tcp.flags & SYN and tcp.flags & ACK and tcp.ack == (answer.seq + 1) % MODULUS:
+        right, following = tcp.ack == (answer.seq + 1) % MODULUS, (offer.seq + 1) % MODULUS
+        if tcp.flags & SYN and tcp.flags & ACK and right:
             break  # where both call, it ends the handshake (section 3.5)
-        if not tcp.flags & ACK or tcp.flags & (SYN | RST) or good:
+        if not tcp.flags & ACK or tcp.flags & (SYN | RST) or tcp.seq != following:
             continue
-        if flow.handshake.timestamps and tcp.tsval is None:
-            continue  # it may be dropped before (RFC 7323 section 3.2)
+        if right:
+            break  # it may have been taken, whatever its options are
+        if item.packet.number in doubtful:
+            continue  # it may be dropped before (RFC 7323 sections 3.2 and 5.3)
         reply = leaving_after(flow, item, longest, lambda s: not s.tcp.flags & SYN)
         wrong = f"an acknowledgment of {tcp.ack} in SYN-RECEIVED"
         yield from refused_by_reset(flow, context, item, reply, longest, wrong)

@@ -213,10 +213,11 @@ def test_data_behind_a_segment_whose_options_cannot_be_read(options: bytes) -> N
     assert plain.later().verdicts("SNR-RCV-001") >= FAIL
 
 
-@pytest.mark.parametrize(("tsval", "accused"), [(1000, True), (None, False)])
+@pytest.mark.parametrize(("tsval", "accused"), [(1000, True), (None, False), (5, False)])
 def test_wrong_acknowledgment_of_the_syn_ack_without_its_timestamp(
     tsval: int | None, accused: bool
 ) -> None:
+    """One that is older than that of the SYN is dropped, too."""
     receipt = Receipt(timestamps=True)
     receipt.packets.pop()
     receipt.data(0, 0, ack=5, after=0.1, tsval=tsval, tsecr=tsval).later()
@@ -233,6 +234,14 @@ def test_wrong_acknowledgment_of_the_syn_ack_whose_options_cannot_be_read(
         0, payload=b"x"
     )
     assert (Verdict.FAIL in receipt.verdicts("SNR-CON-007")) == accused
+
+
+def test_wrong_acknowledgment_behind_the_right_one_whose_options_cannot_be_read() -> None:
+    """Who has taken that is connected."""
+    receipt = Receipt()
+    receipt.packets.pop()
+    receipt.data(0, 0, after=0.1, options=UNREADABLE).reply(0, payload=b"x")
+    _innocent(receipt.data(0, 0, ack=1, after=0.3).later(), "SNR-CON-007")
 
 
 @pytest.mark.parametrize(("ack", "accused"), [(0, False), (7, True)])
