@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
@@ -382,6 +383,11 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
         yield context.holds(f"the implementation lives after {what}", answer, odd)
         return
     ignored, following = _behind_the_end(flow), later(flow.arriving, odd.packet)
+    handshake = flow.handshake
+    if handshake.iut_opens:
+        # Without SYN and RST nothing is answered before there is a SYN (section 3.10.7.3).
+        syn = math.inf if handshake.tester is None else handshake.tester.number
+        following = (item for item in following if item.packet.number >= syn)
     unanswered = [s for s in following if s.tcp.length and s.packet.number not in ignored]
     if unanswered and unanswered[-1].time - unanswered[0].time > _ANSWERED_S + context.timing_error:
         sentence = f"the implementation fell silent after {what}"

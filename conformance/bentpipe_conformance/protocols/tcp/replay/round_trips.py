@@ -58,7 +58,8 @@ class Measurements:
     Attributes:
         minimum: the smallest of all samples and ages, seconds; infinity without any.
         sampled: numbers of the packets that brought a sample for certain: of several segments the
-            first since the last retransmission is timed by everybody, any other perhaps.
+            first since the last retransmission is timed by everybody, any other perhaps, and so is
+            a probe of a closed window.
     """
 
     def __init__(self, flow: Flow) -> None:
@@ -72,6 +73,7 @@ class Measurements:
         self._unheard: list[tuple[int, float]] = []
         self._spoiled: set[int] = set()
         self._fresh: int | None = None
+        self._edge = math.inf  # offered last; it may have moved back
         opened, self._stamped = _departures(flow)
         established = flow.handshake.established
         self._of_handshake = 0
@@ -89,8 +91,10 @@ class Measurements:
         for event in flow.events:
             if isinstance(event, Sent):
                 self._sent(event)
-            elif isinstance(event, Ack) and (event.advance or event.newly_sacked):
-                self._acknowledged(event)
+            elif isinstance(event, Ack):
+                self._edge = event.window_edge
+                if event.advance or event.newly_sacked:
+                    self._acknowledged(event)
 
     def before(self, number: float) -> RoundTrips:
         """What had been measured when the packet of a number passed, by itself included."""
@@ -128,7 +132,8 @@ class Measurements:
             insort(self._unheard, left)
         else:
             self._unheard.append(left)
-        self._fresh = self._fresh or item.end
+        if item.end <= self._edge:
+            self._fresh = self._fresh or item.end
 
     def _forget(self, start: float, end: int) -> list[tuple[int, float]]:
         """What ends within (start, end], which is not looked for again."""

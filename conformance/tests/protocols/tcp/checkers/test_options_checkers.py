@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp, build
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR
+from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR, Story, ends
 
 UNKNOWN = bytes((200, 4, 1, 2))
 BROKEN = bytes((200, 0))
@@ -111,6 +111,16 @@ def test_silence_after_a_broken_option_list() -> None:
     assert receipt.data(0, 100, after=2).verdicts("SNR-OPT-014") == FAIL
     assert receipt.verdicts("SNR-RCV-003") == FAIL
     assert receipt.reply(100).verdicts("SNR-OPT-014") == PASS
+
+
+def test_segments_without_syn_after_a_broken_option_list_in_syn_sent() -> None:
+    """Nothing answers them (RFC 9293 section 3.10.7.3)."""
+    story = Story(calls=True)
+    del story.packets[1:]
+    for _ in range(3):
+        segment = Tcp(*ends(False, 19, 4000), 100, 500, ACK, 60_000, b"x")
+        story.tell(False, build(segment, BROKEN), after=2.0)
+    assert story.verdicts("SNR-OPT-014") == NOTHING
 
 
 def test_text_beyond_the_peers_fin_after_a_broken_option_list_may_be_ignored() -> None:

@@ -72,6 +72,15 @@ def test_timeout_soon_after_a_partial_acknowledgment_but_the_first(
     assert story.verdicts("SNR-RTO-001") == story.verdicts("SNR-RTO-002") == expected
 
 
+@pytest.mark.parametrize(("window", "expected"), [(0, NOTHING), (60_000, FAIL)])
+def test_timeout_sooner_than_the_answer_of_a_probe(window: int, expected: set[Verdict]) -> None:
+    """Probes of a closed window need not be timed, and the SYN-ACK was not."""
+    story = Story(sack=False, syn_acks=(0.0, 1.0)).ack(0, window=window, after=0.1)
+    story.send_octets(0, 1, after=3.0).ack(0.001, window=window, after=3.9).ack(0.001, after=0.1)
+    story.send_octets(1, SIZE).send_octets(1, SIZE, after=3.0)
+    assert story.verdicts("SNR-RTO-001") == expected
+
+
 def test_tail_probe_soon_after_the_tail_was_sent() -> None:
     story = Story().send(0, 1).send(2, after=0.5).send(2, after=0.3)
     assert story.verdicts("SNR-RTO-001") == NOTHING
