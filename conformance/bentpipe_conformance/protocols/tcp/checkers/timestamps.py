@@ -21,7 +21,9 @@ from bentpipe_conformance.protocols.tcp.replay.answers import (
 from bentpipe_conformance.protocols.tcp.replay.direction import older
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.lifetime import may_have_given_up
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, latest_first
+from bentpipe_conformance.protocols.tcp.replay.users import is_own_reset
 
 _CLOCK_SPAN_S = 2.0
 """The slowest clock allowed (RFC 7323 section 5.4: 1 Hz) ticks at least once in this time."""
@@ -261,22 +263,32 @@ def missing_timestamp_does_not_abort(flow: Flow, context: Context) -> Findings:
     for segment in map(Segment, flow.packets):
         if over is not None and segment.packet.number > over:
             return
-        reset = segment.tcp.flags & RST
+        if segment.tcp.flags & RST:
+            if bare is not None and latest is bare and _aborts(flow, segment, bare):
+                sentence = "a segment without the negotiated Timestamps option reset the connection"
+                expected = "the segment dropped, or processed"
+                yield context.violated(sentence, segment, bare, expected=expected, actual="a RST")
+            return
         if not segment.packet.outgoing:
-            if reset:
-                return
             latest = segment
             if segment.tcp.tsval is None and not segment.tcp.flags & SYN:
                 bare = segment
         elif bare is not None:
-            if reset and latest is bare:
-                sentence = "a segment without the negotiated Timestamps option reset the connection"
-                expected = "the segment dropped, or processed"
-                yield context.violated(sentence, segment, bare, expected=expected, actual="a RST")
-            if reset:
-                return
             yield context.holds("the connection outlives a missing timestamp", segment, bare)
             bare = None
+
+
+def _aborts(flow: Flow, reset: Segment, cause: Segment) -> bool:
+    """Whether a RST certainly aborts a connection, and nothing but its cause's options is odd.
+
+    Where there is none any more, all is answered by a RST (RFC 9293 section 3.10.7.1), and in
+    SYN-RECEIVED what does not acknowledge the SYN, which aborts nothing (section 3.10.7.4, fifth).
+    """
+    if not is_own_reset(flow, reset.packet) or may_have_given_up(flow, cause):
+        return False
+    opened = flow.handshake.established
+    odd = any(ack.packet is cause.packet and not ack.acceptable for ack in flow.acks)
+    return not odd or (opened is not None and opened < cause.time)
 
 
 @checker("SNR-TS-009")

@@ -174,6 +174,31 @@ def test_reset_for_what_lacks_a_timestamp_once_both_sides_have_closed() -> None:
     assert closed(Receipt(timestamps=True).data(0, 1).reply(1)).verdicts("SNR-TS-008") >= FAIL
 
 
+@pytest.mark.parametrize("silence", [1.0, 200.0])
+def test_reset_for_what_lacks_a_timestamp_once_the_connection_may_be_over(silence: float) -> None:
+    def reset(receipt: Receipt) -> Receipt:
+        return receipt._put(True, RST, seq=1, ack=0, tsval=None, tsecr=None)
+
+    def bare(receipt: Receipt, **fields: int) -> Receipt:
+        return reset(receipt.data(1, 5, after=silence, tsval=None, tsecr=None, **fields))
+
+    lingering = Receipt(timestamps=True).reply(0, flags=ACK | FIN)
+    lingering.data(0, 0, flags=ACK | FIN, ack=1).reply(1, seq=1)
+    gone = reset(Receipt(timestamps=True).data(0, 1).reply(1).data(9, 10, after=200.0))
+    _innocent(bare(lingering, ack=1), "SNR-TS-008")
+    _innocent(bare(gone), "SNR-TS-008")
+    open_ = bare(Receipt(timestamps=True).data(0, 1).reply(1)).verdicts("SNR-TS-008")
+    assert (Verdict.FAIL in open_) == (silence < 60.0)
+
+
+@pytest.mark.parametrize(("ack", "accused"), [(900, False), (0, True)])
+def test_reset_for_what_lacks_a_timestamp_in_syn_received(ack: int, accused: bool) -> None:
+    """What does not acknowledge the SYN is answered by a RST (RFC 9293 section 3.10.7.4)."""
+    receipt = Receipt(timestamps=True).open(answer=None).reply(0, flags=SYN | ACK, seq=-1)
+    receipt.data(0, 5, ack=ack, after=0.1, tsval=None, tsecr=None)._put(True, RST, seq=ack, ack=0)
+    assert (Verdict.FAIL in receipt.verdicts("SNR-TS-008")) == accused
+
+
 def test_fin_that_is_repeated_without_ack_is_dropped() -> None:
     sound = Receipt().data(0, 0, flags=ACK | FIN).reply(1).data(0, 0, flags=ACK | FIN, after=1.0)
     assert sound.later().verdicts("SNR-CON-016") == FAIL
