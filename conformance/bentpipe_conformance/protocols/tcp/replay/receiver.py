@@ -226,6 +226,8 @@ class Receiver:
         # What lies beyond an edge that has moved back may be refused, or not.
         shrunk = inside and self._offered < min(end, self.edge)
         sure = sure and inside and not stale and not shrunk and not self._doubt and tcp.options_ok
+        # Nor is any text acceptable to a closed window (RFC 9293 section 3.10.7.4).
+        sure = sure and not (tcp.length and self.is_closed)
         self._stamp(packet.time, tcp, start, end, usable=sure)
         if not tcp.length:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
@@ -47,6 +48,21 @@ def test_unacceptable_duplicate_may_move_the_echo_or_not() -> None:
         receipt = _stamped().data(0, 100, after=0.4, tsval=1500)
         receipt.reply(100, (0, 100), tsval=7500, tsecr=echo)
         assert receipt.verdicts("SNR-TS-001") == PASS
+
+
+@pytest.mark.parametrize(("window", "accused"), [(0, False), (50, True)])
+def test_text_that_begins_below_a_closed_window_need_not_move_the_echo(
+    window: int, accused: bool
+) -> None:
+    """Such a window accepts no text (RFC 9293 section 3.10.7.4), hence no timestamp (R2)."""
+    for echo in (1100, 1500):
+        receipt = Receipt(timestamps=True, window=100).data(0, 100, tsval=1100)
+        receipt.reply(100, tsval=7100, tsecr=1100, window=window).data(99, 101, after=1, tsval=1500)
+        receipt.reply(101 if window else 100, tsval=8100, tsecr=1500 if window else echo, window=0)
+        receipt.data(900, 901, after=1, tsval=2500)
+        receipt.reply(101 if window else 100, tsval=9100, tsecr=echo, window=0)
+        found = receipt.verdicts("SNR-TS-001")
+        assert (Verdict.FAIL in found) == (accused and echo == 1100)
 
 
 def test_copy_of_what_a_delayed_acknowledgment_covers_may_move_the_echo_after_it() -> None:
