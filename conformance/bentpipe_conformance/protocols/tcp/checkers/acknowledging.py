@@ -210,6 +210,7 @@ def acknowledgments_are_delayed(flow: Flow, context: Context) -> Findings:
         steady = arrival.in_order and not arrival.held and full
         alone = any(
             _alone(reply, arrival, mss)
+            and not _may_fill_a_gap(reply)
             and not (after_reading and _all_read(reply, arrival))
             and not (edge_stays and _keeps_edge(reply, arrival, unit))
             for reply in arrival.replies
@@ -262,6 +263,14 @@ def _alone(reply: Reply, arrival: Arrival, mss: int) -> bool:
     update = reply.window_edge - arrival.window_edge >= min(arrival.widest_window // 2, 2 * mss)
     at_once = reply.time - arrival.time < AT_ONCE_S
     return reply.ack == arrival.end and not reply.payload and not update and at_once
+
+
+def _may_fill_a_gap(reply: Reply) -> bool:
+    """Whether something may be held above what is acknowledged, then at once (RFC 5681 4.2).
+
+    That is anything that has arrived in the window, also what might have been dropped.
+    """
+    return any(left < reply.window_edge for left, _ in reply.arrived)
 
 
 def _may_probe(flow: Flow, context: Context, small: Sent, sent: Sent) -> bool:

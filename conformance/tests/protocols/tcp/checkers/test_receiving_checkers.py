@@ -111,6 +111,17 @@ def test_segments_as_large_as_their_sender_takes_itself_on_a_thin_channel(
     assert receipt.later().verdicts("SNR-RCV-023") == expected
 
 
+@pytest.mark.parametrize(("at", "accused"), [(64_000, False), (600_000, True)])
+def test_stream_below_what_may_have_been_dropped_for_what_it_acknowledges(
+    at: int, accused: bool
+) -> None:
+    """If it was not (RFC 5961 section 5.2), each segment fills a part of the gap below it."""
+    receipt = Receipt(window=65535).data(at, at + 9, ack=-(2**30)).reply(0)
+    for number in range(40):
+        receipt.data(number * 1460, number * 1460 + 1460, after=0.01).reply(number * 1460 + 1460)
+    assert (Verdict.FAIL in receipt.later().verdicts("SNR-RCV-023")) == accused
+
+
 @pytest.mark.parametrize(
     ("marked", "at_once", "accused"), [(1, True, False), (40, True, True), (1, False, True)]
 )
