@@ -23,6 +23,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     too_coarse,
 )
 from bentpipe_conformance.protocols.tcp.checkers.window_bounds import follows_rfc_5681
+from bentpipe_conformance.protocols.tcp.codec import SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Reply, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once
@@ -209,7 +210,9 @@ def syn_ack_is_repeated_with_back_off(flow: Flow, context: Context) -> Findings:
     if len(syn_acks) == 1:
         first = syn_acks[0]
         answers = (item.time for item in later(flow.arriving, first.packet))
-        silent = next(answers, flow.horizon) - first.time
+        # Of one that may answer another SYN nothing is known but that it is a repetition.
+        repeated = (s.time for s in later(flow.leaving, first.packet) if s.tcp.flags & SYN)
+        silent = min(next(answers, flow.horizon), next(repeated, flow.horizon)) - first.time
         if silent > 4 * INITIAL_TIMEOUT_S:
             sentence = f"the SYN-ACK was not repeated in {silent:.1f} s"
             yield context.violated(sentence, first, expected="a retransmission", actual="none")

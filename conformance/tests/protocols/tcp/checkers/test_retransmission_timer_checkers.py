@@ -318,6 +318,16 @@ def test_reset_by_the_tester_is_no_giving_up() -> None:
     assert story.verdicts("SNR-RTO-014") == NOTHING
 
 
+@pytest.mark.parametrize(("repeated", "accused"), [(True, False), (False, True)])
+def test_syn_ack_after_two_syns_of_which_the_first_was_dropped(
+    repeated: bool, accused: bool
+) -> None:
+    """What follows it may answer the other one, and a repetition it is."""
+    story = Story(syn_acks=(0.0, 1.0, 3.0, 7.0, 15.0)[: 5 if repeated else 1], rtt=20.0)
+    story.packets.insert(0, story.packets[0])
+    assert (Verdict.FAIL in story.verdicts("SNR-RTO-004")) == accused
+
+
 def test_syn_ack_whose_connection_is_called_again_in_the_same_instant() -> None:
     story = Story()
     syn, syn_ack, answer = story.packets
