@@ -182,13 +182,16 @@ def loss_reduces_the_window(flow: Flow, context: Context) -> Findings:
     window = _Window(flow, context)
     for episode, end in window.judgeable():
         after = window.new_after(episode, end, AT_EXIT_RTTS)
-        # What comes soon after an end that released nothing.
-        after = after or window.new_after(episode, end, 1.5)[:1]
+        limit = window.limit(episode, share)
+        if not after:  # then what comes soon after an end that released nothing
+            after = window.new_after(episode, end, 1.5)[:1]
+            if any(sent.cause is not None and sent.cause.duplicate for sent in after):
+                # Limited transmit goes beyond the window that has grown since (RFC 3042 section 2).
+                limit += 2 * largest_segment(flow)
         if not after:
             continue
         largest = max(after, key=_in_network)
         flight = _in_network(largest)
-        limit = window.limit(episode, share)
         sentence = f"recovery left {flight} of {episode.flight} octets outstanding"
         yield at_most(context, flight, limit, sentence, largest, end, episode.first)
 

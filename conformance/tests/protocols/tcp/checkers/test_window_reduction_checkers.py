@@ -37,6 +37,18 @@ def test_flight_after_recovery(outstanding: int, released: int, expected: set[Ve
     assert story.verdicts("SNR-REC-005", "hk99") == expected
 
 
+@pytest.mark.parametrize(
+    ("outstanding", "ack", "accused"), [(9, 11, False), (9, 11.5, True), (11, 11, True)]
+)
+def test_limited_transmit_soon_after_an_end_that_released_nothing(
+    outstanding: int, ack: float, accused: bool
+) -> None:
+    """It sends two segments beyond a window that has grown again (RFC 3042)."""
+    story = _recovered(10, outstanding, 0).ack(11, after=RTT / 2).ack(ack, after=0.01)
+    story.send(10 + outstanding)
+    assert (Verdict.FAIL in story.verdicts("SNR-FR-009")) == accused
+
+
 def test_exit_with_nothing_outstanding_releases_one_segment_in_the_paper() -> None:
     assert _recovered(20, 0, 1).verdicts("SNR-REC-005", "hk99") == PASS
     assert _recovered(20, 0, 6).verdicts("SNR-REC-005", "hk99") == FAIL
