@@ -233,6 +233,8 @@ def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
         taken = tcp.seq if taken is None else taken
         if tcp.seq != taken:
             continue  # that of another connection, which a late copy of the SYN has begun
+        if not tcp.options_ok:
+            continue  # it may be dropped (MUST-7)
         wanted = (tcp.seq + 1) % MODULUS
         answer = leaving_after(flow, item, longest + flow.reaction, lambda _: True)
         expected = f"an acknowledgment of {wanted}"

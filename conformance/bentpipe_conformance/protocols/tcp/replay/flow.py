@@ -250,7 +250,7 @@ class _Replay:
                 handshake.iut_opens = not tcp.flags & ACK
                 self.sender.opened(tcp)
             self.receiver.offers(tcp.window)
-        elif handshake.tester is None and not self._is_refused(tcp):
+        elif handshake.tester is None and not self._is_refused(packet, tcp):
             handshake.tester = packet
             self.receiver.opened(tcp)
             # An MSS of zero cannot be intended; Linux treats it as absent.
@@ -272,12 +272,26 @@ class _Replay:
         self.sender.sack = handshake.sack
         self.receiver.timestamps = handshake.timestamps
 
-    def _is_refused(self, tcp: Tcp) -> bool:
-        """Whether a SYN-ACK acknowledges something other than the IUT's SYN, or was passed over."""
-        opens = self.flow.handshake.iut_opens and tcp.flags & ACK
-        if not opens:
+    def _is_refused(self, packet: Packet, tcp: Tcp) -> bool:
+        """Whether a SYN-ACK acknowledges something other than the IUT's SYN, or was passed over.
+
+        So may a SYN be where the two cross.
+        """
+        if not self.flow.handshake.iut_opens:
             return False
-        return not self._answers(tcp) or passed_over(tcp, self._first_plain)
+        if tcp.flags & ACK and not self._answers(tcp):
+            return True
+        return passed_over(tcp, self._first_plain) or (
+            not tcp.options_ok and self._calls_on(packet)
+        )
+
+    def _calls_on(self, packet: Packet) -> bool:
+        """Whether the IUT, not having heard of any, still sends a SYN without ACK next."""
+        left = (item for item in self.flow.source[self.at :] if item.outgoing)
+        # One may have been on its way.
+        later = (item for item in left if item.time - packet.time > self.flow.reaction)
+        flags = next((t.flags for t in (item.content for item in later) if t), 0)
+        return flags & (SYN | ACK | RST) == SYN
 
     @cached_property
     def _first_plain(self) -> Tcp | None:

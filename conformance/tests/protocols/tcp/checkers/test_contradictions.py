@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from bentpipe_conformance.engine.story import ends
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
@@ -466,6 +467,22 @@ def test_syn_ack_whose_options_cannot_be_read_may_be_passed_over(
     answer = Tcp("10.0.0.1", "10.0.0.2", 4000, 19, seq, 500, SYN | ACK, 1000, b"")
     taken = Tcp("10.0.0.2", "10.0.0.1", 19, 4000, 500, 100, ACK, 1000, b"")
     assert passed_over(dissect(build(answer, options)), taken) == expected
+
+
+@pytest.mark.parametrize("flags", [SYN, SYN | ACK])
+@pytest.mark.parametrize(("options", "accused"), [(UNREADABLE, False), (b"", True)])
+def test_syn_whose_options_cannot_be_read_where_the_caller_goes_on_calling(
+    flags: int, options: bytes, accused: bool
+) -> None:
+    """It was passed over, though what is acknowledged in the end might be its text."""
+    story = Story(calls=True, syn_acks=(0.001, 1.001))
+    _, again, answer = story.packets
+    odd = Tcp(*ends(False, 19, 4000), 98, 500, flags, 1000, bytes(10))
+    story.packets[1:] = [replace(answer, time=0.5, data=build(odd, options)), again, answer]
+    sent = story.send(0).verdicts("SNR-OPT-010", claims=CALLS)
+    assert (Verdict.FAIL in sent) == accused
+    called = story.verdicts("SNR-CON-030", claims=CALLS)
+    assert (Verdict.FAIL in called) == (accused and flags != SYN)
 
 
 @pytest.mark.parametrize(("octets", "accused"), [(0, True), (4000, False)])
