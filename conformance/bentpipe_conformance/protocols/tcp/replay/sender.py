@@ -170,8 +170,9 @@ class Sender:
         una, ancient, beyond = self._una, ack < self._una, ack > self._max
         if ack == una:
             ack = una  # equal numbers are one object
-        if abs(ack - una) == MODULUS // 2:
-            ancient, beyond = True, False  # half the space away it may be either
+        if max(abs(ack - una), abs(ack - self._max)) >= MODULUS // 2:
+            # Half the space away it may be either: below SND.UNA and beyond SND.NXT.
+            ack, ancient, beyond = ack - MODULUS if ack > una else ack, True, False
         usable = not (ancient or beyond or rejected)
         dsack, good, bad = self._blocks(tcp, ack)
         # A window probe beyond the edge is refused again and again; that reports no loss.

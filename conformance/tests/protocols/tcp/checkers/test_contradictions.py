@@ -469,6 +469,18 @@ def test_syn_ack_whose_options_cannot_be_read_may_be_passed_over(
     assert passed_over(dissect(build(answer, options)), taken) == expected
 
 
+@pytest.mark.parametrize(("ack", "accused"), [(2**31 + 20, False), (2**31 - 20, True)])
+def test_acknowledgment_half_the_space_beyond_some_of_what_is_outstanding(
+    ack: int, accused: bool
+) -> None:
+    """Modulo 2**32 it lies below SND.UNA as well as beyond SND.NXT."""
+    receipt = Receipt(service=7).reply(0, payload=bytes(100)).data(0, 10, ack=ack, after=0.1)
+    found = receipt.reply(10, after=0.01).later().verdicts("SNR-SEG-004")
+    assert (Verdict.FAIL in found) == accused
+    silent = Receipt(service=7).reply(0, payload=bytes(100)).data(0, 10, ack=ack, after=0.1)
+    _innocent(silent.later(), "SNR-SEG-004", "SNR-SEG-005", "SNR-RCV-003")
+
+
 @pytest.mark.parametrize("flags", [SYN, SYN | ACK])
 @pytest.mark.parametrize(("options", "accused"), [(UNREADABLE, False), (b"", True)])
 def test_syn_whose_options_cannot_be_read_where_the_caller_goes_on_calling(
