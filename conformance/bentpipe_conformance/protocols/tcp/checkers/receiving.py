@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 
-from bentpipe_reference.common.ranges import RangeSet
+from bentpipe_reference.common.ranges import Range, RangeSet
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
@@ -83,6 +83,12 @@ def _need_not_be_kept(arrival: Arrival, left: int, right: int) -> bool:
     return right - left == 1 and (left > arrival.end or right == arrival.end)
 
 
+def _up_to_its_end(flow: Flow, held: Iterable[Range]) -> list[Range]:
+    """What is held of the stream; what lies behind its end is forgotten once the FIN has come."""
+    end = least_end(flow)
+    return [(left, right if right < end else int(end)) for left, right in held if left < end]
+
+
 @checker("SNR-RCV-002")
 def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
     """Data that fills a gap is acknowledged at once (RFC 5681 section 4.2)."""
@@ -91,14 +97,15 @@ def filled_gap_at_once(flow: Flow, context: Context) -> Findings:
     for arrival in still_receiving(flow):
         if not arrival.fills_gap or arrival.end > arrival.window_edge:
             continue
-        if all(_need_not_be_kept(arrival, *held) for held in arrival.held):
+        above = _up_to_its_end(flow, arrival.held)
+        if all(_need_not_be_kept(arrival, *held) for held in above):
             continue
         if with_fin and arrival.fin and arrival.held[-1][1] == arrival.end:
             continue
         if refused_by_moved_edge(flow, arrival):
             continue
         answer = answer_at_once(flow, arrival, acknowledging(arrival.end))
-        reaches = max((b for a, b in arrival.held if a <= arrival.end), default=arrival.end)
+        reaches = max((b for a, b in above if a <= arrival.end), default=arrival.end)
         if answer.reply is None:
             continue
         # Who reports nothing of what was held has not kept it.

@@ -200,6 +200,22 @@ def test_reset_for_what_lacks_a_timestamp_in_syn_received(ack: int, accused: boo
     assert (Verdict.FAIL in receipt.verdicts("SNR-TS-008")) == accused
 
 
+@pytest.mark.parametrize(("fin", "filled", "accused"), [
+    (50, 30, False), (50, 50, True), (55, 30, True), (70, 30, True),
+])  # fmt: skip
+def test_gap_below_a_fin_that_ends_the_stream_below_what_is_held(
+    fin: int, filled: int, accused: bool
+) -> None:
+    """What is held is forgotten then, and a FIN alone need not be kept."""
+    receipt = Receipt(sack=False).data(50, 60).reply(0).data(fin, fin, flags=ACK | FIN, after=0.1)
+    receipt.reply(0).data(0, filled, after=1.0).reply(
+        fin + 1 if filled == 50 else filled, after=0.2
+    )
+    if filled < 50:
+        receipt.data(filled, 50, after=0.1).reply(fin + 1 if fin < 60 else 60)
+    assert (Verdict.FAIL in receipt.later().verdicts("SNR-RCV-002")) == accused
+
+
 def test_fin_that_is_repeated_without_ack_is_dropped() -> None:
     sound = Receipt().data(0, 0, flags=ACK | FIN).reply(1).data(0, 0, flags=ACK | FIN, after=1.0)
     assert sound.later().verdicts("SNR-CON-016") == FAIL
