@@ -69,8 +69,14 @@ def repeated_fin_is_acknowledged(flow: Flow, context: Context) -> Findings:
     # Exercised by every FIN that had been acknowledged and arrives again before any RST.
     longest = float(context.permitted("longest_s", 0.5))
     lifetime = context.prepared.lifetime
+    ends: set[int] = set()
     for arrival in flow.arrivals:
-        if not arrival.fin or not arrival.duplicate or arrival.may_be_stale:
+        if not arrival.fin:
+            continue
+        # Another FIN, of a peer that contradicts itself, is not the one that has been received.
+        again = arrival.end in ends and arrival.end <= arrival.last_ack
+        ends.add(arrival.end)
+        if not again or arrival.may_be_stale or arrival.lacks_timestamp:
             continue
         if not (arrival.tcp.flags & ACK and arrival.tcp.options_ok):
             continue  # it may be dropped

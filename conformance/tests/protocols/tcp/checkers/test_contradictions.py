@@ -223,6 +223,33 @@ def test_fin_that_is_repeated_without_ack_is_dropped() -> None:
     _innocent(bare.later(), "SNR-CON-016")
 
 
+@pytest.mark.parametrize(("tsval", "accused"), [(1000, True), (None, False)])
+def test_fin_that_is_repeated_without_its_timestamp_may_be_dropped(
+    tsval: int | None, accused: bool
+) -> None:
+    receipt = Receipt(timestamps=True).data(0, 0, flags=ACK | FIN).reply(1)
+    receipt.data(0, 0, flags=ACK | FIN, after=1.0, tsval=tsval, tsecr=tsval)
+    assert (Verdict.FAIL in receipt.later().verdicts("SNR-CON-016")) == accused
+
+
+def test_fin_at_the_number_of_the_syn_is_none_that_has_been_received() -> None:
+    receipt = Receipt().open(answer=None)._put(True, SYN | ACK, seq=-1, ack=0)
+    _innocent(receipt.data(-1, -1, flags=ACK | FIN, after=1.0).later(), "SNR-CON-016")
+
+
+@pytest.mark.parametrize(("repeated", "accused"), [(100, False), (60, True)])
+def test_fin_behind_one_that_lies_below_data_which_had_been_held(
+    repeated: int, accused: bool
+) -> None:
+    """The lower one ends the stream, so that the other has not been received however often."""
+    receipt = Receipt().data(60, 160).reply(0, (60, 160))
+    receipt.data(0, 60, flags=ACK | FIN, after=0.1).reply(61, flags=ACK | FIN)
+    for _ in range(2):
+        receipt.data(repeated, repeated, flags=ACK | FIN, after=0.6)
+        receipt.reply(61 if not accused else 0, after=0.001)
+    assert (Verdict.FAIL in receipt.later().verdicts("SNR-CON-016")) == accused
+
+
 def test_reset_that_answers_a_later_segment_is_no_effect_of_a_damaged_one() -> None:
     def reset(after: int) -> Receipt:
         receipt = Receipt(service=7).data(0, 0, flags=ACK | FIN).reply(1, flags=ACK | FIN)
