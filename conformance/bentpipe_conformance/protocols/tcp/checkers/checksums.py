@@ -11,12 +11,13 @@ from bentpipe_reference.common.checksum import internet_checksum
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings
-from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
+from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     LEAST_TIME_WAIT_S,
     Lifetime,
+    is_early,
     is_reset,
     lasts,
     may_have_given_up,
@@ -86,7 +87,7 @@ def _effect(flow: Flow, item: Segment, lifetime: Lifetime) -> Segment | None:
         between = range(number, last)
         if any(s.packet.number in between and not is_reset(s) for s in flow.leaving):
             return None
-        if _is_early(flow, following[0]):
+        if is_early(flow, following[0]):
             return None
         return reset if following[0].tcp.flags & (RST | SYN) == 0 else None
     base = offer.seq + 1
@@ -99,16 +100,6 @@ def _effect(flow: Flow, item: Segment, lifetime: Lifetime) -> Segment | None:
     # Only a window that no intact segment has offered lets new data out.
     new = (sent for sent in flow.sent if sent.packet.number > number and sent.new)
     return next((sent for sent in new if sent.end > sent.window_edge + 1), None)
-
-
-def _is_early(flow: Flow, segment: Segment) -> bool:
-    """Whether it acknowledges something else than the SYN that is still to be acknowledged.
-
-    A RST answers that (RFC 9293 section 3.10.7.3, first, and section 3.10.7.4, fifth).
-    """
-    handshake, syn = flow.handshake, flow.handshake.answer
-    opened = handshake.established is not None and handshake.established < segment.time
-    return not opened and syn is not None and segment.tcp.ack != (syn.seq + 1) % MODULUS
 
 
 @checker("SNR-CON-040")

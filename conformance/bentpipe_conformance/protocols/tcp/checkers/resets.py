@@ -22,6 +22,7 @@ from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Seg
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     Lifetime,
+    is_early,
     is_reset,
     lasts,
     leaving_after,
@@ -128,6 +129,8 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
         if over is not None and item.packet.number > over:
             return
         if is_reset(item):
+            if _refuses_early(flow, item):
+                continue  # which says nothing of the connection
             if lingers is not None and item.time > lingers:
                 return  # TIME-WAIT may have ended
             caused = not any(
@@ -152,6 +155,15 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
         sentence = f"the connection fell silent after {what}"
         expected = "a connection that continues"
         yield context.violated(sentence, odd, waiting[0], expected=expected, actual="silence")
+
+
+def _refuses_early(flow: Flow, reset: Segment) -> bool:
+    """Whether a RST answers a wrong acknowledgment of the SYN, which ends nothing."""
+    at = count_before(flow.arriving, reset.packet.number)
+    heard = flow.arriving[at - 1] if at else None
+    if heard is None or not (heard.tcp.flags & ACK and is_early(flow, heard)):
+        return False
+    return heard.tcp.ack == reset.tcp.seq
 
 
 def _may_end(flow: Flow, odd: Segment, until: float) -> bool:

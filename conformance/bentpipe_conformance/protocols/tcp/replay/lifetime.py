@@ -190,6 +190,16 @@ def answers_as_none(reset: Segment, segment: Segment) -> bool:
     return bool(acknowledged) and answer.seq == 0
 
 
+def is_early(flow: Flow, segment: Segment) -> bool:
+    """Whether it acknowledges something else than the SYN that is still to be acknowledged.
+
+    A RST answers that (RFC 9293 section 3.10.7.3, first, and section 3.10.7.4, fifth).
+    """
+    handshake, syn = flow.handshake, flow.handshake.answer
+    opened = handshake.established is not None and handshake.established < segment.time
+    return not opened and syn is not None and segment.tcp.ack != (syn.seq + 1) % MODULUS
+
+
 def is_reset(segment: Segment) -> bool:
     """Whether a segment is a RST."""
     return bool(segment.tcp.flags & RST)

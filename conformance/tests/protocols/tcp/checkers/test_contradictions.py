@@ -591,3 +591,29 @@ def test_wrong_acknowledgment_in_syn_sent_whose_options_cannot_be_read(
     receipt.tell(True, build(syn)).tell(False, build(odd, options), 0.6)
     receipt.tell(True, build(syn), 0.4).tell(False, build(odd, UNREADABLE), 5.0)
     assert (Verdict.FAIL in receipt.verdicts("SNR-CON-027", claims=CALLS)) == accused
+
+
+@pytest.mark.parametrize(("ack", "accused"), [(7, False), (0, True)])
+@pytest.mark.parametrize(("requirement", "number"), [("SNR-CON-011", 70_000), ("SNR-CON-012", 300)])
+def test_reset_of_the_iut_for_a_wrong_acknowledgment_of_the_syn_ack(
+    requirement: str, number: int, ack: int, accused: bool
+) -> None:
+    """It ends nothing, whatever RST of the tester had come before (section 3.10.7.4, fifth)."""
+    receipt = Receipt().open(answer=None)._put(True, SYN | ACK, seq=-1, ack=0)
+    receipt.data(30_000, 30_001, after=0.1).reply(0)
+    receipt.reset(number, after=0.1)
+    if requirement == "SNR-CON-012":
+        receipt.reply(0)
+    receipt.data(0, 1, ack=ack, after=0.1)._put(True, RST, seq=ack, ack=0)
+    receipt.data(0, 2, after=0.1)
+    receipt = receipt.reply(2) if not accused else receipt._put(True, RST, seq=0, ack=0)
+    assert receipt.later().verdicts(requirement) >= (FAIL if accused else PASS)
+    assert (Verdict.FAIL in receipt.verdicts(requirement)) == accused
+
+
+def test_reset_that_was_heeded_shows_behind_a_wrong_acknowledgment_of_the_syn_ack() -> None:
+    receipt = Receipt().open(answer=None)._put(True, SYN | ACK, seq=-1, ack=0)
+    receipt.data(30_000, 30_001, after=0.1).reply(0).reset(70_000, after=0.1)
+    receipt.data(0, 1, ack=7, after=0.1)._put(True, RST, seq=7, ack=0)
+    receipt.data(0, 2, after=0.1)._put(True, RST, seq=0, ack=0)
+    assert receipt.later().verdicts("SNR-CON-011") >= FAIL
