@@ -29,7 +29,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     throttled,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through, later
-from bentpipe_conformance.protocols.tcp.replay.resets import latest_before
+from bentpipe_conformance.protocols.tcp.replay.resets import latest_before, perhaps_next
 
 
 @checker("SNR-CON-010")
@@ -106,9 +106,11 @@ def _resets(flow: Flow, lifetime: Lifetime) -> Iterator[tuple[Segment, int, Repl
         known = _reply_before(flow, packet)
         if known is None or known.ack != known.expected or not reset.tcp.options_ok:
             continue
-        last = packet.number
+        last, offset = packet.number, nearest(reset.tcp.seq - offer.seq - 1, known.ack)
+        if offset in perhaps_next(flow, known):
+            continue
         if count_through(flow.arrivals, known.packet.number) == count_before(flow.arrivals, last):
-            yield reset, nearest(reset.tcp.seq - offer.seq - 1, known.ack), known
+            yield reset, offset, known
 
 
 def _reply_before(flow: Flow, packet: Packet) -> Reply | None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Protocol
 
 from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Arrival, Reply, Segment
-from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
+from bentpipe_conformance.protocols.tcp.replay.order import (
+    count_before,
+    count_through,
+    latest_first,
+)
 
 
 class Exchange(Protocol):
@@ -19,6 +24,10 @@ class Exchange(Protocol):
     arriving: list[Segment]
     replies: list[Reply]
     arrivals: list[Arrival]
+
+    @property
+    def reaction(self) -> float:
+        """Seconds within which an answer counts as caused by an arrival."""
 
 
 @remembered
@@ -32,6 +41,19 @@ def latest_before(flow: Exchange, number: int) -> Segment | None:
     spoken = _spoken(flow)
     at = count_through(spoken, number)
     return spoken[at - 1] if at else None
+
+
+def perhaps_next(flow: Exchange, reply: Reply) -> set[int]:
+    """Offsets that the IUT may expect next though an acknowledgment has not told so yet.
+
+    What a segment acknowledges may let others out before its text is processed, if that is taken.
+    """
+    if reply.ack >= reply.limit:
+        return set()
+    before = latest_first(flow.arrivals, count_before(flow.arrivals, reply.packet.number))
+    recent = takewhile(lambda item: reply.time - item.time <= flow.reaction, before)
+    beside = (item for item in recent if item.start <= reply.ack < item.end)
+    return {at for item in beside if not item.acceptable for at in (item.end, reply.limit)}
 
 
 class Expected:
@@ -78,7 +100,8 @@ class Expected:
         known = spoken > count_before(flow.replies, number)
         self._reply = flow.replies[spoken - 1] if known else None
         self._sure = bool(latest.tcp.flags & ACK)
-        if self._reply is not None and self._reply.ack != self._reply.expected:
+        reply = self._reply
+        if reply is not None and (reply.ack != reply.expected or perhaps_next(flow, reply)):
             self._sure = False
         self._next = latest.tcp.ack
         self._arrived = count_through(flow.arriving, number)

@@ -617,3 +617,34 @@ def test_reset_that_was_heeded_shows_behind_a_wrong_acknowledgment_of_the_syn_ac
     receipt.data(0, 1, ack=7, after=0.1)._put(True, RST, seq=7, ack=0)
     receipt.data(0, 2, after=0.1)._put(True, RST, seq=0, ack=0)
     assert receipt.later().verdicts("SNR-CON-011") >= FAIL
+
+
+def test_reset_behind_what_the_acknowledgment_of_dubious_text_has_let_out() -> None:
+    """That may have left before the text was processed, which makes 100 the next number."""
+
+    def let_out(octets: int) -> Receipt:
+        receipt = Receipt(service=19).reply(0, payload=bytes(1000))
+        receipt.data(0, octets, ack=1000, after=0.6, options=UNREADABLE)
+        return receipt.reply(0, seq=1000, payload=bytes(1000))
+
+    def ignored(octets: int) -> Receipt:
+        receipt = let_out(octets).reset(0, after=0.001).reset(0, after=0.001)
+        return receipt.reply(octets, seq=2000, after=0.2).later()
+
+    def heeded(octets: int) -> Receipt:
+        receipt = let_out(octets).reset(100, after=0.001).data(100, 101, ack=1000, after=0.6)
+        return receipt._put(True, RST, seq=1000, ack=0).later()
+
+    _innocent(ignored(100), "SNR-CON-005", "SNR-CON-010")
+    assert ignored(0).verdicts("SNR-CON-005") >= FAIL
+    _innocent(heeded(100), "SNR-CON-012")
+    for octets in (0, 50):
+        assert heeded(octets).verdicts("SNR-CON-012") >= FAIL
+
+
+def test_reset_long_after_text_that_was_dropped_is_at_the_next_number() -> None:
+    receipt = Receipt(service=19).reply(0, payload=bytes(1000))
+    receipt.data(0, 100, ack=1000, after=0.6, options=UNREADABLE)
+    receipt.reply(0, seq=1000, payload=bytes(1000), after=0.3)
+    receipt.reset(0, after=0.001).reset(0, after=0.001).reply(0, seq=2000, after=0.2)
+    assert receipt.later().verdicts("SNR-CON-005") >= FAIL
