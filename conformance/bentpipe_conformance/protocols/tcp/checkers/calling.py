@@ -230,13 +230,15 @@ def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
             return  # the SYNs crossed, and the peer's has been acknowledged (section 3.5, figure 7)
         if tcp.flags & (SYN | ACK) != SYN | ACK:
             continue
+        answer = leaving_after(flow, item, longest + flow.reaction, lambda _: True)
+        if not tcp.options_ok and (answer is None or answer.tcp.flags & (SYN | ACK) == SYN):
+            continue  # it may be dropped (section 3.1, MUST-7)
         taken = tcp.seq if taken is None else taken
         if tcp.seq != taken:
             continue  # that of another connection, which a late copy of the SYN has begun
         if not tcp.options_ok:
             continue  # it may be dropped (MUST-7)
         wanted = (tcp.seq + 1) % MODULUS
-        answer = leaving_after(flow, item, longest + flow.reaction, lambda _: True)
         expected = f"an acknowledgment of {wanted}"
         if answer is not None and is_reset(answer):
             return  # its user may have given the connection up

@@ -37,6 +37,9 @@ It lies well below the fastest retransmission timer in use (200 ms) and above th
 of a scheduled process seen in a quiet bed (10 ms); the bed's own timing error is added to it.
 """
 
+ANSWERED_S = 0.5
+"""Seconds within which a SYN-ACK is acknowledged by who takes it (SNR-CON-030)."""
+
 DEFAULT_MSS = 536
 """Send MSS when the peer's SYN has no MSS option (RFC 9293 section 3.7.1)."""
 
@@ -281,17 +284,17 @@ class _Replay:
             return False
         if tcp.flags & ACK and not self._answers(tcp):
             return True
-        return passed_over(tcp, self._first_plain) or (
-            not tcp.options_ok and self._calls_on(packet)
-        )
+        if passed_over(tcp, self._first_plain):
+            return True
+        return not tcp.options_ok and not self._is_heard(packet)
 
-    def _calls_on(self, packet: Packet) -> bool:
-        """Whether the IUT, not having heard of any, still sends a SYN without ACK next."""
-        left = (item for item in self.flow.source[self.at :] if item.outgoing)
-        # One may have been on its way.
-        later = (item for item in left if item.time - packet.time > self.flow.reaction)
-        flags = next((t.flags for t in (item.content for item in later) if t), 0)
-        return flags & (SYN | ACK | RST) == SYN
+    def _is_heard(self, packet: Packet) -> bool:
+        """Whether what leaves next may answer a SYN or SYN-ACK: it does so soon, and calls not."""
+        answer = self._next_outgoing()
+        if answer is None or answer.content is None:
+            return False
+        waited, calls = answer.time - packet.time, answer.content.flags & (SYN | ACK) == SYN
+        return waited <= self.flow.reaction + (0.0 if calls else ANSWERED_S)
 
     @cached_property
     def _first_plain(self) -> Tcp | None:
@@ -309,7 +312,8 @@ class _Replay:
         handshake = self.flow.handshake
         if packet.outgoing or not tcp.flags & ACK or not handshake.iut_opens:
             return False
-        return handshake.established is None and self._answers(tcp)
+        taken = handshake.tester is not None  # not refused
+        return taken and handshake.established is None and self._answers(tcp)
 
     def _refused(self, packet: Packet) -> bool:
         """Whether the IUT shows that it refused what it may refuse: it answers it."""

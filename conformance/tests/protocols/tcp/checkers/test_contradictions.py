@@ -540,6 +540,43 @@ def test_syn_whose_options_cannot_be_read_where_the_caller_goes_on_calling(
     assert (Verdict.FAIL in called) == (accused and flags != SYN)
 
 
+def _answered(options: bytes) -> Receipt:
+    """A call that is answered by a SYN-ACK with such options."""
+    syn = Tcp("10.77.0.2", "10.78.0.1", 5000, 9, 700, 0, SYN, 20000, b"", mss=1460)
+    odd = Tcp("10.78.0.1", "10.77.0.2", 9, 5000, 300, 701, SYN | ACK, 20000, bytes(100))
+    receipt = Receipt().open(answer=None).tell(True, build(syn))
+    return receipt.tell(False, build(odd, options), 0.6)
+
+
+@pytest.mark.parametrize(("options", "accused"), [(UNREADABLE, False), (b"", True)])
+def test_syn_ack_whose_options_cannot_be_read_need_not_be_acknowledged(
+    options: bytes, accused: bool
+) -> None:
+    receipt = _answered(options)
+    refusal = Tcp("10.78.0.1", "10.77.0.2", 9, 5000, 301, 701, RST | ACK, 20000, b"")
+    receipt.tell(False, build(refusal), 5.0).later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-CON-030", claims=CALLS)) == accused
+
+
+@pytest.mark.parametrize(
+    ("apart", "again", "accused"),
+    [(0.6, True, False), (0.3, True, False), (0.6, False, False), (0.3, False, True)],
+)
+def test_syn_ack_whose_options_cannot_be_read_and_that_was_passed_over(
+    apart: float, again: bool, accused: bool
+) -> None:
+    """The SYN leaves again, or nothing does; the text would reach as far as the next SYN-ACK."""
+    receipt = _answered(UNREADABLE)
+    if again:
+        syn = Tcp("10.77.0.2", "10.78.0.1", 5000, 9, 700, 0, SYN, 20000, b"", mss=1460)
+        receipt.tell(True, build(syn), 0.1)
+    answer = Tcp("10.78.0.1", "10.77.0.2", 9, 5000, 301, 701, SYN | ACK, 20000, b"", mss=1460)
+    taken = Tcp("10.77.0.2", "10.78.0.1", 5000, 9, 701, 302, ACK, 20000, bytes(1460))
+    receipt.tell(False, build(answer), apart).tell(True, build(taken), 0.001).later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-OPT-010", claims=CALLS)) == accused
+    assert accused or receipt.verdicts("SNR-CON-030", claims=CALLS) == PASS
+
+
 @pytest.mark.parametrize(("octets", "accused"), [(0, True), (4000, False)])
 def test_window_that_refused_data_opens_behind_what_is_outstanding(
     octets: int, accused: bool
