@@ -92,7 +92,8 @@ def service_closes(flow: Flow, context: Context) -> Findings:
         return
     # Data, or the window, may hold it back.
     top = max((sent.end for sent in flow.sent), default=0)
-    acks = [ack for ack in flow.acks if ack.packet.number >= since]
+    until = flow.first_reset  # nothing need be sent behind it, whatever arrives
+    acks = [ack for ack in flow.acks if since <= ack.packet.number < until]
     # They do until the next acknowledgment says otherwise.
     busy = [
         following.time for ack, following in pairwise(acks)
@@ -100,7 +101,8 @@ def service_closes(flow: Flow, context: Context) -> Findings:
     ]  # fmt: skip
     busy += [sent.time for sent in flow.sent if sent.packet.number > since]
     start = max([start, *busy])
-    last = next((a for a in reversed(flow.acks) if a.acceptable), None)
+    sound = (a for a in reversed(flow.acks) if a.acceptable and a.packet.number < until)
+    last = next(sound, None)
     if last is not None and (last.window_edge <= top or last.ack < top):
         return
     # Who has more to send may wait for room for a segment (section 3.8.6.2.1).

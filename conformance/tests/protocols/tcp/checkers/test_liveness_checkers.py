@@ -61,3 +61,10 @@ def test_fin_that_a_closed_window_holds_back() -> None:
     story = _ended_while_closed().ack(2, after=6.0, window=20 * SIZE)
     assert story.verdicts("SNR-CON-035") == FAIL
     assert _ended_while_closed().send_octets(2 * SIZE, 0, fin=True).verdicts("SNR-CON-035") == PASS
+
+
+def test_fin_held_back_by_data_that_is_acknowledged_after_the_connection_was_given_up() -> None:
+    story = Story().send(0).ack(1, after=RTT, fin=True).send(1, after=0.2).send(1, after=1.0)
+    assert story.reset(after=60.0).ack(2, after=1.0).verdicts("SNR-CON-035") == NOTHING
+    story = Story().send(0).ack(1, after=RTT, fin=True).send(1, after=0.2).ack(2, after=RTT)
+    assert story.reset(after=60.0).verdicts("SNR-CON-035") == FAIL
