@@ -254,7 +254,7 @@ class Receiver:
             self._duplicates.add(max(left, start), min(right, end))
         self._arrive(start, end)
         if inside and not paws and tcp.flags & ACK:  # an odd acknowledgment may pass unseen
-            self._top = max(self._top, end)
+            self._top = max(self._top, end - arrival.fin)
             if arrival.fin:
                 self._fin = end if self._fin is None else min(self._fin, end)
         if self._stamped:
@@ -270,9 +270,10 @@ class Receiver:
 
     def _contradicts(self, tcp: Tcp, end: int) -> bool:
         """Whether a segment says of the end of the stream something else than one before."""
-        if self._fin is not None and end > self._fin:
+        text = end - bool(tcp.flags & FIN)
+        if self._fin is not None and text >= self._fin:
             return True
-        return bool(tcp.flags & FIN) and self._top > end
+        return text < end <= self._top
 
     def _arrive(self, start: int, end: int) -> None:
         self._arrived.add(start, end)

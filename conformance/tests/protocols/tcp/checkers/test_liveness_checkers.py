@@ -68,3 +68,23 @@ def test_fin_held_back_by_data_that_is_acknowledged_after_the_connection_was_giv
     assert story.reset(after=60.0).ack(2, after=1.0).verdicts("SNR-CON-035") == NOTHING
     story = Story().send(0).ack(1, after=RTT, fin=True).send(1, after=0.2).ack(2, after=RTT)
     assert story.reset(after=60.0).verdicts("SNR-CON-035") == FAIL
+
+
+@pytest.mark.parametrize(("fin", "expected"), [(True, NOTHING), (False, FAIL)])
+@pytest.mark.parametrize("first", [True, False])
+def test_text_at_the_number_of_the_fin_is_not_echoed(
+    first: bool, fin: bool, expected: set[Verdict]
+) -> None:
+    """The FIN has come above a gap, before the text or after it."""
+    story = Story(service=7).ack(0, data=bytes(1)).send_octets(0, 1).ack(1 / SIZE, after=RTT)
+    if fin and first:
+        story._put(False, flags=ACK | FIN, seq=100 + SIZE - 1, ack=501)
+    if not first:
+        story._put(False, flags=ACK, seq=102, ack=501, payload=bytes(SIZE - 2))
+    if fin and not first:
+        story._put(False, flags=ACK | FIN, seq=100 + SIZE - 1, ack=501)
+    story._put(False, flags=ACK, seq=101, ack=501, payload=bytes(SIZE - 1))
+    story._said = SIZE
+    story.send_octets(1, SIZE - 2, fin=fin, after=0.1)
+    story.ack(1 - (0 if fin else 1 / SIZE), after=RTT).ack(1, after=20.0)
+    assert story.verdicts("SNR-CON-034") == expected
