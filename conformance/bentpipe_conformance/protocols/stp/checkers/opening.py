@@ -103,7 +103,7 @@ def _due_unless_too_long(flow: Flow, at: At) -> Due | None:
 
 
 def _due_whatever_its_size(flow: Flow, at: At) -> Due | None:
-    begin, csn = at.stp, at.stp.csn
+    begin = at.stp
     if begin.version != codec.VERSION:
         about = f"a BEGIN of version {begin.version}"
         return Due("STP-CC-019", codec.BGREJ, OTHER_VERSION, about)
@@ -112,7 +112,7 @@ def _due_whatever_its_size(flow: Flow, at: At) -> Due | None:
         return None
     if state == State.CALLING:
         return Due("STP-CC-043", codec.BGREJ, NOBODY_LISTENS, "a BEGIN to a port that calls")
-    of_peer = there is not None and csn == there.tester_csn
+    of_peer = there is not None and there.is_of_peer(begin)
     if of_peer and state == State.RELEASING:
         return None  # discarded, whoever called (STP-CC-028)
     if of_peer and state == State.OPEN and there is not None and not there.iut_calls:
@@ -440,7 +440,7 @@ def cookies_cannot_be_forged(flow: Flow, context: Context) -> Findings:
             continue
         bgaks = [reply for reply in replies_to(flow, at) if reply.stp.type == codec.BGAK]
         there = holder(flow, at)
-        if there is not None and there.tester_csn == at.stp.csn:
+        if there is not None and there.is_of_peer(at.stp):
             continue  # a repetition is answered, whatever it carries
         if at is flow.opener or bgaks:
             yield context.violated(f"a BEGIN {standing.why} opened a connection", at, *bgaks)
@@ -468,7 +468,7 @@ def later_calls_replace_the_connection(flow: Flow, context: Context) -> Findings
             )  # fmt: skip
     for at in flow.heard_of(codec.BEGIN):
         state = flow.state_when(at)
-        foreign = at.stp.csn != flow.tester_csn and at.stp.version == codec.VERSION
+        foreign = not flow.is_of_peer(at.stp) and at.stp.version == codec.VERSION
         if state not in (State.OPEN, State.RELEASING) or not foreign:
             continue
         due = due_answer(flow, at)

@@ -384,4 +384,4 @@ def silence_after_the_release(flow: Flow, context: Context) -> Findings:
 
 def _is_stale_begin(flow: Flow, stp: codec.Stp) -> bool:
     """Whether it is a BEGIN of the connection that has been ended."""
-    return stp.type == codec.BEGIN and stp.version == codec.VERSION and stp.csn == flow.tester_csn
+    return stp.type == codec.BEGIN and stp.version == codec.VERSION and flow.is_of_peer(stp)

@@ -213,6 +213,13 @@ class Flow:
         """Whether a packet of the tester names the IUT's CSN as that of its recipient."""
         return self.iut_csn is not None and stp.peer_csn == self.iut_csn
 
+    def is_of_peer(self, begin: Stp) -> bool:
+        """Whether a BEGIN carries the peer's CSN, which the IUT knows once the connection opens.
+
+        A BGAK that reaches state 4 is discarded and tells nothing (section 9).
+        """
+        return self.established is not None and begin.csn == self.tester_csn
+
     def is_possible(self, bgak: Stp) -> bool:
         """Whether N(R) of a BGAK to the IUT lies between ISS and VT(S) (section 5.1)."""
         sender = self.sender

@@ -237,6 +237,30 @@ def test_packets_after_the_end() -> None:
     assert later(ended).verdicts("STP-CC-028") == PASS
 
 
+@pytest.mark.parametrize(
+    ("opens", "refuses", "wrong", "refused"),
+    [(False, True, False, PASS), (False, False, False, FAIL),
+     (True, True, True, NOTHING), (True, False, False, NOTHING)],
+)  # fmt: skip
+def test_begin_with_the_csn_of_a_bgak_behind_the_abort_of_a_call(
+    opens: bool, refuses: bool, wrong: bool, refused: set[Verdict]
+) -> None:
+    """A BGAK that comes in state 4 is discarded: the peer's CSN is still unknown (section 9)."""
+    known: dict[str, int] = {} if opens else {"seq": 0, "peer_csn": 0}
+    end = {"flags": A, "reason": 1, **known}
+    story = StpStory().iut(BEGIN, cookie=None)
+    if opens:
+        story.tester(BGAK, after=0.6).iut(END, **end, after=0.3)
+    else:
+        story.iut(END, **end, after=0.3).tester(BGAK, after=0.3)
+    story.tester(BEGIN, cookie=None, after=0.3)
+    if refuses:
+        story.iut(BGREJ, after=0.01)
+    story.iut(END, **end, after=0.7 if opens else 0.4)
+    assert (Verdict.FAIL in later(story).verdicts("STP-CC-028")) == wrong
+    assert later(story).verdicts("STP-CC-019") == refused
+
+
 def test_packets_behind_an_end_that_is_not_repeated() -> None:
     """The connection is gone, as the missing repetition has shown: what answers them is right."""
     ended = complete().iut(END, 3).tester(BGAK, after=2.0)
