@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp import codec
@@ -134,14 +135,17 @@ def _has_to_go_on(flow: Flow, context: Context, finished: float) -> bool:
         # more to send, and does not close, is no matter of the stream (STP-DT-030).
         return flow.served and sender.vt_s < sender.vt_ms and _echo_is_left(flow)
     # Silence makes POLLs rare (STP-PL-007); where they were being answered they are not.
-    answers = [
-        report.time for report in flow.reports_heard
-        if report.is_stat and not report.fault and report.time <= finished
-    ]  # fmt: skip
+    reports = [report for report in flow.reports_heard if not report.fault]
+    answers = [item.time for item in reports if item.is_stat and item.time <= finished]
     if not answers or answers[-1] < finished - IDLE_S / 3:
         return False
-    longest = context.prepared.round_trips(context.ics).silence(answers[-1])[1]
-    return flow.over > answers[-1] + longest + flow.timing_error + SOON_S
+    # Each report starts Timer_SILENCE again, and may have made the silence time longer.
+    trips = context.prepared.round_trips(context.ics)
+    started = [item.time for item in reports if item.time >= answers[-1]]
+    return any(
+        end > start + trips.silence(start)[1] + flow.timing_error + SOON_S
+        for start, end in pairwise([*started, flow.over])
+    )
 
 
 def _echo_is_left(flow: Flow) -> bool:

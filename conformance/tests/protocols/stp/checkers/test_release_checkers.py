@@ -82,6 +82,25 @@ def test_own_stream_may_wait_for_a_silence_after_the_peers_fin(
     assert story.tester(END, 0, after=7.0).verdicts("STP-CC-023") == verdict
 
 
+@pytest.mark.parametrize(
+    ("gaps", "verdict"),
+    [((7.0,), NOTHING), ((7.0, 7.0), NOTHING), ((20.0,), FAIL), ((20.0, 1.0), FAIL)],
+)
+def test_silence_after_the_peers_fin_lasts_as_long_as_late_answers_have_made_it(
+    gaps: tuple[float, ...], verdict: set[Verdict]
+) -> None:
+    """Behind the FIN come answers of POLLs that are 4 s old, and repetitions of the last."""
+    story = opened().iut(SDP, 0, data=b"x", n_ps=1, after=0.01)
+    story.iut(POLL, 1, n_ps=2, after=1.0).iut(POLL, 1, n_ps=3, after=2.0)
+    story.tester(STAT, 0, n_ps=0, after=1.0)
+    story.tester(SD, 0, flags=FIN, after=0.01).iut(STAT, 1, after=0.01)
+    for n_ps in (1, 2, 3):
+        story.tester(STAT, 0, n_ps=n_ps, after=0.01)
+    for gap in gaps[:-1]:
+        story.tester(STAT, 0, n_ps=3, after=gap)
+    assert story.tester(END, 0, after=gaps[-1]).verdicts("STP-CC-023") == verdict
+
+
 def test_fin_below_what_is_held_does_not_end_the_peers_stream() -> None:
     early = later(opened().tester(SD, 1, data=b"x").tester(SD, 0, flags=FIN, after=0.01))
     assert early.of_service(9).verdicts("STP-CC-004") == NOTHING
