@@ -62,8 +62,8 @@ def unanswered_calls_are_aborted(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
         return
     gap = end.time - last.time
-    if end.stp.flags & A and end.stp.reason == ABORTED and gap < wait - flow.due_s:
-        return  # its user did not wait for the answer (section 5.4)
+    if end.stp.flags & A and end.stp.reason == ABORTED and gap < wait - flow.timing_error:
+        return  # until Timer_CC expires, its user may end it (section 5.4)
     in_time = EARLIEST * wait - flow.timing_error <= gap <= due
     right = bool(end.stp.flags & A) and end.stp.reason == NO_ANSWER
     yield judged(

@@ -42,7 +42,7 @@ def silent(story: StpStory) -> StpStory:
         (19.0, {}, FAIL),
         (16.0, {"reason": 1}, FAIL),
         (14.0, {"reason": 1}, NOTHING),  # the user ended it
-        (15.8, {"reason": 1}, NOTHING),
+        (15.96, {"reason": 1}, NOTHING),
         (16.0, {"flags": 0}, FAIL),
     ],
 )
