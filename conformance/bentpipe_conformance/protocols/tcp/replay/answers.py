@@ -207,11 +207,11 @@ def refusals(
             for item, _ in waiting.taken(event.start, event.end):
                 if latest is not None and latest.packet.number > item.packet.number:
                     yield item, latest, False
-            if not event.payload:
-                continue
             if event not in refusing:
-                arrived.add(event.start, event.end)
-            elif new := arrived.gaps(max(event.start, event.expected), event.end):
+                arrived.add(event.start, event.end)  # a FIN counts, too
+            elif event.payload and (
+                new := arrived.gaps(max(event.start, event.expected), event.end)
+            ):
                 waiting.add(event, new)
         elif isinstance(event, Reply):
             latest = event

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from bentpipe_conformance.engine.story import ends
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp, build, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, Tcp, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.replay.handshake import passed_over
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, Story
@@ -474,6 +474,13 @@ def test_reset_behind_what_may_have_been_taken_may_have_ended_the_connection() -
     receipt.data(0, 100, ack=1, after=0.3).reply(0, seq=1, flags=RST, after=0.001)
     claims = {**CLAIMS, "daytime": True}
     assert receipt.later().verdicts("SNR-CON-020", claims=claims) == NOTHING
+
+
+def test_octet_without_ack_at_the_number_of_a_fin_that_is_held() -> None:
+    """It is the FIN that is acknowledged once the gap below is filled."""
+    receipt = Receipt().data(100, 100, flags=ACK | FIN).reply(0, (100, 101))
+    receipt.data(100, 101, flags=PSH, after=0.1).data(0, 100, after=0.1).reply(101)
+    _innocent(receipt.later(), "SNR-CON-014")
 
 
 def test_octets_half_the_space_away_are_old() -> None:
