@@ -148,11 +148,13 @@ class Receiver:
         RFC 9293 section 3.10.7.4 does not accept one without text at the edge; most implementations
         do. Into a closed window it accepts no text, also none that begins below. A segment may also
         be refused for a timestamp older than one that may have been taken, and for the lack of one
-        (RFC 7323 section 3.2).
+        (RFC 7323 section 3.2), and one that is old where the text of another was taken, which may
+        have been dropped.
         """
         beside = self.lies_behind(start) or (start == self.edge and tcp.length == 0)
         beside = (beside and start > self.expected) or bool(tcp.length and self.is_closed)
-        return beside or self._stale(tcp)[0] or self._is_bare(tcp)
+        old = self._doubt and (start < self._limit and start + tcp.length <= self._limit)
+        return beside or old or self._stale(tcp)[0] or self._is_bare(tcp)
 
     def lies_behind(self, start: int) -> bool:
         """Whether a segment begins at or beyond a right edge that has moved back."""

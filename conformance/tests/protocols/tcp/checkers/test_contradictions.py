@@ -476,6 +476,15 @@ def test_reset_behind_what_may_have_been_taken_may_have_ended_the_connection() -
     assert receipt.later().verdicts("SNR-CON-020", claims=claims) == NOTHING
 
 
+@pytest.mark.parametrize(("at", "accused"), [(0, False), (100, True)])
+def test_acknowledgment_behind_text_that_acknowledges_too_little(at: int, accused: bool) -> None:
+    """RFC 5961 section 5.2 may have the text dropped; who has taken it finds what it covers old."""
+    receipt = Receipt(service=19, window=2000).reply(0, payload=bytes(1000))
+    receipt.data(0, 100, ack=-5000, after=0.1).data(at, at, ack=1000).reply(100, seq=1000)
+    receipt.reply(100, payload=bytes(1000), after=1.5)
+    assert (Verdict.FAIL in receipt.later().verdicts("SNR-ACK-009")) == accused
+
+
 def test_octet_without_ack_at_the_number_of_a_fin_that_is_held() -> None:
     """It is the FIN that is acknowledged once the gap below is filled."""
     receipt = Receipt().data(100, 100, flags=ACK | FIN).reply(0, (100, 101))
