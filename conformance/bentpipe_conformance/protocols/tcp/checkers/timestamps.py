@@ -284,7 +284,8 @@ def _aborts(flow: Flow, reset: Segment, cause: Segment) -> bool:
     Where there is none any more, all is answered by a RST (RFC 9293 section 3.10.7.1), and in
     SYN-RECEIVED what does not acknowledge the SYN, which aborts nothing (section 3.10.7.4, fifth).
     """
-    if not is_own_reset(flow, reset.packet) or may_have_given_up(flow, cause):
+    sent = reset.packet.outgoing and is_own_reset(flow, reset.packet)
+    if not sent or may_have_given_up(flow, cause):
         return False
     opened = flow.handshake.established
     odd = any(ack.packet is cause.packet and not ack.acceptable for ack in flow.acks)

@@ -183,6 +183,11 @@ def test_data_half_the_range_away_taken_or_dropped() -> None:
         assert receipt.verdicts("SNR-TS-004") == NOTHING
 
 
+def test_reset_of_the_peer_behind_a_bare_segment_aborts_nothing_of_its_own() -> None:
+    receipt = _stamped().data(100, 100, after=0.1, tsval=None)
+    assert receipt.data(100, 100, flags=RST | ACK, after=0.1).verdicts("SNR-TS-008") == NOTHING
+
+
 def test_bare_segment_taken_dropped_or_fatal() -> None:
     receipt = _stamped().data(100, 200, after=0.1, tsval=None)
     receipt.reply(200, tsval=7300, tsecr=1100, after=0.1)
