@@ -32,7 +32,11 @@ SOON_SDS = 64
 """The numbers below 2^24 at which every other stream begins, so that it wraps in most cases."""
 
 IN_A_ROW = 4
-"""Of so many ISSs at least one is random, whatever comes."""
+"""Of so many ISSs at least one lies far from the wrap, whatever comes."""
+
+FAR_SDS = (PACKET_MASK + 1) // 8
+"""How far that is, to either side: half of it is what eight numbers from the whole range take at
+least, but for once in 30 million times."""
 
 
 class SoonWrapping(CsnGenerator):
@@ -45,18 +49,21 @@ class SoonWrapping(CsnGenerator):
         """See :class:`CsnGenerator`."""
         super().__init__(*begin)
         self._recent: deque[int] = deque(maxlen=SOON_SDS // 2)
-        self._in_a_row = 0
+        self._near = 0
 
     def iss(self) -> int:
         """STP-CC-011, but for those that wrap soon; a call anew has a new one (STP-CC-037)."""
         number = super().iss()
-        # Never so many in a row that they look like the whole range.
-        self._in_a_row = 0 if number & 1 else self._in_a_row + 1
-        if self._in_a_row % IN_A_ROW:
+        if self._near >= IN_A_ROW - 1:
+            number = FAR_SDS + number % (PACKET_MASK - 2 * FAR_SDS)
+        elif not number & 1:
             number = PACKET_MASK - (number >> 1) % SOON_SDS
         while number in self._recent:
             number = number - 1 & PACKET_MASK
         self._recent.append(number)
+        # Random ones near the wrap look like those that wrap soon.
+        far = FAR_SDS <= number <= PACKET_MASK - FAR_SDS
+        self._near = 0 if far else self._near + 1
         return number
 
 
