@@ -236,8 +236,6 @@ def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
         taken = tcp.seq if taken is None else taken
         if tcp.seq != taken:
             continue  # that of another connection, which a late copy of the SYN has begun
-        if not tcp.options_ok:
-            continue  # it may be dropped (MUST-7)
         wanted = (tcp.seq + 1) % MODULUS
         expected = f"an acknowledgment of {wanted}"
         if answer is not None and is_reset(answer):
