@@ -142,8 +142,9 @@ def _overtaken(draw: st.DrawFn) -> list[Step]:
     at, sent, later = 0, window, draw(some_of([0.02, 0.05, 0.05, 0.15, 0.25, 0.4]))
     for _ in range(draw(some_of([2, 3, 3, 3, 4, 5]))):  # the third false loss raises the threshold
         at += draw(st.integers(0, 1))
-        held = min(draw(some_of([1, 1, 2, 3])), sent - at - 1)
-        steps += [_report(at, 1, held), Step("wait", {"seconds": later})]
+        missing = draw(some_of([1, 1, 1, 2, 3]))  # several false losses may be told at once
+        held = min(draw(some_of([1, 1, 2, 3])), sent - at - missing)
+        steps += [_report(at, missing, held), Step("wait", {"seconds": later})]
         at = min(at + draw(some_of([2, 3, window // 2])), sent)
         if sent - at < 3 or draw(st.booleans()):
             steps += [_report(at, 1, 0), Step("wait", {"seconds": draw(some_of([0.7, 1.3]))})]
@@ -220,7 +221,7 @@ own_edge = episode(
     step("fill", octets=some_of([1000, 1460]), beyond=some_of([0, 1]),
          fin=some_of([False, False, True])),
     repeated(step("segment", seq=place("edge", 0, -1, 1), octets=some_of([0, 0, 1]),
-                  flags=some_of(["A", "A", "FA"])), 2),
+                  flags=some_of(["A", "A", "FA", "R"])), 2),
     step("offer", window=some_of([1460, 20_000])), receive(3.0), settle,
 )  # fmt: skip
 

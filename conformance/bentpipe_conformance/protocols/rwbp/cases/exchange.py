@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, Tcp
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.crafting import craft
 
@@ -79,3 +80,39 @@ def close(connection: Connection) -> None:
     """Send FIN, and take in what comes until the IUT's FIN."""
     connection.send(flags=ACK | FIN)
     await_fin(connection)
+
+
+LARGEST_FILLED = 1 << 20
+"""Octets of the largest window that a case fills."""
+
+
+def _await_taken(connection: Connection, sent: int) -> None:
+    """Wait until all has arrived, for a slow way there has a queue that may overflow."""
+    for _ in range(8):
+        connection.wait(connection.rtt + PAUSE_S)
+        connection.collect(0)
+        if connection.acked >= sent:
+            return
+
+
+def fill(connection: Connection, but: int = 0) -> int:
+    """Send to an echo that cannot send until its window is full, ``but`` for so many octets.
+
+    Returns:
+        The octets sent.
+    """
+    sent = 0
+    connection.wait(connection.rtt)
+    while True:
+        connection.collect(0)
+        room = connection.iut_edge - but - sent
+        if room <= 0:
+            break
+        size = min(700, room)
+        connection.send(pattern(sent, size), flags=ACK | PSH)
+        sent += size
+        if sent % 7000 == 0 or size < 700:
+            _await_taken(connection, sent)
+        if sent > 2 * LARGEST_FILLED:
+            raise NotReached("the echo reads without end although it cannot send")
+    return sent

@@ -157,3 +157,26 @@ def test_closed_under_way(connection: Connection) -> None:
         connection.expect(within=PATIENCE_S, what="a segment to be lost")
     connection.send(flags=ACK | FIN)
     await_fin(connection)
+
+
+@connected("RWBP-CX-004", "RWBP-WN-008", to="echo", window=0, syn_window=0)
+def test_window_closed_for_long_behind_the_peers_fin(connection: Connection) -> None:
+    """What is echoed waits behind the FIN for many probes, every one of which is answered."""
+    connection.send_data(UNIT)
+    connection.send(flags=ACK | FIN, pause=connection.rtt)
+    connection.collect(0)
+    for _ in range(4):
+        connection.next(PATIENCE_S)
+        connection.collect(0)
+        connection.ack(window=0)
+    connection.ack(window=16 * SEGMENT)
+    await_fin(connection)
+
+
+@connected("RWBP-EC-011", "RWBP-CX-003", to="echo")
+def test_last_data_lost_before_the_user_closes(connection: Connection) -> None:
+    """The echo is lost, and then its FIN: what leaves again is what it was, without FIN."""
+    connection.send_data(UNIT)
+    connection.expect()
+    connection.send(flags=ACK | FIN)
+    await_fin(connection, lambda _, before: before < 3, within=PATIENCE_S)

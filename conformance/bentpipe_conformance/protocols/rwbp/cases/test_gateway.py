@@ -339,7 +339,7 @@ def test_acknowledgments_of_one_service_wait(peer: Peer) -> None:
     gateway.restart(0, pause=PAUSE_S)
     for connection in connections:
         for _ in range(100):
-            connection.send_data(100)
+            connection.send_data(10)
             peer.wait(0.005)
     peer.wait(peer.rtt + PAUSE_S)
     gateway.grant(AMPLE, pause=peer.rtt + 1.0)

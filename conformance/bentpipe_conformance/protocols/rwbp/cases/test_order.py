@@ -97,6 +97,21 @@ def test_three_segments_overtaken(peer: Peer) -> None:
 
 
 @case("RWBP-FF-003")
+def test_three_segments_overtaken_at_once(peer: Peer) -> None:
+    """Three are reported missing together and arrive together: each of the losses was false."""
+    connection = _opened(peer)
+    segments = _round(connection)
+    connection.hold(segments[3])
+    connection.ack(pause=0.05)
+    for segment in segments:
+        connection.hold(segment)
+    connection.ack()
+    connection.receive_more(16)
+    _overtaken_by_three(connection)
+    connection.receive_more(16)
+
+
+@case("RWBP-FF-003")
 def test_timeout_after_the_third_false_loss(peer: Peer) -> None:
     """Everything is lost for a while; the threshold stays what it was."""
     connection = _opened(peer)

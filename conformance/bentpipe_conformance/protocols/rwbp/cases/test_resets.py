@@ -11,6 +11,7 @@ from bentpipe_conformance.engine.scripts import Row, connected, each
 from bentpipe_conformance.protocols.rwbp.cases.exchange import (
     UNIT,
     await_fin,
+    fill,
     fins,
     receive_some,
     send_some,
@@ -87,6 +88,15 @@ def test_reset_at_the_next_number(peer: Peer) -> None:
         connection.wait(connection.rtt + PAUSE_S)
         connection.send(flags=RST, at=connection.next_offset, sack=(), pause=4.0)
         connection.send_data(UNIT, pause=PAUSE_S)
+
+
+@connected("RWBP-CX-005", to="echo", window=0)
+def test_reset_while_the_window_is_closed(connection: Connection) -> None:
+    """The echo's window is full; a RST at the next number, which is the edge, ends it all."""
+    fill(connection)
+    connection.send(flags=RST, at=connection.acked, sack=(), pause=PAUSE_S)
+    connection.closed = ""
+    connection.ack(window=4 * UNIT, pause=connection.rtt + PAUSE_S)
 
 
 @case("RWBP-CX-006", needs=("active_open", "user_aborts"))

@@ -140,6 +140,19 @@ def test_hundreds_of_runs(connection: Connection) -> None:
     send_some(connection)
 
 
+@case("RWBP-CX-002")
+def test_syn_repeated_while_its_answer_is_lost(peer: Peer) -> None:
+    """Each copy of the SYN is answered, which starts the timer of the SYN-ACK anew."""
+    for pauses in ((0.5,), (0.4, 0.3), (1.5, 1.2)):
+        connection = peer.begin("chargen")
+        for pause in pauses:
+            connection.wait(pause)
+            connection.send_syn()
+        connection.wait(connection.rtt + 9.0)
+        connection.abort()
+        connection.wait(PAUSE_S)
+
+
 @case("RWBP-SEC-003")
 def test_syn_within_the_window_of_an_answer(peer: Peer) -> None:
     """A SYN with another number comes before the handshake is over, which it does not end."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.rwbp.cases.exchange import UNIT, close
+from bentpipe_conformance.protocols.rwbp.cases.exchange import (
+    LARGEST_FILLED,
+    UNIT,
+    close,
+    fill,
+)
 from bentpipe_conformance.protocols.rwbp.cases.steps import (
     PATIENCE_S,
     PAUSE_S,
@@ -15,9 +20,6 @@ from bentpipe_conformance.protocols.rwbp.cases.steps import (
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
-
-LARGEST_FILLED = 1 << 20
-"""Octets of the largest window that a case fills."""
 
 TIGHT = ("RWBP-WN-005", "RWBP-WN-001", "RWBP-FC-003")
 
@@ -202,42 +204,10 @@ def test_data_beyond_the_edge(connection: Connection) -> None:
     await_silence(connection)
 
 
-def _await_taken(connection: Connection, sent: int) -> None:
-    """Wait until all has arrived, for a slow way there has a queue that may overflow."""
-    for _ in range(8):
-        connection.wait(connection.rtt + PAUSE_S)
-        connection.collect(0)
-        if connection.acked >= sent:
-            return
-
-
-def _fill(connection: Connection, but: int = 0) -> int:
-    """Send to an echo that cannot send until its window is full, ``but`` for so many octets.
-
-    Returns:
-        The octets sent.
-    """
-    sent = 0
-    connection.wait(connection.rtt)
-    while True:
-        connection.collect(0)
-        room = connection.iut_edge - but - sent
-        if room <= 0:
-            break
-        size = min(700, room)
-        connection.send(pattern(sent, size), flags=ACK | PSH)
-        sent += size
-        if sent % 7000 == 0 or size < 700:
-            _await_taken(connection, sent)
-        if sent > 2 * LARGEST_FILLED:
-            raise NotReached("the echo reads without end although it cannot send")
-    return sent
-
-
 @connected("RWBP-WN-004", "RWBP-WN-003", to="echo", window=0)
 def test_slow_reader(connection: Connection) -> None:
     """The echo cannot send, and so it stops reading: the window fills up to what was promised."""
-    sent = _fill(connection)
+    sent = fill(connection)
     connection.ack(window=16 * SEGMENT)
     receive_octets(connection, min(sent, 100_000))
 
@@ -245,7 +215,7 @@ def test_slow_reader(connection: Connection) -> None:
 @connected("RWBP-WN-007", to="echo", window=0)
 def test_closed_window_opened_by_a_few_units(connection: Connection) -> None:
     """The echo's window is closed; it may read a few units, and must not send any of them yet."""
-    sent = _fill(connection)
+    sent = fill(connection)
     connection.ack(window=4 * SEGMENT)
     connection.collect(connection.rtt + PAUSE_S)
     connection.reception.take(0, connection.highest)
@@ -270,7 +240,7 @@ def test_one_connection_stalled(peer: Peer) -> None:
 @connected("RWBP-FC-003", "RWBP-WN-005", to="echo", window=0)
 def test_acknowledgments_with_data_beyond_a_closed_window(connection: Connection) -> None:
     """The echo's window is closed; what acknowledges its data carries some that is not taken."""
-    sent = _fill(connection)
+    sent = fill(connection)
     connection.ack(window=4 * SEGMENT)
     for segments in (4, 8, 16, 16):
         connection.collect(connection.rtt + PAUSE_S)
@@ -287,7 +257,7 @@ def test_acknowledgments_with_data_beyond_a_closed_window(connection: Connection
 @connected("RWBP-WN-004", "RWBP-CX-003", to="echo", window=0)
 def test_fin_at_the_edge(connection: Connection) -> None:
     """The last data that the echo has room for comes with FIN, which there is none for."""
-    sent = _fill(connection, but=UNIT)
+    sent = fill(connection, but=UNIT)
     connection.send(pattern(sent, UNIT), at=sent, flags=ACK | FIN, pause=connection.rtt + PAUSE_S)
     connection.next_offset = sent + UNIT
     connection.ack(window=16 * SEGMENT)

@@ -62,6 +62,20 @@ def test_syns_cross_and_nobody_answers(times: tuple[float, ...], expected: set[o
     assert story.verdicts("RWBP-CX-002") == expected
 
 
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [((1.0, 2.0), PASS), ((2.0, 4.0), PASS), ((0.5,), FAIL), ((4.0,), FAIL), ((1.0, 1.0), BAD)],
+)
+def test_syn_ack_that_answers_the_syn_again_starts_its_timer_anew(
+    times: tuple[float, ...], expected: set[object]
+) -> None:
+    """It is a repetition, which has the time double or not (section 5.4)."""
+    story = Story(open=False).syn(after=0.5).own_syn(after=0.001)
+    for after in times:
+        story.own_syn(after=after)
+    assert story.ack(0, after=0.5).verdicts("RWBP-CX-002") == expected
+
+
 def test_handshake_not_repeated() -> None:
     assert Story(open=False).ack(0, after=5.0).verdicts("RWBP-CX-002") == FAIL
 
