@@ -117,6 +117,8 @@ def told(folder: Path, who: str) -> list[int]:
     return list(map(int, path.read_text(encoding="utf-8").split())) if path.exists() else []
 
 
+ASKED = "head -c 1 > /dev/null"
+"""Who ends before it has been asked has not answered."""
 ANSWER = "cat verdict; echo '@!@!@ENDED stays'"
 
 
@@ -174,7 +176,7 @@ def test_run_without_a_verdict_has_a_process_of_its_own(
 
 
 def test_full_server_gives_way_to_a_new_one(tmp_path: Path, job: tlc.Job) -> None:
-    tool = stand_in(tmp_path, "cat verdict; echo '@!@!@ENDED leaves'")
+    tool = stand_in(tmp_path, f"{ASKED}; cat verdict; echo '@!@!@ENDED leaves'")
     with Servers(tool, 2048) as servers:
         found = [servers.run(job, lambda _progress: None).distinct for _ in range(2)]
     assert found == [567, 567]
