@@ -233,6 +233,8 @@ def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
         answer = leaving_after(flow, item, longest + flow.reaction, lambda _: True)
         if not tcp.options_ok and (answer is None or answer.tcp.flags & (SYN | ACK) == SYN):
             continue  # it may be dropped (section 3.1, MUST-7)
+        if taken is not None and flow.handshake.timestamps and tcp.tsval is None:
+            continue  # another one without its timestamp may be dropped, too (RFC 7323 section 3.2)
         taken = tcp.seq if taken is None else taken
         if tcp.seq != taken:
             continue  # that of another connection, which a late copy of the SYN has begun

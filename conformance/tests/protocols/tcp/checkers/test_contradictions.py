@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, Tcp, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.replay.handshake import passed_over
-from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, Story
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story
 
 UNREADABLE = bytes((8, 40, 0, 0))
 """An option longer than the options."""
@@ -483,6 +483,18 @@ def test_acknowledgment_behind_text_that_acknowledges_too_little(at: int, accuse
     receipt.data(0, 100, ack=-5000, after=0.1).data(at, at, ack=1000).reply(100, seq=1000)
     receipt.reply(100, payload=bytes(1000), after=1.5)
     assert (Verdict.FAIL in receipt.later().verdicts("SNR-ACK-009")) == accused
+
+
+@pytest.mark.parametrize(("tsval", "accused"), [(None, False), (9000, True)])
+def test_another_syn_ack_without_its_timestamp_need_not_be_acknowledged(
+    tsval: int | None, accused: bool
+) -> None:
+    """RFC 7323 section 3.2 has it dropped silently."""
+    story = Story(calls=True, stamps=True).send(0)
+    tester = dissect(story.packets[1].data)
+    again = replace(tester, tsval=tsval, tsecr=tester.tsecr if tsval else None)
+    story.tell(False, build(again), after=RTT).ack(1, after=1.0)
+    assert (Verdict.FAIL in story.verdicts("SNR-CON-030", claims=CALLS)) == accused
 
 
 def test_octet_without_ack_at_the_number_of_a_fin_that_is_held() -> None:
