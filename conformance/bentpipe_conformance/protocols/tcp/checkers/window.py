@@ -93,7 +93,8 @@ def window_is_scaled(flow: Flow, context: Context) -> Findings:
             # What is pushed may be the last of all data, and end there by chance. A FIN is.
             waits = always_sends(flow) or not event.tcp.flags & PSH
             waits = waits and not event.fin
-            if event.end == unscaled and event.payload < flow.segment // 2 and waits:
+            # One octet may be a probe.
+            if event.end == unscaled and 1 < event.payload < flow.segment // 2 and waits:
                 filled = event
                 if event.start == 0 and always_sends(flow):
                     break  # it had more to send

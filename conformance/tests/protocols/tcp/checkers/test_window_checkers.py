@@ -524,3 +524,14 @@ def test_fin_that_ends_where_the_unscaled_window_does() -> None:
     """It is all that there was."""
     receipt = Receipt(service=19, shift=7).data(0, 0, window=1).reply(0, flags=ACK | FIN)
     assert receipt.later().verdicts("SNR-WIN-002") == NOTHING
+
+
+@pytest.mark.parametrize(("octets", "expected"), [(1, NOTHING), (2, FAIL)])
+def test_probe_that_ends_where_the_unscaled_window_does(
+    octets: int, expected: set[Verdict]
+) -> None:
+    """A window of an octet or two, times 128, is left alone for its being small."""
+    receipt = Receipt(service=19, shift=7, window=8).reply(0, payload=bytes(1000))
+    receipt.data(0, 0, ack=1000, window=0, after=0.1).data(0, 0, ack=1000, window=octets)
+    receipt.reply(0, seq=1000, payload=bytes(octets), after=1.0)
+    assert receipt.later().verdicts("SNR-WIN-002") == expected
