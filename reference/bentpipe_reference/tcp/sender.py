@@ -322,8 +322,10 @@ class Sender(CongestionRules):
         """Send one octet beyond a closed window, or what a window too small to use allows.
 
         The latter is data like any other (RFC 9293 section 3.8.6.2.1, the override timeout); a
-        probe neither starts the retransmission timer nor moves ``snd_nxt``.
+        probe neither starts the retransmission timer nor moves ``snd_nxt``. What opens the window
+        comes soon after it, so that idleness has to be noticed here (RFC 5681 section 4.1).
         """
+        self.restart_after_idle(now)
         probes = self.probes + 1
         octets = max(1, min(self.snd_wnd, self.smss))
         end = self.sending_end

@@ -141,6 +141,21 @@ def test_zero_window_when_probe_is_accepted_goes_on_after_it(script: Any) -> Non
     assert peer.ack(10.001, window=50_048) == [10.001, 11.001, 12.001]
 
 
+@pytest.mark.parametrize("answered", [False, True])
+def test_zero_window_when_it_has_lasted_restarts_from_initial_window(
+    script: Any, answered: bool
+) -> None:
+    """RFC 5681 section 4.1: what opens it comes soon after a probe, the first data for long."""
+    peer = script()
+    peer.wait(0.1)
+    peer.ack(10, window=0)
+    before = peer.cwnd
+    peer.wait(peer.sender.persist_deadline - peer.now)
+    if answered:
+        peer.ack(10, window=0)
+    assert len(peer.ack(10, window=50_048)) == 10 < before
+
+
 def test_zero_window_when_peer_answers_keeps_the_connection(script: Any) -> None:
     peer = script(max_retransmissions=4)
     peer.ack(10, window=0)

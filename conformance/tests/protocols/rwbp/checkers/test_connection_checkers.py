@@ -62,6 +62,22 @@ def test_syns_cross_and_nobody_answers(times: tuple[float, ...], expected: set[o
     assert story.verdicts("RWBP-CX-002") == expected
 
 
+@pytest.mark.parametrize(("crossing", "expected"), [(True, PASS), (False, FAIL)])
+def test_wrong_syn_ack_is_acknowledged_once_syns_have_crossed(
+    crossing: bool, expected: set[object]
+) -> None:
+    """A SYN in SYN-RECEIVED is, whatever it acknowledges (section 5.4)."""
+    story = Story(calls=True, open=False, port=9)
+    if crossing:
+        story.syn(after=0.4, crossing=True).own_syn(flags=SYN | ACK, ack=100)
+        story.put(False, flags=SYN | ACK, seq=600, after=0.5, ack=7).reply(0)
+    else:
+        story.put(False, flags=SYN | ACK, seq=600, after=0.5, ack=7).reply(0)
+        story.syn(after=0.1)
+        story.reply(0).reply(0, after=0.01)
+    assert expected <= story.verdicts("RWBP-AK-004") <= (PASS | expected)
+
+
 @pytest.mark.parametrize(
     ("times", "expected"),
     [((1.0, 2.0), PASS), ((2.0, 4.0), PASS), ((0.5,), FAIL), ((4.0,), FAIL), ((1.0, 1.0), BAD)],
