@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from operator import attrgetter
 
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
@@ -204,21 +205,23 @@ def _given_up(flow: Flow, context: Context) -> Findings:
 
     It would have entered the queue before what acknowledges a segment that arrived later, and left
     before that (RWBP-LC-008). What the acknowledgment timer has put there begins a count of more
-    than one anew, and is not known; nor is what data of its own replaces (RWBP-AK-008).
+    than one anew, and is not known; nor is what data of its own replaces (RWBP-AK-008). Later calls
+    of the same connection may replace it by what stands further behind.
     """
     if flow.service != "discard":
         return
-    certain = (Call.COUNT, Call.FIN) if flow.receiver.interval == 1 else (Call.FIN,)
+    each = flow.receiver.interval == 1
     beside: Reply | None = None
-    for arrival in flow.arrivals:
-        if arrival.calls not in certain:
+    for arrival, following in zip_longest(flow.arrivals, flow.arrivals[1:]):
+        if arrival.calls is not Call.FIN and not (each and arrival.orderly):
             continue
+        last = math.inf if following is None else following.packet.number
         own = next(after(flow.replies, arrival.packet.number), None)
         until = flow.ended if own is None else own.packet.number
         for other in flow.link.flows:
             new = None if other is flow else _new_after(other, arrival)
             reply = None if new is None else _acknowledges(other, new)
-            if new is None or reply is None:
+            if new is None or reply is None or reply.packet.number > last:
                 continue
             if reply.packet.number < until:
                 yield context.violated(

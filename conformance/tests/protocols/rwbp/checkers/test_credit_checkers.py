@@ -140,3 +140,19 @@ def test_acknowledgments_of_two_connections_to_one_service(
     second.reply(1)
     first.packets.sort(key=lambda packet: packet.time)
     assert first.verdicts("RWBP-SC-005", claims=BEHIND) == expected
+
+
+def test_acknowledgment_that_a_later_one_of_its_connection_replaces() -> None:
+    """It stands behind what another connection has put into the queue meanwhile."""
+    first = Behind(granted=4, service=9, interval=1)
+    second = Story(service=9, port=4001, interval=1, packets=first.packets)
+    first.arrive(0, after=0.1)
+    second.arrive(0, after=0.2)
+    first.at = second.at
+    first.arrive(1, after=0.1).frame(9, after=0.1)
+    second.at = first.at
+    second.reply(1)
+    first.at = second.at
+    first.reply(2)
+    first.packets.sort(key=lambda packet: packet.time)
+    assert FAIL.isdisjoint(first.verdicts("RWBP-SC-005", claims=BEHIND))
