@@ -139,8 +139,9 @@ def play(
             ending.append(_take_steps(script, binding, player, impaired.port))
         finally:
             impaired.port.relieve()
+            # A connection whose RST is lost may outlive the conversation where nothing leaves.
+            impaired.port.heal()
         peer.finish()
-        impaired.port.heal()
         if patient and judging:
             why = not_quiet(impaired.port, suite.interpreter.dissect, binding.refuse)
             ending.append((QUIET, why))
