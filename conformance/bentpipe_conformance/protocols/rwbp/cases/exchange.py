@@ -18,6 +18,9 @@ UNIT = 500
 MOST = 40_000
 """Octets that show an ordinary transfer."""
 
+LARGEST_FILLED = 1 << 20
+"""Octets of the largest window that a case fills."""
+
 
 def send_crafted(connection: Connection, segment: Tcp, reserved: int) -> None:
     """Send a SYN or SYN-ACK, with bits set behind its data offset."""
@@ -80,10 +83,6 @@ def close(connection: Connection) -> None:
     """Send FIN, and take in what comes until the IUT's FIN."""
     connection.send(flags=ACK | FIN)
     await_fin(connection)
-
-
-LARGEST_FILLED = 1 << 20
-"""Octets of the largest window that a case fills."""
 
 
 def _await_taken(connection: Connection, sent: int) -> None:

@@ -334,7 +334,7 @@ def test_resets_use_credit(peer: Peer) -> None:
 @case("RWBP-SC-005", needs=NEEDS)
 def test_acknowledgments_of_one_service_wait(peer: Peer) -> None:
     """Two connections to one service fill the queue with acknowledgments; each gets its last."""
-    gateway, connections = opened(peer, 0)
+    gateway, _ = opened(peer, 0)
     connections = [peer.connect("discard", interval=1) for _ in range(2)]
     gateway.restart(0, pause=PAUSE_S)
     for connection in connections:

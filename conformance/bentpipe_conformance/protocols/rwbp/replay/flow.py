@@ -172,13 +172,10 @@ class _Replay:
             return False  # another connection of the same ends
         if flow.established is not None and not segment.packet.outgoing:
             return True
-        answers = opening.iut_calls and not segment.packet.outgoing and segment.tcp.flags & ACK
         # Once SYNs have crossed, that is no longer SYN-SENT, and any SYN is acknowledged.
-        if (
-            answers
-            and not opening.theirs
-            and segment.tcp.ack != (opening.own[0].tcp.seq + 1) % MODULUS
-        ):
+        calls = opening.iut_calls and not opening.theirs
+        answers = calls and not segment.packet.outgoing and segment.tcp.flags & ACK
+        if answers and segment.tcp.ack != (opening.own[0].tcp.seq + 1) % MODULUS:
             return False  # RFC 9293 section 3.10.7.3, first check
         (opening.own if segment.packet.outgoing else opening.theirs).append(segment)
         if opening.agreed and not flow.agreed:

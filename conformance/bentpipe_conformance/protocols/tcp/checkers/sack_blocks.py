@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import dropwhile, islice, pairwise, takewhile
 
 from bentpipe_reference.common.ranges import Range, RangeSet
@@ -339,18 +339,25 @@ def _reporting(flow: Flow) -> Iterator[tuple[_Moment, RangeSet]]:
         yield moment, reported
 
 
+def _surely_held(held: Iterable[Range], reported: RangeSet, end: float) -> tuple[Range, ...]:
+    """What has been reported at some time, but for what its peer has sent above its FIN.
+
+    That need not be kept.
+    """
+    return tuple(item for item in held if reported.covers(*item) and item[1] <= end)
+
+
 @checker("SNR-RCV-011")
 def as_many_blocks_as_fit(flow: Flow, context: Context) -> Findings:
     """As many SACK blocks are sent as fit (RFC 2018 section 4)."""
     # Exercised by pure acknowledgments of out-of-order data while several blocks are held.
-    end = least_end(flow)  # what its peer has sent above that need not be kept
+    end = least_end(flow)
     for moment, reported in _reporting(flow):
         reply = moment.reply
         if reply.payload or not reply.sack or moment.crowded:
             continue
         caused = bool(moment.unanswered) and all(a.out_of_order for a in moment.unanswered)
-        # Only what it has reported at some time is sure to be held.
-        known = [r for r in reply.held if reported.covers(*r) and r[1] <= end]
+        known = _surely_held(reply.held, reported, end)
         wanted = min(len(known), _room(reply))
         if not caused or wanted < 2:
             continue
@@ -360,7 +367,7 @@ def as_many_blocks_as_fit(flow: Flow, context: Context) -> Findings:
             len(reply.sack) + (reply.dsack in reply.held) >= wanted,
             f"{len(reply.sack)} of {len(reply.held)} blocks reported where {wanted} fit",
             reply,
-            expected=f"blocks for {_blocks(tuple(known))} as far as they fit",
+            expected=f"blocks for {_blocks(known)} as far as they fit",
             actual=f"blocks {_blocks(reply.blocks)}",
         )
 
@@ -383,7 +390,7 @@ def blocks_are_recalled(flow: Flow, context: Context) -> Findings:
         older = RangeSet(reply.held)
         for arrival in moment.recent:
             older = _without(older, arrival)
-        known = tuple(r for r in older.snapshot() if reported.covers(*r) and r[1] <= end)
+        known = _surely_held(older.snapshot(), reported, end)
         if len(known) < 2:
             continue
         missing = [r for r in known if not _inside(r, reply.blocks)]
