@@ -66,11 +66,13 @@ class SimulatedLane:
         self._seed = seed
         self._latency_s = latency_s
         self.port = SimulatedPort()
+        self._simulation = Simulation()
         self.begin()
 
     def begin(self) -> str:
         """Start a case on a new host."""
-        simulation = Simulation()
+        self._simulation.abandon()
+        self._simulation = simulation = Simulation()
         self._host = self._make(IUT_ADDRESS, self._setup, self._seed)
         self._station = _MortalStation(simulation, self._host, self._latency_s)
         station, link = self._station, self._link

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -51,3 +53,17 @@ def test_packet_that_no_test_bed_could_capture_is_refused() -> None:
     port.send(bytes(LARGEST_PACKET))
     with pytest.raises(LaneError, match="a packet of 1901 octets is sent"):
         port.send(bytes(LARGEST_PACKET + 1))
+
+
+def test_what_a_case_leaves_behind_goes_when_the_next_begins() -> None:
+    """What was planned and never happened holds the host and its packets, in a circle."""
+    begun = lane(1.0)
+    begun.port.send(bytes(40))
+    begun.port.receive(2.0)
+    host = weakref.ref(begun.host)
+    gc.disable()
+    try:
+        begun.begin()
+        assert host() is None
+    finally:
+        gc.enable()

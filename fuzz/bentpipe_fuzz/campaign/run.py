@@ -42,8 +42,8 @@ from bentpipe_fuzz.campaign.script import Script
 LONGEST_S = 10_000.0
 """Seconds that a step waits at most where that costs nothing: hours of silence are a situation."""
 
-COLLECTING = 100_000, 50, 100
-"""Thresholds of Python's collector in a campaign."""
+COLLECTING = 10_000, 50, 100
+"""Thresholds of Python's collector in a campaign: what it looks at is still in the cache."""
 
 MOST_PACKETS = {64: 2500, 8: 400, 1: 300}
 """Packets that the tester sends and receives in a conversation: in every 64th, every eighth, any.

@@ -53,6 +53,16 @@ class Simulation:
         """Plan ``action`` for ``delay`` seconds from now."""
         return self.call_at(self.now + delay, action)
 
+    def abandon(self) -> None:
+        """Cancel every planned call, for nobody will go on with the simulation.
+
+        A call holds what it acts on, which often holds the call or the simulation: circles that
+        only the garbage collector finds.
+        """
+        for handle in self._queue:
+            cancel(handle)
+        self._queue.clear()
+
     def next_time(self) -> float | None:
         """Time of the next planned call, None when nothing is planned."""
         while self._queue and self._queue[0][2] is None:
