@@ -26,8 +26,9 @@ from bentpipe_fuzz.campaign.limits import amplifies, works
 ALIVE, SERVES, STREAM = "FUZZ-ALIVE", "FUZZ-SERVES", "FUZZ-STREAM"
 BOUNDED, QUIET = "FUZZ-BOUNDED", "FUZZ-QUIET"
 
-MOST_AT_ONCE = 3000
-"""Packets of the implementation between two arrivals; no window of a conversation holds as many."""
+MOST_AT_ONCE = 10_000
+"""Packets of the implementation between two arrivals; no buffer of a reference holds as many, not
+even RWBP's in segments of 48 octets."""
 
 
 FARTHEST = 8 << 20

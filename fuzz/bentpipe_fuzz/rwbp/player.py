@@ -29,9 +29,9 @@ class Player(tcp.Player):
         super().ring(role, **_offered(offer))
 
     @verb
-    def reopen(self, ahead: int = 1, **offer: Any) -> None:
+    def reopen(self, ahead: int = 1, service: str | None = None, **offer: Any) -> None:
         """See TCP's."""
-        super().reopen(ahead, **_offered(offer))
+        super().reopen(ahead, service, **_offered(offer))
 
     def _syn(
         self, service: str | int, odd: Mapping[str, Any] | None, offer: Mapping[str, Any]

@@ -87,6 +87,23 @@ options_amid = episode(
 )  # fmt: skip
 """Options where nobody looks for them, and others that nobody knows."""
 
+called_again = episode(
+    step("knock", service=any_service, option=_options, window=_windows), perhaps | wait(soon),
+    step("reopen", ahead=one(-1), option=_options, window=_windows, mss=some_of([None, 536, 1460])),
+    perhaps | text, segments([5, 10]), perhaps | text, settle,
+)  # fmt: skip
+"""The SYN is repeated before the handshake is complete, and offers something else."""
+amid_handshake = episode(
+    step("knock", service=any_service, interval=some_of([1, 8])),
+    repeated(episode(
+        step("segment", flags=some_of(["S", "S", "SA", "R", "RA", "F", ""]),
+             seq=place("next", 0, 0, 1, 1000, -1, -2), octets=some_of([0, 0, 100])),
+        perhaps | wait(soon),
+    ), 2),
+    step("segment"), text, segments([5]), settle,
+)  # fmt: skip
+"""What does not belong there comes before the handshake is complete."""
+
 # -- who acknowledges, and how often
 
 in_order = episode(
@@ -169,6 +186,8 @@ reports = episode(
     bulk, perhaps | segments([4]), wait(one(0.7)),
     repeated(step("segment", ack=place("delivered", 0, 0, SEGMENT, -SEGMENT, 1 << 20, 1 << 30),
                   octets=some_of([0, 0, 100]), odd=some_of([{}, {}, {"raw": ANOTHER}]),
+                  also=some_of([(), (), [[("delivered", 3 * SEGMENT), ("delivered", 5 * SEGMENT)]],
+                                [[("delivered", SEGMENT), ("delivered", 3 * SEGMENT)]]]),
                   sack=some_of([
                       [], [[("delivered", SEGMENT), ("delivered", 2 * SEGMENT)]],
                       [[("delivered", 2 * SEGMENT), ("delivered", 4 * SEGMENT)],
@@ -202,6 +221,20 @@ edges = episode(
     ), 4),
     receive(10.0), step("offer", window=one(20_000)), receive(2.0),
 )  # fmt: skip
+
+
+@st.composite
+def _full_end(draw: st.DrawFn) -> list[Step]:
+    """The last octets wait for a window that takes them and the end in whole segments, or not."""
+    whole = SEGMENT * draw(some_of([1, 2, 3]))
+    return [Step("write", {"octets": whole + draw(some_of([0, 0, 0, -1, 1]))}), Step("close", {}),
+            Step("wait", {"seconds": draw(soon)}),
+            Step("offer", {"window": whole + draw(some_of([0, 1, 10_000]))})]  # fmt: skip
+
+
+full_end = episode(
+    opened("echo", unit=some_of([None, 48]), window=one(0)), _full_end(), receive(3.0),
+)  # fmt: skip
 shut = episode(
     opened("chargen", window=one(2920)), segments([2]), step("offer", window=one(0)),
     perhaps | repeated(step("segment", seq=place("next", 1000, 3000), octets=one(100)), 2),
@@ -212,8 +245,8 @@ shut = episode(
 vast = episode(
     opened("chargen", unit=some_of([32_768, 65_535]), mss=one(1460),
            window=some_of([1 << 30, 1 << 31, 65_535 * 65_535, 65_535 * 32_768, 1 << 20])),
-    segments([5, 20]), step("offer", window=some_of([0, 65_535, 1 << 31])), segments([5]),
-    receive(2.0),
+    segments([5, 20]), perhaps | segments([20, 60], losing=some_of([[0], [0, 0], [3, 3, 3]])),
+    step("offer", window=some_of([0, 65_535, 1 << 31])), segments([5]), receive(2.0),
 )  # fmt: skip
 """Windows of more octets than any buffer has."""
 own_edge = episode(
@@ -285,6 +318,16 @@ late_frames = episode(
     receive(2.0),
 )  # fmt: skip
 """Frames that come late permit less than one before, while the window is full."""
+silent = episode(
+    _waiting, step("grant", packets=some_of([2, 4, 8]), repeated=one(False)), receive(0.7),
+    perhaps | step("miss", packets=some_of([1, 2])), step("mute"),
+    wait(some_of([0.5, 0.9, 1.1, 1.5, 3.0])),
+    step("frame", epoch=some_of([0, 0, -1, -100, 1 << 15]), arrived=some_of([0, 0, -1, -2]),
+         limit=some_of([0, -1, -3, 1, 3, 100])),
+    receive(0.7), perhaps | step("frame", limit=some_of([1, 3])), receive(0.7),
+    step("grant"), receive(2.0),
+)  # fmt: skip
+"""A frame, late or lost on its way for long, ends a silence of the gateway."""
 stale = episode(
     _waiting, step("grant", packets=some_of([3, 8]), repeated=one(False)),
     wait(some_of([0.3, 0.6, 0.8, 1.1, 1.6, 2.2])), perhaps | text,
@@ -314,6 +357,40 @@ contended = episode(
     receive(2.0),
 )  # fmt: skip
 """Several connections have a window each to send, and share a few packets of credit at a time."""
+
+_one_goes = st.one_of(
+    step("abort"),
+    step("segment", flags=one("R")),
+    episode(close, receive(0.5)),
+    step("quit"),
+)
+some_go = episode(
+    step("link"), step("grant"),
+    repeated(step("open", service=some_of(["chargen", "chargen", "echo"]), window=_windows,
+                  mss=some_of([200, 1460, 1460])), 4),
+    wait(one(1.0)), step("epoch"), step("share", seconds=one(0.0)), wait(one(1.0)),
+    repeated(episode(
+        repeated(episode(step("grant", packets=some_of([1, 1, 2, 3])), wait(one(0.3))), 3),
+        step("turn", back=some_of([0, 1, 1, 2, 3])), _one_goes,
+    ), 2),
+    repeated(episode(step("grant", packets=some_of([1, 1, 2])), wait(one(0.3))), 5),
+    step("grant"), receive(2.0),
+)  # fmt: skip
+"""Likewise, and one of them goes."""
+one_port = episode(
+    step("link"), step("grant"),
+    step("open", service=some_of(["discard", "chargen"]), interval=some_of([1, 1, 8])),
+    step("reopen", service=some_of(["echo", "discard"]), interval=some_of([1, 1, 8]),
+         ahead=some_of([1000, 1 << 20, 1 << 30])),
+    wait(one(1.0)), step("epoch", packets=some_of([0, 0, 2])),
+    repeated(episode(
+        step("turn", back=some_of([0, 1])),
+        st.one_of(step("write", octets=some_of([2920, 14_600]), at_once=some_of([100, 1460])),
+                  step("segment", seq=place("zero", 0), octets=some_of([0, 100]), times=one(20))),
+    ), 4),
+    step("grant"), receive(2.0), settle,
+)  # fmt: skip
+"""Two connections differ in the implementation's port alone."""
 choked = episode(
     step("link"), step("grant"),
     repeated(step("open", service=quiet_service, interval=some_of([1, 1, 8])), 2),
@@ -327,11 +404,13 @@ choked = episode(
 )  # fmt: skip
 """Acknowledgments of what goes on coming, new or not, wait for credit."""
 
-AGREEING: tuple[Situation, ...] = (offers, calls, options_amid)
+AGREEING: tuple[Situation, ...] = (offers, calls, called_again, amid_handshake, options_amid)
 MOVING: tuple[Situation, ...] = (
-    in_order, scattered, overtaken, losses, reports, lone, edges, shut, vast, own_edge,
+    in_order, scattered, overtaken, losses, reports, lone, edges, full_end, shut, vast,
+    own_edge,
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (aborted, intruding)
 LINKED: tuple[Situation, ...] = (
-    granted, odd_frames, epochs, late_frames, stale, lost_before, crowded, contended, choked,
+    granted, odd_frames, epochs, late_frames, silent, stale, lost_before, crowded, contended,
+    some_go, one_port, choked,
 )  # fmt: skip

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import random
+import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -41,6 +42,9 @@ MOST_WINDOWS = 8
 MOST_TIMES = 20
 """How often one step sends a segment at most."""
 
+SACK = 5
+"""Kind of the option that reports blocks (RFC 2018 section 3)."""
+
 TIMESTAMPS = "080a"
 """How an option of that kind begins."""
 
@@ -69,7 +73,16 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
 
     def __init__(self, peer: BasePeer[Any, Any]) -> None:
         super().__init__(peer)
-        self.fin: int | None = None
+        self._ends: dict[int, int] = {}
+
+    @property
+    def fin(self) -> int | None:
+        """Offset of the FIN that the tester has sent on the connection; None if it has not."""
+        return self._ends.get(id(self.connection))
+
+    @fin.setter
+    def fin(self, offset: int) -> None:
+        self._ends[id(self.connection)] = offset
 
     # -- users
 
@@ -82,7 +95,6 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         ``odd`` are fields of Scapy's ``TCP`` for the SYN, ``raw``, see :meth:`segment`, and
         ``data``, octets that the SYN carries.
         """
-        self.fin = None
         self.connection = None
         opened = self._syn(service, odd, offer)
         for patience in SYN_TIMES_S:
@@ -93,21 +105,28 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         self.connection = opened
 
     @verb
-    def reopen(self, ahead: int = 1, **offer: Any) -> None:
+    def reopen(self, ahead: int = 1, service: str | None = None, **offer: Any) -> None:
         """Open another connection between the same ports; see :meth:`open`.
 
-        Its initial sequence number is ``ahead`` octets beyond the last one sent.
+        Its initial sequence number is ``ahead`` octets beyond the last one sent. With a ``service``
+        only the tester's port is the same.
         """
         last = self.connection
         if last is None:
             return
-        self.fin = None
         peer: Any = self.peer
         iss = (last.compose().seq + ahead) % MODULUS
-        offered = peer.connection(peer, last.port, last.source_port, iss=iss, **offer)
+        port = last.port if service is None else peer.port_of(service)
+        offered = peer.connection(peer, port, last.source_port, iss=iss, **offer)
         self.connection = opened = peer.add(offered)
         opened.send_syn()
         opened.establish()
+
+    @verb
+    def turn(self, back: int = 1) -> None:
+        """Go on with another of the connections that are open, so many before the newest."""
+        if among := self.peer.open_connections:
+            self.connection = among[-1 - back % len(among)]
 
     @verb
     def call(self, role: str = "send", **offer: Any) -> None:
@@ -120,14 +139,12 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
     @verb
     def knock(self, service: str = "chargen", **offer: Any) -> None:
         """Send a SYN and wait for its answer, which is not acknowledged; see :meth:`open`."""
-        self.fin = None
         self.connection = connection = self._syn(service, None, offer)
         self.peer.pump_until(lambda: connection.answered or bool(connection.closed), SYN_TIMES_S[0])
 
     @verb
     def ring(self, role: str = "send", **offer: Any) -> None:
         """Have the implementation's user call the tester, who does not answer yet."""
-        self.fin = None
         port = 9 if role == "send" else 19
         self.connection = None
         # Not every implementation can be asked to.
@@ -187,7 +204,8 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         if 0 < edge - connection.next_offset <= octets:
             size = edge - connection.next_offset + max(beyond, 0)
             connection.send_data(size, flags=ACK | PSH | (FIN if fin else 0))
-            self.fin = connection.next_offset - 1 if fin else None
+            if fin:
+                self.fin = connection.next_offset - 1
             connection.next_offset = edge
             self.receive(connection.rtt + 0.3)
             connection.next_offset = max(edge, connection.acked)
@@ -265,6 +283,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         self, flags: str = "A", seq: Place = ("next", 0), ack: Place = ("delivered", 0),
         octets: int = 0, window: int | None = None, sack: Sequence[Sequence[Place]] | None = None,
         tsval: int = 0, odd: Mapping[str, Any] | None = None, times: int = 1, bare: bool = False,
+        also: Sequence[Sequence[Place]] = (),
     ) -> None:  # fmt: skip
         """A segment of the connection with any field.
 
@@ -281,6 +300,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
                 a seed, for which ``fuzz()`` of Scapy draws some of the fields.
             times: how often it is sent.
             bare: leave out the timestamp.
+            also: blocks of a second SACK option, two at most; there is none when empty.
         """
         connection = self.connection
         if connection is None:
@@ -300,6 +320,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         if bare:
             drafted = replace(drafted, tsval=None, tsecr=None)
         raw, spoilt = bytes.fromhex(odd.pop("raw", ""))[:20], odd.pop("checksum", False)
+        raw = self._another_sack(also) + raw
         of_ip = bytes.fromhex(odd.pop("ip", ""))[:40]
         if "fuzz" in odd:
             odd = {**fuzzed_fields(int(odd.pop("fuzz"))), **odd}
@@ -311,8 +332,11 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
                     self.peer.send(wrong_checksum(packet) if spoilt else packet)
                 else:
                     self.peer.send(build(drafted))
-        if list(seq) == ["next", 0] and not (spoilt or drafted.flags & (RST | SYN)):
-            connection.next_offset += drafted.length
+        end = start + drafted.length
+        if start <= connection.next_offset < end and not (spoilt or drafted.flags & (RST | SYN)):
+            connection.next_offset = end
+            if drafted.flags & FIN and self.fin is None:
+                self.fin = end - 1
 
     @verb
     def syn(
@@ -356,6 +380,14 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         }  # fmt: skip
 
     # -- helpers
+
+    def _another_sack(self, blocks: Sequence[Sequence[Place]]) -> bytes:
+        """The octets of an option with one block or two; none without any."""
+        if self.connection is None or not blocks:
+            return b""
+        named = [(self.number(a), self.number(b)) for a, b in blocks[:2]]
+        numbers = [n for block in self.connection.compose(sack=named).sack for n in block]
+        return struct.pack(f">BB{len(numbers)}I", SACK, 2 + 4 * len(numbers), *numbers)
 
     def _largest(self, connection: Connection) -> int:
         answer = connection.syn_ack

@@ -270,6 +270,24 @@ late_report = episode(
     segments([20]),
 )  # fmt: skip
 """Likewise once it is over, or nearly."""
+
+
+@st.composite
+def _by_chance(draw: st.DrawFn, most: int = 30) -> Step:
+    """So many segments, each of which is lost with the same probability; again, with less."""
+    share = draw(some_of([1, 2, 4, 8]))
+    lost = [n for n in range(most) if draw(st.integers(0, 31)) < share]
+    return Step("receive", {
+        "segments": most, "seconds": 10.0, "every": draw(some_of([1, 1, 2])),
+        "losing": lost + [n for n in lost if draw(st.integers(0, 5)) == 0],
+    })  # fmt: skip
+
+
+lossy = episode(
+    opened("chargen", window=some_of([20_000, 40_000, 60_000]), sack=either, timestamps=either),
+    segments([5, 10, 20]), repeated(_by_chance(), 3), segments([30, 60]),
+)  # fmt: skip
+"""Any losses, which may fall into each other's recovery."""
 last_lost = episode(
     opened("echo", window=one(40_000), sack=either, timestamps=either),
     step("write", octets=some_of([8000, 10_000, 14_000])), close,
@@ -297,5 +315,5 @@ SENDING: tuple[Situation, ...] = (
     lone, backed_off, gone_back, no_reports, lost_again, one_report, thrown_away, stretched,
     divided, shut, shut_again, shrunk, rested, long_after, requested, dribble, steady, filled,
     small_writes, written_amid_recovery, reports_with_windows, amid_recovery, late_report,
-    last_lost, owed,
+    lossy, last_lost, owed,
 )  # fmt: skip

@@ -178,6 +178,37 @@ dropped = episode(
 
 
 @st.composite
+def _again_with_more(draw: st.DrawFn) -> list[Step]:
+    """Text that has been sent, cut otherwise, with new text or the end of the stream behind it.
+
+    It may fill a gap and overlap what is held.
+    """
+    old, more = draw(some_of([1, 100, 1000])), draw(some_of([0, 0, 1, 400]))
+    flags = draw(some_of(["A", "PA", "FA", "FA"]))
+    held = [Step("segment", {"seq": ("next", draw(some_of([100, 400, 500]))), "octets": 500})]
+    again = Step("segment", {"seq": ("next", -old), "octets": old + more, "flags": flags})
+    return [*(held if draw(either) else []), again]
+
+
+again_with_more = episode(
+    step("open", service=some_of(["echo", "discard"]), sack=either, timestamps=either),
+    step("write", octets=some_of([1000, 2920])), perhaps | settle, _again_with_more(),
+    perhaps | wait(soon), receive(1.0), perhaps | text, settle,
+)  # fmt: skip
+around_the_edge = episode(
+    step("open", service=quiet_service, timestamps=either, window_scale=some_of([None, None, 7])),
+    perhaps | episode(text, settle),
+    repeated(episode(
+        step("segment", seq=place("edge", -1, 0, 0, 1), flags=some_of(["A", "A", "R", "RA", "FA"]),
+             octets=some_of([0, 0, 0, 1])),
+        receive(0.7),
+    ), 3),
+    text, settle,
+)  # fmt: skip
+"""What has no text, or an octet, at the end of the implementation's window."""
+
+
+@st.composite
 def _end_above_a_gap(draw: st.DrawFn) -> list[Step]:
     """FIN, alone or behind data, above a gap, and what fills that."""
     gap = draw(some_of([1, 100, 1000, 2920]))
@@ -318,11 +349,10 @@ OPENING: tuple[Situation, ...] = (
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (
     lingering, both_close, unheard_end, half_closed, sends_on, intruding, marked, dropped, again,
-    end_above_a_gap, kept_alive,
-    quitting,
+    end_above_a_gap, kept_alive, quitting,
 )  # fmt: skip
 CARRYING: tuple[Situation, ...] = (
     strange_options, strange_acknowledgments, without_flags, old_stamps, no_stamps, stray_stamps,
     old_acknowledgment, stamped_reset, reset_at_data, out_of_order, repeated_blocks,
-    closed_by_itself, refused_data,
+    closed_by_itself, refused_data, again_with_more, around_the_edge,
 )  # fmt: skip
