@@ -336,7 +336,9 @@ class _Replay:
         reading, doubts = self.flow.reading, self.flow.doubts
         start, number = self.receiver.offset(tcp.seq), self.sender.offset(tcp.ack)
         may_refuse = self.receiver.may_refuse(tcp, start)
-        rejected = self.receiver.rejects(tcp, start) or (may_refuse and self._refused(packet))
+        # What is above a gap is answered at once, taken or not.
+        shown = may_refuse and not (tcp.length and start > self.receiver.expected)
+        rejected = self.receiver.rejects(tcp, start) or (shown and self._refused(packet))
         # One whose options cannot be read may be dropped.
         may_refuse = may_refuse or not tcp.options_ok
         heeds: set[Freedom] = self._may_heed(tcp) if rejected else set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.replay.flow import Freedom, read_flows
 from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, RTT, SIZE, Story
 
@@ -14,7 +15,7 @@ def closed(service: int = 7, *, sack: bool = False) -> Story:
     return story
 
 
-def doubts(story: Story) -> set[Freedom]:
+def doubts(story: Story | Receipt) -> set[Freedom]:
     return read_flows(story.trace())[0].doubts
 
 
@@ -38,6 +39,17 @@ def test_retransmission_above_what_a_probe_may_have_acknowledged() -> None:
     assert probed.send(1, after=2.5).verdicts("SNR-RTO-008") != FAIL
     ignored = closed().ack(0, after=0.4, window=60000)
     assert ignored.send(1, after=2.5).verdicts("SNR-RTO-008") == FAIL
+
+
+def test_text_above_a_gap_whose_timestamp_may_be_old_may_have_acknowledged() -> None:
+    """The copy's timestamp counts where it is taken first (RFC 7323 appendix D).
+
+    The answer shows nothing: one is due to text above a gap, too.
+    """
+    receipt = Receipt(service=7, timestamps=True).data(0, 100).reply(100, payload=bytes(200))
+    receipt.data(0, 1, tsval=1000 + 2**31 - 1, after=0.1).reply(100, seq=200)
+    receipt.data(1000, 1100, ack=100, after=0.1).reply(100, seq=200).later()
+    assert doubts(receipt) == {Freedom.REFUSES}
 
 
 def reordered(seq: int) -> Story:
