@@ -28,6 +28,15 @@ static u16_t at_most(size_t wanted, tcpwnd_size_t room) {
   return (u16_t)(octets < 0xFFFF ? octets : 0xFFFF);
 }
 
+/* Queue as much of `octets` as the stack has memory for, and tell how much. In segments of a small
+   MSS more octets than there are segments of memory never fit at once, however long one waits. */
+static u16_t queue(struct tcp_pcb *pcb, const void *from, u16_t octets, u8_t flags) {
+  while (octets > 0 && tcp_write(pcb, from, octets, flags) != ERR_OK) {
+    octets /= 2;
+  }
+  return octets;
+}
+
 static void echo(struct tcp_pcb *pcb, struct connection *connection) {
   while (connection->received != NULL) {
     struct pbuf *first = connection->received;
@@ -38,7 +47,8 @@ static void echo(struct tcp_pcb *pcb, struct connection *connection) {
     }
     if (octets > 0) {
       const char *from = (const char *)first->payload + connection->echoed;
-      if (tcp_write(pcb, from, octets, TCP_WRITE_FLAG_COPY) != ERR_OK) {
+      octets = queue(pcb, from, octets, TCP_WRITE_FLAG_COPY);
+      if (octets == 0) {
         return;
       }
       tcp_recved(pcb, octets);
@@ -57,7 +67,8 @@ static void generate(struct tcp_pcb *pcb, struct connection *connection) {
     u16_t octets = at_most(CYCLE - phase, tcp_sndbuf(pcb));
     u8_t flags = TCP_WRITE_FLAG_COPY | TCP_WRITE_FLAG_MORE;
 
-    if (octets == 0 || tcp_write(pcb, stream + phase, octets, flags) != ERR_OK) {
+    octets = queue(pcb, stream + phase, octets, flags);
+    if (octets == 0) {
       return;
     }
     connection->generated += octets;
