@@ -35,7 +35,8 @@ OPTIONS = {
     "version": option_octets(version=2), "no version": option_octets(version=0),
     "no interval": option_octets(0), "no unit": option_octets(8, 47),
     "short": option_octets(length=9), "long": option_octets(length=12),
-    "other": bytes((253, 4, 0xF9, 0x89)), "unknown": bytes((200, 5, 1, 2, 3)),
+    "other": bytes((253, 4, 0xF9, 0x89)), "unknown": bytes((200, 5, 1, 2, 3)), "end": b"\0",
+    "half": bytes((253, 10, 0x52, 0x57, 0, 0)) + option_octets()[6:],
 }  # fmt: skip
 """RWBP options, void ones, and others."""
 VOID = ("version", "no version", "no interval", "no unit", "short", "long")
@@ -48,7 +49,10 @@ def _hex(*names: str) -> str:
 
 _options = st.one_of(
     some_of(_GOOD).map(_hex), some_of(VOID).map(_hex),
-    st.tuples(some_of((*VOID, "other", "unknown")), some_of(_GOOD)).map(lambda two: _hex(*two)),
+    st.tuples(some_of((*VOID, "other", "unknown", "end", "half")), some_of(_GOOD)).map(
+        lambda two: _hex(*two)
+    ),
+    some_of(["other", "half"]).map(_hex),
     st.tuples(some_of(_GOOD), some_of((*_GOOD, *VOID))).map(lambda two: _hex(*two)),
 )  # fmt: skip
 _of_segments = st.one_of(
@@ -73,7 +77,9 @@ offers = episode(
 calls = episode(
     step("ring", role=some_of(["send", "receive"]), option=_options,
          sack=some_of([True, True, False]), window_scale=some_of([None, 7]), timestamps=either),
-    perhaps | wait(some_of([1.3, 4.0])), step("answer", flags=some_of(["SA", "SA", "S"])),
+    perhaps | wait(some_of([1.3, 4.0])),
+    step("answer", flags=some_of(["SA", "SA", "S"]),
+         raw=some_of(["", "", "01030307", "0101080a0000000100000000", "01030300"])),
     perhaps | wait(some_of([1.3, 4.0, 10.0])), perhaps | step("segment"), perhaps | text,
     receive(2.0), settle,
 )  # fmt: skip
@@ -229,11 +235,12 @@ def _full_end(draw: st.DrawFn) -> list[Step]:
     whole = SEGMENT * draw(some_of([1, 2, 3]))
     return [Step("write", {"octets": whole + draw(some_of([0, 0, 0, -1, 1]))}), Step("close", {}),
             Step("wait", {"seconds": draw(soon)}),
-            Step("offer", {"window": whole + draw(some_of([0, 1, 10_000]))})]  # fmt: skip
+            Step("offer", {"window": whole + draw(some_of([0, SEGMENT, 10_000]))})]  # fmt: skip
 
 
 full_end = episode(
-    opened("echo", unit=some_of([None, 48]), window=one(0)), _full_end(), receive(3.0),
+    opened("echo", window=one(0)), _full_end(),
+    receive(3.0, losing=some_of([[], [], [0], [1], [0, 2]])), perhaps | receive(3.0),
 )  # fmt: skip
 shut = episode(
     opened("chargen", window=one(2920)), segments([2]), step("offer", window=one(0)),

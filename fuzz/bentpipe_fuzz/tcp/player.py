@@ -152,10 +152,18 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             self.connection = self.peer.summon(port, octets=20_000, **offer)  # type: ignore[attr-defined]
 
     @verb
-    def answer(self, flags: str = "SA", ack: int = 0) -> None:
-        """Answer the implementation's SYN, whose acknowledgment is ``ack`` octets off."""
-        if self.connection is not None and self.connection.answered:
-            self.connection.answer(flags=_bits(flags), ack=ack)
+    def answer(self, flags: str = "SA", ack: int = 0, raw: str = "") -> None:
+        """Answer the implementation's SYN, whose acknowledgment is ``ack`` octets off.
+
+        ``raw`` are further options, hexadecimal.
+        """
+        connection = self.connection
+        if connection is not None and connection.answered:
+            usual = connection.appended
+            more = bytes.fromhex(raw)[:20]
+            connection.appended = usual + more + bytes(-len(more) % 4)
+            connection.answer(flags=_bits(flags), ack=ack)
+            connection.appended = usual
 
     @verb
     def write(self, octets: int = 1000, at_once: int = 1460, gap: float = 0.0) -> None:
@@ -211,12 +219,13 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             connection.next_offset = max(edge, connection.acked)
 
     @verb
-    def close(self) -> None:
-        """Send FIN."""
+    def close(self, octets: int = 0) -> None:
+        """Send FIN, behind so many octets in the same segment."""
         connection = self.connection
         if connection is not None and self.fin is None:
-            self.fin = connection.next_offset
-            connection.send(flags=ACK | FIN)
+            size = max(0, min(octets, self._largest(connection)))
+            self.fin = connection.next_offset + size
+            connection.send_data(size, flags=ACK | FIN)
 
     # -- the peer
 

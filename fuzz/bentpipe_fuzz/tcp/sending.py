@@ -193,7 +193,7 @@ def _filled(draw: st.DrawFn) -> list[Step]:
 
 filled = episode(
     opened("echo", window=one(20_000), window_scale=one(None), sack=either), perhaps | text,
-    _filled(), receive(3.0),
+    _filled(), receive(3.0, losing=some_of([[], [], [0], [1], [0, 2]])), perhaps | receive(3.0),
 )  # fmt: skip
 """A scaled window would hardly be exact."""
 small_writes = episode(
@@ -305,6 +305,33 @@ owed = episode(
     perhaps | close, step("offer", window=some_of([1460, 20_000])), receive(3.0),
 )  # fmt: skip
 """What the implementation owes waits for a window, and the tester may have closed."""
+
+
+@st.composite
+def _end_with_text(draw: st.DrawFn) -> list[Step]:
+    """An echo's last text and its end leave together, and are reported without what is before."""
+    size, before = draw(some_of([100, 500, 1460])), draw(some_of([1, 2, 3]))
+    report: dict[str, object] = draw(some_of([
+        {"sack": [[("delivered", before * size), ("delivered", (before + 1) * size)]]},
+        {"sack": [[("delivered", before * size), ("delivered", (before + 1) * size + 1)]]},
+        {"ack": ("delivered", size)}, {"ack": ("delivered", (before + 1) * size)},
+    ]))  # fmt: skip
+    return [Step("write", {"octets": before * size, "at_once": size}),
+            Step("close", {"octets": size}), Step("wait", {"seconds": draw(soon)}),
+            Step("segment", {**report, "times": draw(some_of([1, 1, 3]))})]  # fmt: skip
+
+
+end_with_text = episode(
+    opened("echo", window=one(20_000), sack=some_of([True, True, False]), timestamps=either),
+    _end_with_text(), perhaps | wait(timeout), receive(3.0),
+)  # fmt: skip
+end_alone = episode(
+    opened("echo", window=some_of([2920, 20_000])), perhaps | text, settle,
+    step("offer", window=some_of([0, 0, 0, 1])), close,
+    repeated(st.one_of(receive(20.0), receive(60.0), wait(some_of([5.0, 30.0, 100.0]))), 2),
+    perhaps | step("segment"), step("offer", window=some_of([1, 1460, 20_000])), receive(3.0),
+)  # fmt: skip
+"""Likewise, and it is nothing but the end of its stream."""
 long_after = episode(
     opened("chargen", window=some_of([15_000, 20_000]), sack=either),
     segments([10, 20], losing=one([5])), segments([60]), segments([60]),
@@ -315,5 +342,6 @@ SENDING: tuple[Situation, ...] = (
     lone, backed_off, gone_back, no_reports, lost_again, one_report, thrown_away, stretched,
     divided, shut, shut_again, shrunk, rested, long_after, requested, dribble, steady, filled,
     small_writes, written_amid_recovery, reports_with_windows, amid_recovery, late_report,
-    lossy, last_lost, owed,
+    lossy, last_lost, owed, end_with_text,
+    end_alone,
 )  # fmt: skip

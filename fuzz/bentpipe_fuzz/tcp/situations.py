@@ -42,6 +42,13 @@ given_up = episode(
     step("ring", role=some_of(["send", "receive"])), wait(some_of([100.0, 172.0, 178.0, 185.0])),
     step("answer"), perhaps | text, receive(2.0),
 )  # fmt: skip
+crossed_offers = episode(
+    step("ring", role=some_of(["send", "receive"]), timestamps=either, sack=either,
+         window_scale=some_of([None, None, 0, 7]), mss=some_of([None, 536, 1460])),
+    perhaps | wait(some_of([0.1, 1.3])), step("answer", flags=one("S")), perhaps | wait(timeout),
+    step("answer"), perhaps | step("segment"), text, receive(2.0), settle,
+)  # fmt: skip
+"""SYNs cross, and the tester's offers less than the implementation's."""
 wrong_answer = episode(
     step("ring", role=some_of(["send", "receive"]), timestamps=either),
     step("segment", flags=some_of(["A", "SA", "FA", "PA"]), seq=place("zero", 0, 1),
@@ -170,6 +177,7 @@ _dropped = st.one_of(
     step("segment", seq=place("edge", 0, 1, 1000), octets=some_of([0, 1, 100])),
     step("segment", seq=place("next", -1, -100), octets=some_of([0, 1, 100])),
     step("segment", octets=one(100), odd=st.fixed_dictionaries({"checksum": one(True)})),
+    step("segment", octets=one(100), odd=st.fixed_dictionaries({"chksum": some_of([0, 0xFFFF])})),
 )  # fmt: skip
 dropped = episode(
     _leads, repeated(_dropped, 4), perhaps | wait(soon), receive(1.0), perhaps | text, settle,
@@ -254,9 +262,10 @@ without_flags = episode(
          odd=st.one_of(one(None), st.fixed_dictionaries({"dataofs": some_of([0, 4, 15])}))),
     perhaps | wait(soon), settle, text, settle,
 )  # fmt: skip
-_old = some_of([-1, -1, -100, -100_000, -(1 << 31) + 1])
+_old = some_of([-1, -1, -100, -100_000, -(1 << 30), -(1 << 31) + 1])
 old_stamps = episode(
     step("open", service=quiet_service, timestamps=one(True)), text, perhaps | settle,
+    perhaps | wait(some_of([100.0, 2500.0, 9000.0])),
     repeated(step("segment", octets=some_of([1, 100, 1000]), tsval=_old), 2),
     perhaps | wait(soon), text, settle,
 )  # fmt: skip
@@ -344,8 +353,8 @@ refused_data = episode(
 """Likewise; what the closed window refuses opens the tester's."""
 
 OPENING: tuple[Situation, ...] = (
-    given_up, wrong_answer, refusal, late_third, repeated_opening, behind_unknown, half_open,
-    small_peer,
+    given_up, crossed_offers, wrong_answer, refusal, late_third, repeated_opening, behind_unknown,
+    half_open, small_peer,
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (
     lingering, both_close, unheard_end, half_closed, sends_on, intruding, marked, dropped, again,

@@ -1,0 +1,81 @@
+"""What the tester's verbs put on the wire, seen at the tester's side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.engine.trace import read_trace
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, SYN, Tcp
+from bentpipe_fuzz.campaign.run import play
+from bentpipe_fuzz.campaign.script import Script, Step
+from bentpipe_fuzz.campaign.speed import reference_of
+
+PRECISION_S = 1e-6
+THEN_SERVES_S = 1000.0
+"""Later than anything of a conversation, and earlier than the test whether it still serves."""
+
+
+def step(verb: str, **given: Any) -> Step:
+    return Step(verb, given)
+
+
+def sent(*steps: Step, suite: str = "snr") -> list[Tcp]:
+    """The tester's segments, without those of the end of a conversation."""
+    _, lane, settings = reference_of(suite)
+    played = play(Script(suite, "on-path", steps, (), 1), lane, settings)
+    captured = played.outcome.captured
+    assert captured is not None
+    trace = read_trace(captured, PRECISION_S, suite=suite_named(suite))
+    left = [
+        item for item in trace.packets
+        if item.point == "peer" and not item.outgoing and item.time < THEN_SERVES_S
+    ]  # fmt: skip
+    return [item.content for item in left if isinstance(item.content, Tcp)]
+
+
+def test_text_that_overlaps_what_was_sent_moves_the_end_of_the_stream() -> None:
+    again = step("segment", seq=("next", -50), octets=80)
+    came = sent(step("open", service="echo"), step("write", octets=100), again,
+                   step("write", octets=10))  # fmt: skip
+    first, overlapping, last = [item for item in came if item.payload]
+    assert (overlapping.seq - first.seq) % MODULUS == 50
+    assert (last.seq - first.seq) % MODULUS == 130
+
+
+def test_fin_behind_such_text_ends_the_stream() -> None:
+    ended = step("segment", seq=("next", -50), octets=80, flags="FA")
+    came = sent(step("open", service="echo"), step("write", octets=100), ended,
+                   step("write", octets=10), step("close"), step("settle"))  # fmt: skip
+    assert len([item for item in came if item.payload]) == 2
+    assert len([item for item in came if item.flags & FIN]) == 1
+
+
+def test_end_of_one_connection_leaves_another_open() -> None:
+    came = sent(step("open", service="echo"), step("open", service="echo"), step("close"),
+                   step("turn"), step("write", octets=100))  # fmt: skip
+    older, newer = sorted({item.sport for item in came})
+    assert {item.sport for item in came if item.flags & FIN} == {newer}
+    assert {item.sport for item in came if item.payload} == {older}
+
+
+def test_other_service_is_called_from_the_same_port() -> None:
+    came = sent(step("open", service="echo"), step("reopen", service="discard"))
+    calls = [item for item in came if item.flags & (SYN | ACK) == SYN]
+    assert len({item.sport for item in calls}) == 1
+    assert len({item.dport for item in calls}) == 2
+
+
+def test_second_sack_option_stands_beside_the_first() -> None:
+    blocks = [[("delivered", 2000), ("delivered", 3000)]]
+    came = sent(step("open", service="chargen", mss=1000), step("segment", also=blocks))
+    (reporting,) = [item for item in came if item.sack]
+    ((left, right),) = reporting.sack
+    assert (right - left) % MODULUS == 1000
+    assert (left - reporting.ack) % MODULUS == 2000
+
+
+def test_answer_has_an_option_that_the_call_had_not() -> None:
+    came = sent(step("ring"), step("answer", raw="01030305"), suite="rwbp")
+    (answer,) = [item for item in came if item.flags & SYN]
+    assert answer.window_scale == 5
