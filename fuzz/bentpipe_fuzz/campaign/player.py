@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.peer import BasePeer, NotReached
 
 LONGEST_S = 60.0
@@ -77,7 +78,8 @@ class BasePlayer(ABC, Generic[PeerT, ConnectionT]):
     @verb
     def quit(self) -> None:
         """Have the implementation's user abort every connection that it has opened."""
-        with suppress(NotReached):
+        # Not every implementation can be asked to.
+        with suppress(NotReached, LaneError):
             self.peer.have_aborted()
 
     @abstractmethod

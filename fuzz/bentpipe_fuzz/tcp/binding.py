@@ -13,6 +13,7 @@ from bentpipe_conformance.protocols.tcp.codec import (
     MODULUS,
     RST,
     SYN,
+    URG,
     Tcp,
     build,
     nearest,
@@ -68,8 +69,15 @@ def follow(state: str, segment: Tcp, outgoing: bool) -> str:
 
 
 def pieces(trace: Trace[Any]) -> Iterator[Piece]:
-    """The data of each connection, from its SYNs on."""
+    """The data of each connection, from its SYNs on.
+
+    An octet right below what is sent next may be garbage, for it only asks whether the peer is
+    there (RFC 9293 section 3.8.4). Once urgent data has come, an echo may lack some of it, which is
+    taken out of the stream by many (RFC 6093 section 3.1).
+    """
     first: dict[tuple[int, int, bool], int] = {}
+    ended: dict[object, int] = {}
+    urgent: set[object] = set()
     for packet in trace.at("iut"):
         segment = packet.content
         if segment is None or not segment.checksum_ok or not segment.offset_ok:
@@ -91,10 +99,16 @@ def pieces(trace: Trace[Any]) -> Iterator[Piece]:
             # What lies below the stream is none of it.
             data = segment.payload[max(0, -start) :]
             stream = *ends, first.get((*ends, True))
+            if segment.flags & URG:
+                urgent.add(stream)
+            end = start + len(segment.payload)
+            if packet.outgoing:
+                asks = len(segment.payload) == 1 and ended.get(stream) == end
+                ended[stream] = max(ended.get(stream, 0), end)
+                data = b"" if asks else data
             if data:
-                yield Piece(
-                    stream, packet.outgoing, max(0, start), data, packet.number, ends[0] == ECHO
-                )
+                echoes = ends[0] == ECHO and stream not in urgent
+                yield Piece(stream, packet.outgoing, max(0, start), data, packet.number, echoes)
 
 
 def proof(segment: Tcp, outgoing: bool) -> frozenset[Hashable]:

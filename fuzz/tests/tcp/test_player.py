@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.suite import suite_named
-from bentpipe_conformance.engine.trace import read_trace
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, SYN, Tcp
+from bentpipe_conformance.engine.trace import Packet, Trace, read_trace
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, SYN, URG, Tcp
+from bentpipe_fuzz.campaign.oracle import streams_hold
 from bentpipe_fuzz.campaign.run import play
 from bentpipe_fuzz.campaign.script import Script, Step
 from bentpipe_fuzz.campaign.speed import reference_of
+from bentpipe_fuzz.tcp.binding import pieces
+from bentpipe_fuzz.tcp.player import Player
 
 PRECISION_S = 1e-6
 THEN_SERVES_S = 1000.0
@@ -79,3 +83,41 @@ def test_answer_has_an_option_that_the_call_had_not() -> None:
     came = sent(step("ring"), step("answer", raw="01030305"), suite="rwbp")
     (answer,) = [item for item in came if item.flags & SYN]
     assert answer.window_scale == 5
+
+
+class _Deaf:
+    """A peer whose implementation's user cannot be asked for anything."""
+
+    def have_aborted(self) -> None:
+        raise LaneError("The implementation's user cannot be made to abort")
+
+
+def test_user_who_cannot_abort_does_not() -> None:
+    peer: Any = _Deaf()
+    Player(peer).quit()
+
+
+def segment(outgoing: bool, seq: int, octets: bytes, flags: int = ACK) -> Packet[Tcp]:
+    ports = (7, 4000) if outgoing else (4000, 7)
+    content = Tcp("10.0.0.1", "10.0.0.2", *ports, seq, 0, flags, 100, octets)
+    return Packet(1, 0.0, "iut", outgoing, content, b"")
+
+
+OPENED = (segment(False, 99, b"", SYN), segment(True, 499, b"", SYN | ACK))
+
+
+def faults(*packets: Packet[Tcp]) -> list[str]:
+    trace = Trace((*OPENED, *packets), 0.0)
+    return [found.sentence for found in streams_hold(pieces(trace))]
+
+
+def test_octet_right_below_what_is_sent_next_may_be_garbage() -> None:
+    came, echoed = segment(False, 100, b"abc"), segment(True, 500, b"abc")
+    assert faults(came, echoed, segment(True, 502, b"?")) == []
+    assert faults(came, echoed, segment(True, 501, b"?"))
+    assert faults(came, echoed, segment(True, 501, b"b?"))
+
+
+def test_urgent_data_may_be_taken_out_of_an_echo() -> None:
+    assert faults(segment(False, 100, b"abc", ACK | URG), segment(True, 500, b"bc")) == []
+    assert faults(segment(False, 100, b"abc"), segment(True, 500, b"bc"))
