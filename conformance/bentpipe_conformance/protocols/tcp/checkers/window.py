@@ -176,7 +176,8 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
         reset = reset_by_sender(flow, ack.time, flow.horizon)
         if reset is not None and not is_own_reset(flow, reset.packet):
             return
-        if reset is not None and silent_before(flow, reset) >= PERSISTENCE_S:
+        silences = [silent_before(flow, item) for item in (ack, reset) if item is not None]
+        if reset is not None and max(silences) >= PERSISTENCE_S:
             return  # nobody was there any more (RFC 9293 section 3.8.3, MUST-20)
         if reset is not None:
             sentence = f"the sender aborted {reset.time - ack.time:.2f} s after the window shrank"

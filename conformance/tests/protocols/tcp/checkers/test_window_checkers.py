@@ -323,9 +323,9 @@ def test_opening_smaller_than_two_segments_may_wait() -> None:
     assert story.verdicts("SNR-WIN-007") == NOTHING
 
 
-def _shrunk() -> Story:
+def _shrunk(after: float = RTT) -> Story:
     """Eight segments in flight, the window then taken back to four."""
-    return Story(window=20 * SIZE).send(*range(8)).ack(2, after=RTT, window=2 * SIZE)
+    return Story(window=20 * SIZE).send(*range(8)).ack(2, after=after, window=2 * SIZE)
 
 
 @pytest.mark.parametrize(("ahead", "accused"), [(20 * SIZE, False), (0, True)])
@@ -344,6 +344,8 @@ def test_shrunken_window_survived_or_not() -> None:
     assert story.verdicts("SNR-WIN-008") == PASS
     assert _shrunk().reset(after=0.001).verdicts("SNR-WIN-008") == FAIL
     assert _shrunk().reset(after=0.001, outgoing=False).verdicts("SNR-WIN-008") == NOTHING
+    # Who has said nothing for that long has been given up (section 3.8.3).
+    assert _shrunk(after=120.0).reset(after=0.001).verdicts("SNR-WIN-008") == NOTHING
 
 
 def test_new_data_into_a_shrunken_window() -> None:
