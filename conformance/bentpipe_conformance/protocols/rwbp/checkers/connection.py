@@ -39,7 +39,7 @@ def syns_are_repeated(flow: Flow, context: Context) -> Findings:
         if asked and copy.time - asked[-1].time <= AT_ONCE_S + context.timing_error:
             # It answers the caller's SYN and restarts the timer (section 5.4), which may have
             # doubled by that or not.
-            most = min(MOST_S, 2 * due)
+            most = min(MOST_S, 2 * most)
             continue
         waited = copy.time - before.time
         due = most if waited > due + AT_ONCE_S + context.timing_error else due

@@ -231,8 +231,8 @@ def syn_ack_is_acknowledged(flow: Flow, context: Context) -> Findings:
         if tcp.flags & (SYN | ACK) != SYN | ACK:
             continue
         answer = leaving_after(flow, item, longest + flow.reaction, lambda _: True)
-        if not tcp.options_ok and (answer is None or answer.tcp.flags & (SYN | ACK) == SYN):
-            continue  # it may be dropped (section 3.1, MUST-7)
+        if not tcp.options_ok and (answer is None or answer.tcp.flags & SYN):
+            continue  # it may be dropped (section 3.1, MUST-7), and a SYN be taken instead
         if taken is not None and flow.handshake.timestamps and tcp.tsval is None:
             continue  # another one without its timestamp may be dropped, too (RFC 7323 section 3.2)
         taken = tcp.seq if taken is None else taken

@@ -92,6 +92,14 @@ def test_syn_ack_that_answers_the_syn_again_starts_its_timer_anew(
     assert story.ack(0, after=0.5).verdicts("RWBP-CX-002") == expected
 
 
+@pytest.mark.parametrize(("time", "expected"), [(1.0, PASS), (4.0, PASS), (8.0, FAIL)])
+def test_syn_ack_that_answers_the_syn_twice(time: float, expected: set[object]) -> None:
+    """Each answer may double the time."""
+    story = Story(open=False).syn(after=0.5).own_syn(after=0.001)
+    story.syn(after=0.5).own_syn(after=0.001).own_syn(after=time)
+    assert story.ack(0, after=0.1).verdicts("RWBP-CX-002") == expected
+
+
 def test_handshake_not_repeated() -> None:
     assert Story(open=False).ack(0, after=5.0).verdicts("RWBP-CX-002") == FAIL
 

@@ -586,6 +586,18 @@ def test_syn_ack_whose_options_cannot_be_read_need_not_be_acknowledged(
     assert (Verdict.FAIL in receipt.verdicts("SNR-CON-030", claims=CALLS)) == accused
 
 
+@pytest.mark.parametrize(("options", "accused"), [(UNREADABLE, False), (b"", True)])
+def test_syn_ack_whose_options_cannot_be_read_before_syns_cross(
+    options: bytes, accused: bool
+) -> None:
+    """The SYN that comes instead may be answered by a SYN-ACK."""
+    receipt = _answered(options)
+    syn = Tcp("10.78.0.1", "10.77.0.2", 9, 5000, 200, 0, SYN, 20000, b"")
+    answer = Tcp("10.77.0.2", "10.78.0.1", 5000, 9, 700, 201, SYN | ACK, 20000, b"")
+    receipt.tell(False, build(syn), 0.1).tell(True, build(answer), 0.001).later()
+    assert (Verdict.FAIL in receipt.verdicts("SNR-CON-030", claims=CALLS)) == accused
+
+
 @pytest.mark.parametrize(
     ("apart", "again", "accused"),
     [(0.6, True, False), (0.3, True, False), (0.6, False, False), (0.3, False, True)],
