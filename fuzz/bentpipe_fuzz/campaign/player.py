@@ -1,8 +1,8 @@
 """What the players of all protocols share: the tester's side of one conversation.
 
-Every verb acts on the newest connection, and does nothing while there is none. Its arguments are
-numbers that mean something in any run: octets, seconds, and distances from what the connection
-knows.
+Every verb acts on the newest connection, or the one that was turned to, and does nothing while
+there is none. Its arguments are numbers that mean something in any run: octets, seconds, and
+distances from what the connection knows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class BasePlayer(ABC, Generic[PeerT, ConnectionT]):
         peer: the tester.
 
     Attributes:
-        connection: the newest one, if there is one.
+        connection: the newest one, or the one that was turned to, if there is one.
         expressive: whether every packet that a verb makes on purpose is one of Scapy.
         longest: what a verb waits at most, seconds.
     """
@@ -67,6 +67,12 @@ class BasePlayer(ABC, Generic[PeerT, ConnectionT]):
     def wait(self, seconds: float = 1.0) -> None:
         """Look at nothing for a while."""
         self.peer.wait(min(seconds, self.longest))
+
+    @verb
+    def turn(self, back: int = 1) -> None:
+        """Go on with another of the connections that are open, so many before the newest."""
+        if among := self.peer.open_connections:
+            self.connection = among[-1 - back % len(among)]
 
     @verb
     def abort(self) -> None:

@@ -23,3 +23,8 @@ def expression(names: Mapping[str, str], place: Sequence[Any]) -> str:
     if known is None:
         return str(distance)
     return known if not distance else f"{known} {'+' if distance > 0 else '-'} {abs(distance)}"
+
+
+def turned(back: int = 1) -> list[str]:
+    """The lines of :meth:`BasePlayer.turn`."""
+    return ["among = peer.open_connections", f"connection = among[-1 - {back} % len(among)]"]

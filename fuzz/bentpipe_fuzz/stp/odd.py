@@ -37,15 +37,21 @@ MOST_OF_BEGIN = 1440
 
 
 class OddPlayer(BasePlayer[Peer, Connection]):
-    """What a tester can send that no honest one would; see :class:`BasePlayer`.
-
-    Attributes:
-        ended: whether the tester's stream has ended.
-    """
+    """What a tester can send that no honest one would; see :class:`BasePlayer`."""
 
     def __init__(self, peer: Peer) -> None:
         super().__init__(peer)
-        self.ended = False
+        self._ended: set[int] = set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether the tester's stream of the connection has ended."""
+        return id(self.connection) in self._ended
+
+    @ended.setter
+    def ended(self, ends: bool) -> None:
+        if ends:
+            self._ended.add(id(self.connection))
 
     @verb
     def packet(

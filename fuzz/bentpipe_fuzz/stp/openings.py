@@ -125,9 +125,11 @@ many_calls = episode(
     step("collect", cookies=some_of([10, 20])),
     st.lists(step("knock", service=some_of(["discard", "echo", "chargen"])), min_size=8,
              max_size=20),
-    receive(1.0), perhaps | episode(data, settle),
+    receive(1.0),
+    perhaps | episode(step("turn", back=some_of([0, 1, 5, -1])), step("restart", service=quiet)),
+    perhaps | episode(data, settle),
 )  # fmt: skip
-"""Many connections, perhaps beside a busy one."""
+"""Many connections, perhaps beside a busy one; one of them may be replaced."""
 moved = episode(
     step("open", service=any_service, **BEGINNING), perhaps | data,
     step("move", by=some_of([1, -1, 7])),

@@ -47,7 +47,6 @@ class Player(OddPlayer):
         ``own`` is what the tester offers; ``options`` among it are raw ones (hexadecimal), and
         with ``fin`` these octets are all.
         """
-        self.ended = bool(own.get("fin"))
         own = raw_of(own)
         data = pattern(0, min(octets, MOST_OF_BEGIN))
         self.connection = None
@@ -56,6 +55,7 @@ class Player(OddPlayer):
             self.connection = self.peer.connect(service, data=data, **own)
         if self.connection is None:
             self.connection = self.peer.connect(service, data=data, **own)
+        self.ended = bool(own.get("fin"))
 
     @verb
     def restart(self, service: str = "chargen", octets: int = 0, ahead: int = 0) -> None:
@@ -86,7 +86,6 @@ class Player(OddPlayer):
             octets: what a sender has.
             anew: whether a call without a cookie of the tester's is given one, and comes again.
         """
-        self.ended = False
         self.connection = None
         wanted: Role = "send" if role == "send" else "receive"
         # Not every implementation can be asked to.

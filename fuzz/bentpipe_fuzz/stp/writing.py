@@ -10,7 +10,7 @@ from bentpipe_conformance.protocols.stp import codec
 from bentpipe_conformance.protocols.stp.cases.faults import ALL_FLAGS, RESERVED
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW
 
-from bentpipe_fuzz.campaign.writing import arguments, expression
+from bentpipe_fuzz.campaign.writing import arguments, expression, turned
 from bentpipe_fuzz.stp.odd import KINDS, LITTLE
 from bentpipe_fuzz.stp.player import ENDS_S, MOST_SDS
 
@@ -267,6 +267,7 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "release": lambda: ["connection.release(within=60.0)"],
     "quit": lambda heard=True: [f"connection.polite = {heard}", "peer.have_aborted()"],
     "abort": lambda: ["connection.abort()"],
+    "turn": turned,
     "wait": lambda seconds=1.0: [f"peer.wait({seconds})"],
     "receive": _receive,
     "settle": lambda: ["connection.deliver(within=2 * connection.rtt + 1.0)"],

@@ -123,12 +123,6 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         opened.establish()
 
     @verb
-    def turn(self, back: int = 1) -> None:
-        """Go on with another of the connections that are open, so many before the newest."""
-        if among := self.peer.open_connections:
-            self.connection = among[-1 - back % len(among)]
-
-    @verb
     def call(self, role: str = "send", **offer: Any) -> None:
         """Have the implementation's user call the tester, in order to send or to receive."""
         self.ring(role, **offer)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from bentpipe_fuzz.campaign.writing import arguments, expression
+from bentpipe_fuzz.campaign.writing import arguments, expression, turned
 
 NAMES: Mapping[str, str] = {
     "next": "connection.next_offset", "acked": "connection.acked",
@@ -130,6 +130,7 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "close": lambda: ["connection.send(flags=ACK | FIN)"],
     "quit": lambda: ["peer.have_aborted()"],
     "abort": lambda: ["connection.abort()"],
+    "turn": turned,
     "wait": lambda seconds=1.0: [f"peer.wait({seconds})"],
     "receive": _receive,
     "settle": _settle,
