@@ -282,6 +282,23 @@ late_report = episode(
     wait(1.3, 3.0, 10.0), perhaps | wait(10.0), receive(3.0),
 )  # fmt: skip
 """The tester answers nothing for some time, and then one thing."""
+said_lost = episode(
+    opened("chargen", credit=some_of([16, 64])), receive(1.3, 2.0, credit=one(64)),
+    receive(0.7, 3.0, 5.0, answer=one([]), report=one(False)),
+    repeated(episode(
+        step("packet", kind=some_of(["STAT", "STAT", "USTAT"]), seq=one(("delivered", 0)),
+             n_mr=one(("credit", 64)),
+             elements=some_of([[("delivered", 0), ("highest", 0)],
+                               [("delivered", 0), ("delivered", 8)],
+                               [("delivered", 2), ("highest", 0)]])),
+        wait(0.1, 0.3, 0.35, 0.7),
+        step("packet", kind=one("STAT"), n_mr=one(("credit", 64)), elements=one([]),
+             seq=some_of([("delivered", 1), ("delivered", 3), ("delivered", 8), ("highest", 0)])),
+        perhaps | wait(0.3, 0.7),
+    ), 2),
+    receive(2.0, credit=one(64)), receive(2.0, credit=one(64)),
+)  # fmt: skip
+"""Much is reported as lost, and some of it has arrived before it can be sent again."""
 contradicted = episode(
     opened("chargen", credit=some_of([16, 64])), receive(1.0), wait(0.1, 0.7),
     repeated(step("packet", kind=some_of(["STAT", "USTAT"]),
@@ -311,7 +328,7 @@ SENDING: tuple[Situation, ...] = (
     losses, amid_losses, small_amid_losses, slow_answers, closed, closed, full, full, holes,
     contradicted, contradicted, paced, brimful, brimful, ends_without_credit, late_data,
     behind_the_end, deaf, lull, lull, lull, long_lists, reported_twice, scarce, late_report,
-    filled_late, oversized,
+    filled_late, oversized, said_lost,
 )  # fmt: skip
 SPOILT: tuple[Situation, ...] = 10 * (spoilt, unminded)
 """As often as its ways, types and states ask for."""
