@@ -13,6 +13,7 @@ from bentpipe_conformance.protocols.rwbp.cases.steps import (
     make_room,
     receive_octets,
 )
+from bentpipe_conformance.protocols.rwbp.codec import LARGEST_WINDOW
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection, Segment
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
@@ -184,6 +185,26 @@ def test_old_acknowledgments_tell_something_new(connection: Connection) -> None:
     connection.ack(ack=old, pause=0.2)
     connection.ack(ack=old, window=connection.window + 8 * SEGMENT)
     connection.receive_more(30)
+
+
+@connected("RWBP-EC-015", "RWBP-EC-002")
+def test_acknowledgments_older_than_any_window(connection: Connection) -> None:
+    """Others are older than all windows were wide, or than the stream, and tell as much."""
+    size, usual = connection.segment, connection.window
+    for old in (size, -(1 << 20), -LARGEST_WINDOW // 2):
+        connection.receive_more(48)
+        lost, *arrived = connection.take_round()
+        for segment in arrived[:2]:
+            connection.hold(segment)
+        connection.ack(ack=old, pause=0.2)
+        connection.hold(lost)
+        connection.ack(pause=connection.rtt + PAUSE_S)
+        connection.collect(0)
+        # What its field permits counts from the old number.
+        wide = connection.highest - old + 4 * size + connection.unit
+        connection.ack(ack=old, sack=(), window=wide, pause=0.2)
+        connection.window = usual
+        connection.receive_more(16)
 
 
 @connected("RWBP-EC-010", "RWBP-EC-012")
