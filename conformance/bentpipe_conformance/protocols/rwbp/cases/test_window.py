@@ -224,6 +224,39 @@ def test_closed_window_opened_by_a_few_units(connection: Connection) -> None:
     receive_octets(connection, min(sent, 100_000))
 
 
+@connected("RWBP-WN-007", "RWBP-AK-004", to="echo", window=0)
+def test_window_of_half_a_unit_opened_step_by_step(connection: Connection) -> None:
+    """Half a unit of the echo's window is left when it may read, a segment at a time."""
+    unit, size = connection.iut_unit, connection.segment
+    sent = fill(connection, but=unit // 2)
+    room = -(-5 * unit // size) * size
+    connection.ack(window=room)
+    for segment in connection.take_round():
+        if segment.has_data:
+            connection.hold(segment)
+            connection.ack(window=room - segment.end, pause=2 * PAUSE_S)
+    connection.ack(window=16 * SEGMENT, pause=connection.rtt)
+    receive_octets(connection, min(sent, 100_000))
+
+
+@connected("RWBP-AK-004", to="echo", window=0, interval=255)
+def test_window_filled_and_opened_before_the_acknowledgment(connection: Connection) -> None:
+    """Two units fill the echo's window, and it may read five before it acknowledges them."""
+    unit, size = connection.iut_unit, connection.segment
+    sent = fill(connection, but=2 * unit)
+    connection.ack(window=-(-5 * unit // size) * size)
+    connection.take_round()
+    connection.window = 0
+    while (octets := min(700, connection.iut_edge - sent)) > 0:
+        connection.send(pattern(sent, octets), flags=ACK | PSH, ack=0)
+        sent += octets
+    connection.reception.take(0, connection.highest)
+    connection.wait(0.02)
+    connection.ack(pause=connection.rtt + PAUSE_S)
+    connection.ack(window=16 * SEGMENT)
+    receive_octets(connection, min(sent, 100_000))
+
+
 @case("RWBP-FC-007", "RWBP-FC-003")
 def test_one_connection_stalled(peer: Peer) -> None:
     """One connection has no window while two others send."""
