@@ -173,6 +173,31 @@ def test_window_closed_for_long_behind_the_peers_fin(connection: Connection) -> 
     await_fin(connection)
 
 
+@case("RWBP-WN-008", "RWBP-WN-009")
+def test_window_closed_to_a_fin_alone(peer: Peer) -> None:
+    """All that an echo returns fills the window, and a discard returns nothing: the FIN waits.
+
+    The tester's FIN comes when that has been acknowledged, or with the last of the data.
+    """
+    for service, octets, last in (("echo", 2 * UNIT, 0), ("echo", UNIT, UNIT), ("discard", 0, 0)):
+        window = octets + last
+        connection = peer.connect(service, window=window, mss=UNIT, syn_window=window)
+        for _ in range(0, octets, UNIT):
+            connection.send_data(UNIT)
+        if last:
+            connection.send(pattern(octets, last), flags=ACK | FIN)
+        for segment in connection.take_round() if window else ():
+            connection.hold(segment)
+        connection.window = 0
+        connection.send(flags=ACK if last else ACK | FIN)
+        for _ in range(3):
+            connection.next(PATIENCE_S)
+            connection.collect(connection.rtt + PAUSE_S)
+            connection.ack(window=0)
+        connection.ack(window=UNIT)
+        await_fin(connection)
+
+
 @connected("RWBP-EC-011", "RWBP-CX-003", to="echo")
 def test_last_data_lost_before_the_user_closes(connection: Connection) -> None:
     """The echo is lost, and then its FIN: what leaves again is what it was, without FIN."""

@@ -272,13 +272,18 @@ class _Replay:
         if arrival is not None:
             flow.arrivals.append(arrival)
             flow.events.append(arrival)
-        if sender.written is not None:
-            sender.written = receiver.delivered
-            sender.look(Segment(packet))
-        if receiver.delivered < receiver.nxt:
+        closes = receiver.delivered < receiver.nxt
+        if closes:
             sender.endless = False
-            if sender.fin is not None and sender.una >= sender.fin:
-                self._close(packet)
+            if flow.service == "discard":
+                sender.written = 0
+            # Chargen drops what waits (section 13), perhaps before it closes.
+            sender.closing = sender.written is not None
+        if sender.written is not None:
+            sender.written = receiver.delivered if flow.service == "echo" else 0
+            sender.look(Segment(packet))
+        if closes and sender.fin is not None and sender.una >= sender.fin:
+            self._close(packet)
 
     def _reset(self, packet: Packet, tcp: Rwbp, arrival: Arrival | None) -> Reset:
         receiver = self.flow.receiver

@@ -45,6 +45,7 @@ class Sender:
         expiries, missed, stalls, probes: what was found.
         endless: whether its user always has more to write.
         written: offset up to which its user has surely written, where that is known.
+        closing: whether its user has closed behind that.
         buffer: octets that its send buffer surely holds.
         patience: seconds after which what may be sent should have left.
         ready: times from which on it surely could, or could not, use a turn of the scheduler.
@@ -61,6 +62,7 @@ class Sender:
         self.probes: list[Probe] = []
         self.endless = False
         self.written: int | None = None
+        self.closing = False
         self.buffer = JUDGED_OCTETS
         self.patience = AT_ONCE_S + slack
         self.ready: list[tuple[float, bool]] = []
@@ -308,10 +310,11 @@ class Sender:
             self._sendable = None
         elif self._sendable is None:
             self._sendable, self._room = at, octets
-        if octets and room < octets and not self.outstanding:
+        # A FIN alone takes a number, too, and its user may have closed at once only (section 2).
+        if room < (octets or int(self.closing)) and not self.outstanding:
             if self._probing is None:
                 self._probes = 0
-                self._await_probe(at)
+                self._await_probe(at, 0.0 if octets else AT_ONCE_S)
         else:
             self._ends_probing(at)
 
@@ -326,9 +329,9 @@ class Sender:
             return self.smss
         return min(self.smss, self.written - self.nxt)
 
-    def _await_probe(self, at: Segment) -> None:
+    def _await_probe(self, at: Segment, late: float = 0.0) -> None:
         least, most = self.estimate.timeout(self._probes)
-        self._probing = Probe(at, None, at.time, least, most, self._probes)
+        self._probing = Probe(at, None, at.time, least, most + late, self._probes)
 
     def _ends_probing(self, at: Segment) -> None:
         probing = self._probing

@@ -173,6 +173,35 @@ def test_no_probe() -> None:
     assert story.verdicts("RWBP-WN-008") == FAIL
 
 
+HANDSHAKE = 0.599 + 4 * 0.2995
+"""RTO when nothing but the handshake has been measured."""
+
+
+@pytest.mark.parametrize("service", [7, 9])
+@pytest.mark.parametrize(
+    ("after", "expected"), [(HANDSHAKE, PASS), (HANDSHAKE + 0.08, PASS), (1.5, FAIL), (4.0, FAIL)]
+)
+def test_probe_for_a_fin_alone(service: int, after: float, expected: set[object]) -> None:
+    """The user has closed behind the peer's FIN within 0.05 s, and the window is closed."""
+    story = Story(service=service, window=0).arrive(0, size=0, fin=True, after=0.1)
+    story.reply(0, ack=101).put(True, flags=ACK, seq=499, ack=101, after=after)
+    assert story.ack(0, seq=101, after=0.1).verdicts("RWBP-WN-008") == expected
+
+
+@pytest.mark.parametrize(("service", "expected"), [(7, FAIL), (9, FAIL), (19, NOTHING)])
+def test_no_probe_for_a_fin_alone(service: int, expected: set[object]) -> None:
+    """When chargen drops what waits, and when it closes, is not known."""
+    story = Story(service=service, window=0).arrive(0, size=0, fin=True, after=0.1)
+    story.reply(0, ack=101).ack(0, seq=101, after=0.1).ack(0, seq=101, after=4.0)
+    assert story.verdicts("RWBP-WN-008") == expected
+
+
+def test_fin_that_has_room_is_not_probed_for() -> None:
+    story = Story(service=9, window=1).arrive(0, size=0, fin=True, after=0.1)
+    story.put(True, flags=ACK | FIN, seq=500, ack=101).ack(0, seq=101, after=4.0)
+    assert story.verdicts("RWBP-WN-008") == NOTHING
+
+
 @pytest.mark.parametrize(("blocks", "expected"), [([(1.0, 1.1)], PASS), ([], {*PASS, *FAIL})])
 def test_probe_while_a_run_is_held(
     blocks: list[tuple[float, float]], expected: set[object]
