@@ -20,6 +20,9 @@ FEW = 8
 LEAST = 4
 """Segments of a window that every send buffer holds."""
 
+SHORT = 500
+"""Octets of segments of which a window has more than an IP queue."""
+
 STALE_S = 1.5
 """Longer than a frame counts."""
 
@@ -222,6 +225,23 @@ def test_timeouts_without_credit(peer: Peer) -> None:
     peer.wait(40.0)
     gateway.grant(AMPLE, pause=20.0)
     make_room(connections[0], PAUSE_S)
+
+
+@case("RWBP-TM-005", needs=NEEDS)
+def test_repairs_without_credit(peer: Peer) -> None:
+    """More is lost than the IP queue holds, and the timer expires while the highest repairs wait.
+
+    All but the last segment of a window are lost; they are short, for any send buffer holds them.
+    The queue moves on by three packets, and the timer expires once more.
+    """
+    gateway, connections = opened(peer, mss=SHORT)
+    connection = connections[0]
+    gateway.restart(0, pause=PAUSE_S)
+    connection.hold(connection.inbox.pop())
+    connection.ack(pause=12.0)
+    gateway.grant(3, pause=12.0)
+    gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
+    make_room(connection, PAUSE_S)
 
 
 @case("RWBP-LC-006", needs=NEEDS)

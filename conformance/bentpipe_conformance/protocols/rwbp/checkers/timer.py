@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, takewhile
+from typing import TypeVar
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.credit import MODULUS
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.account import LIFE_S
-from bentpipe_conformance.protocols.rwbp.replay.events import Expiry
+from bentpipe_conformance.protocols.rwbp.replay.events import Expiry, Segment, Sent, Why, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
+from bentpipe_conformance.protocols.rwbp.replay.link import entries
 from bentpipe_conformance.protocols.tcp.codec import RST
+
+_Segment = TypeVar("_Segment", bound=Segment)
 
 PERSISTENCE_S = 100.0
 """RWBP-TM-006."""
 
 SPARE = 256
 """Packets that are more than a window and what waits beside it."""
+
+COPIES = 2
+"""Copies of a segment that are due at most (section 2)."""
+
+LONG_S = 10.0
+"""A retransmission that has waited for so long has met a timer that expired."""
 
 SILENCE_S = 5.0
 """A reset after a shorter silence is for another reason."""
@@ -115,23 +126,76 @@ def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
 @rule("RWBP-TM-005", agreed=True)
 def held_up_copies_do_not_back_off(flow: Flow, context: Context) -> Findings:
     """A timer that expires while copies wait starts anew with the same time, without back-off."""
-    # Exercised by a gateway without credit for many timeouts, and then with it but a silent peer.
-    for held, after in pairwise(flow.sender.expiries):
-        if not held.copies or after.why != "timeout":
+    # Exercised by a gateway without credit for many timeouts, and then with it but a silent peer;
+    # and by repairs for which the IP queue has no room for so long.
+    yield from _others_wait(flow, context)
+    for held, later in pairwise(flow.sender.expiries):
+        if not held.copies or later.why != "timeout":
             continue
         # What has waited for credit may have been measured so, and RTO be anything then.
-        reported = (item for ack in flow.acks if ack.time < after.until for item in ack.arrived)
+        reported = (item for ack in flow.acks if ack.time < later.until for item in ack.arrived)
         measured = max((item.last_sent for item in reported), default=flow.packets[0].time)
         known = _ample(flow, flow.packets[0].time, measured) and _ample(
-            flow, held.until, after.until
+            flow, held.until, later.until
         )
         if known and not _ample(flow, measured, held.until):
-            most = 2 * after.most + AT_ONCE_S + context.timing_error
+            most = 2 * later.most + AT_ONCE_S + context.timing_error
             yield judged(
-                context, after.lasted <= most, "the copies of a timeout had waited for credit",
-                *after.copies[:1], after.started, expected=f"others within {most:.1f} s",
-                actual=f"none for {after.lasted:.1f} s",
+                context, later.lasted <= most, "the copies of a timeout had waited for credit",
+                *later.copies[:1], later.started, expected=f"others within {most:.1f} s",
+                actual=f"none for {later.lasted:.1f} s",
             )  # fmt: skip
+
+
+def _others_wait(flow: Flow, context: Context) -> Iterator[Finding]:
+    """Whether a timeout makes copies of a segment while a higher one awaits retransmission.
+
+    What an acknowledgment has taken for lost awaits it until it enters the IP queue. Of another
+    segment no more than two copies are due then (section 2), and a timeout makes none meanwhile.
+    """
+    if flow.leaves_at_once(context.ics):
+        return
+    entered = entries(flow.link, int(context.ics.get("ip_queue", 10)))
+    for ack in flow.acks:
+        if any(item.cause is not None for item in ack.arrived):
+            return  # the loss may have been false, by times that the IP queue hides (section 8.5)
+        again = [next(after(item.transmissions, ack.packet.number), None) for item in ack.taken]
+        last = max((it for it in again if it is not None), key=_number, default=None)
+        since = ack.time + AT_ONCE_S + flow.slack
+        if last is None or any(other.arrived for other in _between(flow.acks, ack, last)):
+            continue
+        made = [
+            sent for sent in _between(flow.sent, ack, last)
+            if sent.why is not Why.NEW and entered[sent.packet.number] > since
+        ]  # fmt: skip
+        count: Counter[int] = Counter()
+        third = next((sent for sent in made if _counted(count, sent) > COPIES), None)
+        if third is not None:
+            yield context.violated(
+                f"{third.span} was sent a third time while {last.span} awaited retransmission",
+                third, last, ack, expected="the timer to be started anew, and nothing else",
+                actual="copies of a timeout",
+            )  # fmt: skip
+        elif len(count) == len(made) > 0 and entered[last.packet.number] > ack.time + LONG_S:
+            yield context.holds(
+                f"{last.span} awaited retransmission, and nothing was sent twice", last, ack
+            )
+
+
+def _number(segment: Segment) -> int:
+    return segment.packet.number
+
+
+def _between(segments: Sequence[_Segment], first: Segment, last: Segment) -> Iterator[_Segment]:
+    """Those of segments in order that passed between two packets."""
+    following = after(segments, first.packet.number)
+    return takewhile(lambda item: item.packet.number < last.packet.number, following)
+
+
+def _counted(count: Counter[int], sent: Sent) -> int:
+    """How often a segment has been sent, this time included."""
+    count[sent.start] += 1
+    return count[sent.start]
 
 
 def _ample(flow: Flow, begin: float, end: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -99,3 +100,13 @@ def read_links(
         else:
             link.answers.append(packet)
     return {link.address: link for link in links.values()}
+
+
+def entries(link: Link[Connection], places: int) -> dict[int, float]:
+    """Times before which packets with data or FIN did not enter the IP queue, by packet number.
+
+    They enter it while it holds fewer than ``places`` (section 9.3), and it keeps the order.
+    """
+    passed = link.passed
+    times = [-math.inf] * places + [item.packet.time for item in passed]
+    return {item.packet.number: time for item, time in zip(passed, times, strict=False)}

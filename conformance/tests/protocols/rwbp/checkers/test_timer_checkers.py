@@ -6,9 +6,12 @@ The handshake takes 0.599 s, so that SRTT is 0.599 s, RTTVAR 0.2995 s and RTO 1.
 from __future__ import annotations
 
 import pytest
-from bentpipe_conformance.protocols.rwbp.story import FAIL, NOTHING, PASS, RTT, Story
+from bentpipe_conformance.protocols.rwbp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story
 
 RTO = 1.797
+
+ONE_PLACE = {**CLAIMS, "gateway": True, "ip_queue": 1}
+"""A packet enters the IP queue when the one before it has left."""
 
 
 @pytest.mark.parametrize(
@@ -82,3 +85,41 @@ def test_persistence() -> None:
 def test_given_up_early() -> None:
     story = _silence(*(RTO * 2**count for count in range(4)))
     assert story.reset(after=1.0).verdicts("RWBP-TM-006") == FAIL
+
+
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        ((0, 1, 2, 3, 4), PASS),
+        ((0, 1, 0, 0, 2, 0, 3, 4), FAIL),
+        # Two copies may have been due before the losses were told.
+        ((0, 1, 0, 0, 2, 3, 4), NOTHING),
+        # A timer that expires when nothing waits any more makes copies.
+        ((0, 1, 2, 3, 4, 0, 0, 0), PASS),
+    ],
+)
+def test_copies_while_a_repair_waits_for_the_link(
+    again: tuple[int, ...], expected: set[object]
+) -> None:
+    story = Story().send(*range(6)).ack(0, (5, 6), after=RTT)
+    story.send(again[0], after=12.0)
+    for index in again[1:]:
+        story.send(index, after=0.01)
+    assert story.verdicts("RWBP-TM-005", claims=ONE_PLACE) == expected
+    assert story.verdicts("RWBP-TM-005") == NOTHING
+
+
+def test_copies_of_what_is_taken_for_lost_again_while_a_repair_waits() -> None:
+    """A later segment arrives meanwhile, so that more copies are due."""
+    story = Story().send(*range(5)).ack(0, (4, 5), after=RTT, window=10)
+    story.send(0, after=12.0).send(1, 0, 0, 5, after=0.01).ack(0, (4, 6), after=RTT)
+    story.send(0, 2, 3, after=0.01)
+    assert story.verdicts("RWBP-TM-005", claims=ONE_PLACE) & FAIL == NOTHING
+
+
+def test_copies_when_the_order_may_count_as_broken() -> None:
+    story = Story().send(*range(6)).ack(0, (1, 2), after=RTT).send(0, after=0.1).ack(2, after=0.1)
+    story.ack(2, (5, 6), after=0.1).send(2, after=12.0)
+    for index in (3, 2, 2, 2, 4):
+        story.send(index, after=0.01)
+    assert story.verdicts("RWBP-TM-005", claims=ONE_PLACE) & FAIL == NOTHING
