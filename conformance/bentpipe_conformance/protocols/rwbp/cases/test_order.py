@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.engine.scripts import connected
-from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, lose_until
-from bentpipe_conformance.protocols.rwbp.connection import Connection, Segment
+from bentpipe_conformance.protocols.rwbp.cases.steps import PATIENCE_S, PAUSE_S, lose_until
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, WINDOW, Connection, Segment
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 
 SHORTEST_S = 0.25
 """No sample of the round-trip time is shorter: in half of one an arrival is surely processed."""
 
 
+MOMENT_S = 0.08
+"""Longer than a timer may be late (section 2), and shorter than half of a round trip."""
+
 LEAST = 4
 """Segments of a round whose order can be changed as these cases want."""
 
 
-def _opened(peer: Peer) -> Connection:
+def _opened(peer: Peer, **offer: Any) -> Connection:
     """A connection whose handshake yields no short sample, however short the link is."""
-    connection = peer.begin()
+    connection = peer.begin(**offer)
     connection.await_answer("SYN-ACK")
     connection.wait(SHORTEST_S)
     connection.ack()
@@ -111,6 +116,32 @@ def test_three_segments_overtaken_at_once(peer: Peer) -> None:
     connection.receive_more(16)
 
 
+def _overtaken_by_a_second_repair(connection: Connection) -> None:
+    """A segment arrives a moment after its second repair, and long after the first."""
+    late, *others = _round(connection)
+    for segment in others:
+        connection.hold(segment)
+    connection.ack(pause=0.05)
+    connection.ack(window=connection.window + 2 * SEGMENT)
+    new = connection.expect(lambda each: each.start > others[-1].start, what="a new segment")
+    connection.wait(SHORTEST_S)
+    connection.hold(new)
+    connection.ack(pause=0.05)
+    connection.hold(late)
+    connection.ack()
+
+
+@case("RWBP-FF-003")
+def test_three_segments_taken_for_lost_twice(peer: Peer) -> None:
+    """The later of two losses turns out to be false, which counts as any other (section 8.5)."""
+    connection = _opened(peer)
+    for _ in range(3):
+        _overtaken_by_a_second_repair(connection)
+    connection.receive_more(16)
+    _overtaken_by_three(connection)
+    connection.receive_more(16)
+
+
 @case("RWBP-FF-003")
 def test_timeout_after_the_third_false_loss(peer: Peer) -> None:
     """Everything is lost for a while; the threshold stays what it was."""
@@ -134,6 +165,53 @@ def test_third_false_loss_and_a_hole(peer: Peer) -> None:
     _overtaken(connection, 1, hole=1)
     connection.wait(PAUSE_S)
     connection.receive_more(24)
+
+
+def _repeated_by_timeouts(connection: Connection, *, lost: bool) -> None:
+    """A segment, or its repair, arrives a moment after the second timeout has repeated it.
+
+    When that is, the first one tells, for the second timer runs twice as long (section 8.4).
+    """
+    if lost:
+        connection.expect(lambda each: each.start == connection.delivered)
+        connection.hold(connection.expect(lambda each: each.start > connection.delivered))
+        connection.ack()
+    first, again = (
+        connection.expect(
+            lambda segment: segment.start == connection.delivered, within=PATIENCE_S,
+            what="the next segment, and its first copy",
+        )
+        for _ in range(2)
+    )  # fmt: skip
+    interval = again.time - first.time
+    connection.wait(again.time + 2 * interval + MOMENT_S - connection.rtt - connection.peer.now())
+    connection.inbox.clear()
+    connection.hold(first)
+    connection.ack()
+
+
+@case("RWBP-FF-002", "RWBP-EC-002")
+def test_timeouts_and_a_loss(peer: Peer) -> None:
+    """Three segments that timeouts repeat arrive a moment later, which makes no loss false.
+
+    They were never taken for lost, or so long before that a repair of them was lost as well. Then a
+    segment is lost indeed, and one later segment tells.
+    """
+    for lost in (False, True):
+        connection = _opened(peer, window=(1 + lost) * SEGMENT)
+        for _ in range(3):
+            _repeated_by_timeouts(connection, lost=lost)
+        connection.receive_more(2)
+        connection.window = WINDOW
+        connection.receive_more(4)
+        segments = _round(connection)
+        connection.hold(segments[1])
+        connection.ack(pause=PAUSE_S)
+        for segment in segments[2:]:
+            connection.hold(segment)
+        connection.ack()
+        connection.receive_more(24)
+        connection.abort()
 
 
 @connected("RWBP-EC-002", "RWBP-EC-010", "RWBP-EC-003")

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.error_control import wrongly_sent_again
+from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Outgoing, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
 
 @rule("RWBP-FF-002", at_once=True)
 def two_false_losses_are_borne(flow: Flow, context: Context) -> Findings:
     """K is 1 until the third false loss."""
-    # Exercised by a loss after one or two false losses.
-    count = 0
+    # Exercised by a loss after one or two false losses, or after arrivals that would be such if a
+    # timeout took anything for lost.
+    count = repeated = 0
     for ack in flow.acks:
         if ack.k > 1:
             return
-        if count and ack.taken:
+        if (count or repeated) and ack.taken:
             missed = [item for item in flow.sender.missed if item.cause is ack]
             yield judged(
-                context, not missed, f"after {count} false losses the order still tells", ack,
-                expected="what was sent before the right edge to be sent again at once",
+                context, not missed,
+                f"the order still tells (false losses: {count}, arrivals just after timeouts: "
+                f"{repeated})",
+                ack, expected="what was sent before the right edge to be sent again at once",
                 actual=f"{missed[0].outgoing.span} was not" if missed else "",
             )  # fmt: skip
         count += len(ack.false)
+        repeated += sum(_repeated_just_now(flow, ack, item) for item in ack.arrived)
+
+
+def _repeated_just_now(flow: Flow, ack: Ack, item: Outgoing) -> bool:
+    """Whether a timeout has repeated a segment less than RTTMIN / 2 before it is reported."""
+    least = flow.sender.estimate.least
+    timed = item.transmissions[-1].why is Why.TIMEOUT
+    return timed and least is not None and ack.time - item.last_sent < least / 2
 
 
 @rule("RWBP-FF-003", at_once=True)

@@ -272,6 +272,18 @@ def test_two_false_losses() -> None:
     assert story.verdicts("RWBP-FF-002") >= FAIL
 
 
+@pytest.mark.parametrize(("after", "told"), [(0.1, PASS), (0.4, NOTHING)])
+def test_arrival_just_after_a_timeout(after: float, told: set[object]) -> None:
+    """No loss was false, for none was told; half of the shortest round trip is 0.3 s."""
+
+    def lost() -> Story:
+        story = Story(window=1).send(0).send(0, 0, after=1.797).ack(1, after=after, window=8)
+        return story.send(*range(1, 9)).ack(1, (2, 3), after=RTT)
+
+    assert lost().send(1).verdicts("RWBP-FF-002") == told
+    assert (lost().ack(1, (2, 3), after=0.3).verdicts("RWBP-FF-002") == FAIL) == (told == PASS)
+
+
 def test_three_false_losses() -> None:
     story = _false(3).ack(6, (7, 8), after=0.1)
     assert story.verdicts("RWBP-FF-003") == PASS
