@@ -89,6 +89,22 @@ def test_wait_for_a_timeout_yields_no_sample(connection: Connection) -> None:
     connection.receive_more(12)
 
 
+@connected("RWBP-TM-002", **ONE)
+def test_segment_sent_between_two_timeouts_yields_no_sample(connection: Connection) -> None:
+    """The window opens after the first timeout; what then leaves is reported after the second."""
+    connection.receive(3)
+    lose_until(connection, 2)
+    connection.ack(window=2 * SEGMENT, pause=connection.rtt)
+    connection.inbox.clear()
+    lose_until(connection, 2)
+    connection.wait(0.7)
+    connection.collect(0)
+    connection.reception.take(0, connection.highest)
+    connection.ack(window=SEGMENT)
+    lose_until(connection, 3)
+    connection.receive_more(4)
+
+
 @connected("RWBP-TM-003", "RWBP-TM-001", window=6 * SEGMENT)
 def test_timer_started_anew_by_each_progress(connection: Connection) -> None:
     """One after another the segments of a window are reported, 0.4 s apart, then none."""
