@@ -62,6 +62,25 @@ def test_some_of_five_cannot_send(peer: Peer) -> None:
     serve(peer, gateway, connections, 30)
 
 
+@case("RWBP-FC-005", "RWBP-SC-001", needs=NEEDS)
+def test_plain_tcp_beside_rwbp(peer: Peer) -> None:
+    """Two connections of plain TCP share the link with three others, and have turns as they have.
+
+    What they may send when there is room in their windows is more than the IP queue holds.
+    """
+    gateway, connections = opened(peer, 3)
+    plain = [peer.connect(rwbp=False, window=2 * FEW * SEGMENT) for _ in range(2)]
+    for connection in plain:
+        connection.receive(4 * FEW)
+        connection.await_round()
+    for _ in range(3):
+        starve(peer, gateway, [*connections, *plain])
+        for _ in range(5 * FEW):
+            gateway.grant(1, pause=0.02)
+        gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
+    serve(peer, gateway, [*connections, *plain], 40)
+
+
 @case("RWBP-SC-001", "RWBP-FC-005", needs=NEEDS)
 def test_connections_come_and_go(peer: Peer) -> None:
     """A connection is aborted, and another one opened, which comes last in the ring."""
