@@ -363,3 +363,21 @@ def test_acknowledgments_of_one_service_wait(peer: Peer) -> None:
             peer.wait(0.005)
     peer.wait(peer.rtt + PAUSE_S)
     gateway.grant(AMPLE, pause=peer.rtt + 1.0)
+
+
+@case("RWBP-LC-008", needs=NEEDS)
+def test_credit_after_acknowledgments_were_replaced(peer: Peer) -> None:
+    """Of the acknowledgments that meet a full queue one leaves, and the others use no credit.
+
+    All of this is within a second, after which the credit of what was lost comes back.
+    """
+    gateway, connections = opened(peer, window=2 * FEW)
+    discard = peer.connect("discard", interval=1)
+    for _ in range(2):
+        starve(peer, gateway, connections)
+        gateway.grant(2)
+        for _ in range(30):
+            discard.send_data(10)
+        peer.wait(PAUSE_S)
+        gateway.grant(4, pause=peer.rtt + 1.0)
+        gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
