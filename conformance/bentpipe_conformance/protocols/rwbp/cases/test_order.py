@@ -175,6 +175,7 @@ def _repeated_by_timeouts(connection: Connection, *, lost: bool) -> None:
     if lost:
         connection.expect(lambda each: each.start == connection.delivered)
         connection.hold(connection.expect(lambda each: each.start > connection.delivered))
+        connection.wait(SHORTEST_S)
         connection.ack()
     first, again = (
         connection.expect(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.error_control import wrongly_sent_again
-from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Outgoing, Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 
 
@@ -27,14 +26,7 @@ def two_false_losses_are_borne(flow: Flow, context: Context) -> Findings:
                 actual=f"{missed[0].outgoing.span} was not" if missed else "",
             )  # fmt: skip
         count += len(ack.false)
-        repeated += sum(_repeated_just_now(flow, ack, item) for item in ack.arrived)
-
-
-def _repeated_just_now(flow: Flow, ack: Ack, item: Outgoing) -> bool:
-    """Whether a timeout has repeated a segment less than RTTMIN / 2 before it is reported."""
-    least = flow.sender.estimate.least
-    timed = item.transmissions[-1].why is Why.TIMEOUT
-    return timed and least is not None and ack.time - item.last_sent < least / 2
+        repeated += len(ack.repeated)
 
 
 @rule("RWBP-FF-003", at_once=True)

@@ -155,6 +155,7 @@ class Ack(Segment):
         rose: whether H rose.
         taken: the segments that are taken for lost because of it.
         false: those of ``arrived`` whose loss was false.
+        repeated: those that a timeout has repeated just before, so that theirs would have been.
         k: K after it.
         spared: what is not taken for lost because K is 3.
         at_edge: whether it stands at RCV.EDGE, above RCV.NXT.
@@ -174,6 +175,7 @@ class Ack(Segment):
     rose: bool = False
     taken: tuple[Outgoing, ...] = ()
     false: tuple[Outgoing, ...] = ()
+    repeated: tuple[Outgoing, ...] = ()
     k: int = 1
     spared: tuple[Outgoing, ...] = ()
     at_edge: bool = False

@@ -260,6 +260,7 @@ class Sender:
         if highest.ft == highest.lt and highest.ft > self._tx_timeout:
             self.estimate.sample(now - highest.last_sent)
         ack.false = tuple(item for item in arrived if self._was_false(item, now))
+        ack.repeated = tuple(item for item in arrived if self._was_repeated(item, now))
         self._false += len(ack.false)
         if self._false >= FALL_BACK:
             self.k = FALL_BACK
@@ -286,10 +287,16 @@ class Sender:
         """Section 8.5."""
         if not item.suspect:
             return False
+        return item.repaired is None or self._is_soon(item.repaired, now)
+
+    def _was_repeated(self, item: Outgoing, now: float) -> bool:
+        timed = item.transmissions[-1].why is Why.TIMEOUT
+        return timed and self._is_soon(item.last_sent, now)
+
+    def _is_soon(self, sent: float, now: float) -> bool:
+        """Whether less than half a round trip has passed."""
         least = self.estimate.least
-        if item.repaired is None:
-            return True
-        return least is not None and now - item.repaired < least / 2
+        return least is not None and now - sent < least / 2
 
     # -- what there is to send
 
