@@ -97,7 +97,9 @@ class Peer(BasePeer[Stp, Connection]):
             self.pump_until(lambda c=connection: c.answered or bool(c.closed), self.patience)  # type: ignore[misc]
             if connection.refusal != CALL_ANEW:
                 break
-            own = {**own, "source_port": connection.source_port, "csn": None, "cookie": None}
+            # Older cookies may all be void; the newest is that of the refusal.
+            cookie = self.jar.newest()
+            own = {**own, "source_port": connection.source_port, "csn": None, "cookie": cookie}
         connection.await_answer("BGAK")
         assert connection.opening is not None
         # Others wait for the script; the BGAK has been looked at.

@@ -11,6 +11,7 @@ from bentpipe_conformance.engine.probe import chargen
 from bentpipe_conformance.engine.trace import read_trace
 from bentpipe_conformance.protocols.stp.arrival import withholding
 from bentpipe_conformance.protocols.stp.codec import END, ENDAK, POLL, SD, A
+from bentpipe_conformance.protocols.stp.cookies import Kept
 from bentpipe_conformance.protocols.stp.numbers import MODULUS, near, newer
 from bentpipe_conformance.protocols.stp.reception import Reception, cut
 from bentpipe_conformance.protocols.stp.suite import SUITE as STP
@@ -37,6 +38,13 @@ def test_call_with_a_cookie_that_is_void_is_made_again(bed: Any) -> None:
     assert refused.established is None
     assert opened.established is not None
     assert refused.ends == opened.ends
+
+
+def test_call_with_a_void_cookie_before_others_that_are_void(bed: Any) -> None:
+    """The one that the refusal gives is good, whatever else the tester has kept."""
+    bed.peer.jar.kept.extend(Kept(bytes(16), bed.peer.now()) for _ in range(5))
+    bed.peer.connect("discard", cookie=bytes(16)).ask()
+    assert bed.flows()[-1].established is not None
 
 
 def test_connect_to_a_port_nobody_serves_is_not_reached(bed: Any) -> None:
