@@ -231,11 +231,19 @@ edges = episode(
 
 @st.composite
 def _full_end(draw: st.DrawFn) -> list[Step]:
-    """The last octets wait for a window that takes them and the end in whole segments, or not."""
+    """The last octets wait for a window that takes them and the end in whole segments, or not.
+
+    It may take nothing else for long: the end waits alone.
+    """
     whole = SEGMENT * draw(some_of([1, 2, 3]))
-    return [Step("write", {"octets": whole + draw(some_of([0, 0, 0, -1, 1]))}), Step("close", {}),
-            Step("wait", {"seconds": draw(soon)}),
-            Step("offer", {"window": whole + draw(some_of([0, SEGMENT, 10_000]))})]  # fmt: skip
+    steps = [Step("write", {"octets": whole + draw(some_of([0, 0, 0, -1, 1]))}), Step("close", {}),
+             Step("wait", {"seconds": draw(soon)}),
+             Step("offer", {"window": whole + draw(some_of([0, SEGMENT, 10_000]))})]  # fmt: skip
+    if draw(either):
+        steps += [Step("offer", {"window": 0}), Step("receive", {"seconds": draw(timeout)}),
+                  Step("wait", {"seconds": draw(some_of([0.1, 10.0, 60.0]))}),
+                  Step("offer", {"window": 20_000})]  # fmt: skip
+    return steps
 
 
 full_end = episode(
@@ -354,10 +362,11 @@ crowded = episode(
     repeated(st.one_of(receive(1.0), text, segments([5])), 4), settle,
 )  # fmt: skip
 """Several connections, of segments of several sizes, share a link that is slower than they are."""
+_mostly = some_of([True, True, True, False])
 contended = episode(
     step("link"), step("grant"),
     repeated(step("open", service=some_of(["chargen", "chargen", "chargen", "echo"]),
-                  window=_windows, mss=some_of([200, 536, 1460, 1460])), 4),
+                  window=_windows, rwbp=_mostly, mss=some_of([200, 536, 1460, 1460])), 4),
     wait(one(1.0)), perhaps | text, step("epoch"), step("share", seconds=one(0.0)), wait(one(1.0)),
     repeated(episode(step("grant", packets=_few), wait(some_of([0.1, 0.5]))), 5),
     step("share", seconds=some_of([0.5, 3.0]), credit=some_of([1, 4, 24])), step("grant"),
@@ -374,7 +383,7 @@ _one_goes = st.one_of(
 some_go = episode(
     step("link"), step("grant"),
     repeated(step("open", service=some_of(["chargen", "chargen", "echo"]), window=_windows,
-                  mss=some_of([200, 1460, 1460])), 4),
+                  rwbp=_mostly, mss=some_of([200, 1460, 1460])), 4),
     wait(one(1.0)), step("epoch"), step("share", seconds=one(0.0)), wait(one(1.0)),
     repeated(episode(
         repeated(episode(step("grant", packets=some_of([1, 1, 2, 3])), wait(one(0.3))), 3),
@@ -384,29 +393,33 @@ some_go = episode(
     step("grant"), receive(2.0),
 )  # fmt: skip
 """Likewise, and one of them goes."""
+_old = step("segment", seq=place("zero", 0), octets=some_of([0, 100]), times=some_of([1, 5, 20]))
 one_port = episode(
-    step("link"), step("grant"),
-    step("open", service=some_of(["discard", "chargen"]), interval=some_of([1, 1, 8])),
-    step("reopen", service=some_of(["echo", "discard"]), interval=some_of([1, 1, 8]),
+    step("link"), step("grant"), opened("discard", interval=some_of([1, 1, 8])),
+    step("reopen", service=one("echo"), interval=some_of([1, 1, 8]),
          ahead=some_of([1000, 1 << 20, 1 << 30])),
     wait(one(1.0)), step("epoch", packets=some_of([0, 0, 2])),
     repeated(episode(
-        step("turn", back=some_of([0, 1])),
-        st.one_of(step("write", octets=some_of([2920, 14_600]), at_once=some_of([100, 1460])),
-                  step("segment", seq=place("zero", 0), octets=some_of([0, 100]), times=one(20))),
-    ), 4),
-    step("grant"), receive(2.0), settle,
+        step("turn", back=one(1)),
+        st.one_of(step("write", octets=some_of([2920, 6000]), at_once=one(100)), _old),
+        step("turn", back=one(0)), _old, perhaps | step("write", octets=one(100)),
+    ), 3),
+    perhaps | wait(soon), step("grant", packets=some_of([8, 30, 1000])), receive(2.0), settle,
 )  # fmt: skip
-"""Two connections differ in the implementation's port alone."""
+"""Two connections differ in the implementation's port alone, and their acknowledgments wait."""
+_quiet = step(
+    "open", service=some_of(["discard", "discard", "discard", "echo"]), interval=some_of([1, 1, 8])
+)
 choked = episode(
-    step("link"), step("grant"),
-    repeated(step("open", service=quiet_service, interval=some_of([1, 1, 8])), 2),
-    step("write", octets=one(2920)), wait(one(1.0)), step("epoch", packets=some_of([0, 0, 2])),
+    step("link"), step("grant"), _quiet, perhaps | _quiet, perhaps | _quiet,
+    perhaps | step("write", octets=one(2920)), wait(one(1.0)),
+    step("epoch", packets=some_of([0, 0, 2])),
     repeated(episode(st.one_of(
-        step("write", octets=some_of([2920, 14_600]), at_once=some_of([100, 1000, 1460])),
-        step("segment", seq=place("zero", 0), octets=some_of([0, 100]), times=one(30)),
-    ), perhaps | wait(soon)), 3),
-    wait(one(0.7)), perhaps | step("grant", packets=_few), perhaps | wait(one(0.5)),
+        step("write", octets=some_of([2920, 6000]), at_once=some_of([100, 100, 1000, 1460])),
+        step("segment", seq=place("zero", 0), octets=some_of([0, 100]), times=some_of([5, 20])),
+    ), weighted(perhaps, perhaps, wait(soon)), step("turn", back=some_of([0, 1, 1, 2]))), 4),
+    wait(some_of([0.05, 0.2, 0.7])), weighted(step("grant", packets=some_of([2, 8, 30])), perhaps),
+    perhaps | wait(one(0.5)),
     step("grant"), receive(2.0), settle,
 )  # fmt: skip
 """Acknowledgments of what goes on coming, new or not, wait for credit."""
