@@ -95,10 +95,14 @@ options_amid = episode(
 
 called_again = episode(
     step("knock", service=any_service, option=_options, window=_windows), perhaps | wait(soon),
-    step("reopen", ahead=one(-1), option=_options, window=_windows, mss=some_of([None, 536, 1460])),
+    step("reopen", ahead=one(-1), option=some_of(_GOOD).map(_hex), window=_windows,
+         mss=some_of([None, 536, 1460])),
     perhaps | text, segments([5, 10]), perhaps | text, settle,
 )  # fmt: skip
-"""The SYN is repeated before the handshake is complete, and offers something else."""
+"""The SYN is repeated before the handshake is complete, and offers something else.
+
+It offers RWBP: else octets would be taken for units, and the window be larger than any buffer.
+"""
 amid_handshake = episode(
     step("knock", service=any_service, interval=some_of([1, 8])),
     repeated(episode(
