@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
+
+from bentpipe_reference.common.checksum import internet_checksum
 
 from bentpipe_conformance.protocols.tcp.codec import Tcp
 
@@ -92,11 +94,41 @@ def close_options(segment: Tcp, padding: int) -> list[Option]:
     return [*[("NOP", None)] * (padding if close else 0), *close]
 
 
-def wrong_checksum(packet: Any) -> Any:
-    """The same segment with a checksum that one bit makes wrong."""
+def _right(segment: bytes) -> int:
+    return int.from_bytes(segment[16:18], "big")
+
+
+def _alone(segment: bytes) -> int:
+    return internet_checksum(segment[:16] + bytes(2) + segment[18:])
+
+
+FALSE_CHECKSUMS: tuple[Callable[[bytes], int], ...] = (
+    lambda _: 0,
+    lambda _: 0xFFFF,
+    _alone,
+    lambda segment: (_alone(segment) - _right(segment)) % 0xFFFF,
+    lambda segment: 0xFFFF - _right(segment),
+    lambda segment: int.from_bytes(segment[16:18], "little"),
+)
+"""Checksums of a segment that a mistake may take for right.
+
+None at all, as in UDP (RFC 768); all ones; without the pseudo-header; the sum of that alone,
+which an interface would complete; the sum that is not complemented; the right one's octets swapped.
+"""
+
+
+def wrong_checksum(packet: Any, false: Callable[[bytes], int] | None = None) -> Any:
+    """The same segment with a checksum that one bit makes wrong.
+
+    Args:
+        packet: a segment of Scapy.
+        false: what makes another one of the segment's octets, unless that happens to be right.
+    """
     layer = packet.getlayer(layers().TCP)
     octets = bytes(packet)[-len(bytes(layer)) :]
-    layer.chksum = int.from_bytes(octets[16:18], "big") ^ 0x4000
+    right = _right(octets)
+    value = right if false is None else false(octets)
+    layer.chksum = right ^ 0x4000 if (value - right) % 0xFFFF == 0 else value
     return packet
 
 

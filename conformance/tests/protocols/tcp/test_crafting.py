@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.protocols.tcp import codec
 from bentpipe_conformance.protocols.tcp.codec import ACK, PSH, SYN, Tcp, dissect
-from bentpipe_conformance.protocols.tcp.crafting import craft, dissection, layers, wrong_checksum
+from bentpipe_conformance.protocols.tcp.crafting import (
+    FALSE_CHECKSUMS,
+    craft,
+    dissection,
+    layers,
+    wrong_checksum,
+)
 
 ENDS = "10.0.0.1", "10.0.0.2", 40001, 9
 SEGMENTS = (
@@ -39,6 +45,17 @@ def test_option_of_an_impossible_length_stays_in_the_header(length: int) -> None
 def test_wrong_checksum_is_wrong_and_nothing_else_changes() -> None:
     seen = dissect(bytes(wrong_checksum(craft(SEGMENTS[1]))))
     assert not seen.checksum_ok and seen.payload == b"abc"
+
+
+@pytest.mark.parametrize("segment", SEGMENTS)
+def test_checksum_that_looks_right_is_wrong(segment: Tcp) -> None:
+    damaged = [bytes(wrong_checksum(craft(segment), false)) for false in FALSE_CHECKSUMS]
+    assert len(set(damaged)) == len(FALSE_CHECKSUMS)
+    assert not any(dissect(octets).checksum_ok for octets in damaged)
+    # Each is what it says it is: none, and the pseudo-header's sum that an interface completes.
+    assert damaged[0][36:38] == bytes(2)
+    addresses = sum(int.from_bytes(damaged[3][at : at + 2]) for at in (12, 14, 16, 18))
+    assert (addresses + 6 + len(damaged[3]) - 20) % 0xFFFF == int.from_bytes(damaged[3][36:38])
 
 
 def test_dissection_names_the_layers() -> None:

@@ -10,7 +10,7 @@ from bentpipe_conformance.engine.scripts import connected
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, URG
 from bentpipe_conformance.protocols.tcp.connection import Connection
-from bentpipe_conformance.protocols.tcp.crafting import craft, wrong_checksum
+from bentpipe_conformance.protocols.tcp.crafting import FALSE_CHECKSUMS, craft, wrong_checksum
 from bentpipe_conformance.protocols.tcp.peer import Peer
 
 UNIT = 100
@@ -207,3 +207,31 @@ def test_segments_with_wrong_checksums(peer: Peer) -> None:
         peer.wait(PAUSE_S)
         other.send_data(UNIT)
         peer.wait(PAUSE_S)
+
+
+@case("SNR-CON-002", "SNR-WIN-001")
+def test_segments_with_checksums_that_look_right(peer: Peer) -> None:
+    """SYNs, data, FINs, RSTs and window updates have a checksum of zero, or others by mistake.
+
+    A good segment follows each but the updates, which would open a window that is used up.
+    """
+    window = 4 * 1460
+    sender = peer.draft(mss=1460, window_scale=0, window=window, syn_window=window)
+    for false in FALSE_CHECKSUMS:
+        peer.send(wrong_checksum(craft(sender.syn), false))
+    peer.wait(peer.rtt + PAUSE_S)
+    sender.send_syn()
+    sender.establish()
+    sender.grow(4)
+    for false in FALSE_CHECKSUMS:
+        peer.send(wrong_checksum(sender.craft(fields={"window": 60000}), false))
+    peer.wait(0.4 * peer.rtt)
+    sender.receive(12)
+    connection = peer.connect("discard")
+    for flags in (ACK | PSH, ACK | PSH | FIN, RST | ACK):
+        for false in FALSE_CHECKSUMS:
+            octets = b"" if flags & RST else pattern(connection.next_offset, UNIT)
+            peer.send(wrong_checksum(connection.craft(octets, flags=flags), false))
+            peer.wait(PAUSE_S)
+            connection.send_data(UNIT)
+            peer.wait(PAUSE_S)
