@@ -18,6 +18,9 @@ DAYTIME = 13
 OLD_MS = 60_000
 """How far behind the tester's clock an old timestamp lies."""
 
+IDLE_S = 7230.0
+"""A little more than two hours, in which TS.Recent stays valid (RFC 7323 section 5.5: 24 days)."""
+
 
 def _send(connection: Connection, *units: int, age: int = 0, apart: float = PAUSE_S) -> None:
     """Send small segments stamped ``age`` milliseconds ago, each followed by a pause."""
@@ -146,17 +149,40 @@ def test_acknowledgments_with_an_old_timestamp(connection: Connection) -> None:
     connection.receive_more(6)
 
 
-@case("SNR-TS-004", "SNR-TS-005", needs=("timestamps",))
-def test_fin_with_an_old_timestamp(peer: Peer) -> None:
-    """Data with a FIN has an old timestamp, and comes again with a new one."""
-    connection = peer.connect("discard", timestamps=True)
-    _send(connection, 0)
-    for age in (OLD_MS, 0):
+def _send_fin(connection: Connection, unit: int, *ages: int) -> None:
+    """Send data with a FIN, stamped so many milliseconds ago; once for each."""
+    for age in ages:
         tsval = (connection.timestamp() - age) % MODULUS
-        connection.send_odd(
-            pattern(UNIT, UNIT), flags=ACK | PSH | FIN, at=UNIT, tsval=tsval, sack=()
-        )
+        payload, at = pattern(unit * UNIT, UNIT), unit * UNIT
+        connection.send_odd(payload, flags=ACK | PSH | FIN, at=at, tsval=tsval, sack=())
         connection.wait(connection.rtt + PAUSE_S)
+
+
+@connected("SNR-TS-004", "SNR-TS-005", needs=("timestamps",), to="discard", timestamps=True)
+def test_fin_with_an_old_timestamp(connection: Connection) -> None:
+    """Data with a FIN has an old timestamp, and comes again with a new one."""
+    _send(connection, 0)
+    _send_fin(connection, 1, OLD_MS, 0)
+
+
+@case("SNR-TS-004", "SNR-TS-005", needs=("timestamps",))
+def test_two_hours_idle_then_old_timestamps(peer: Peer) -> None:
+    """Nothing is said for more than two hours; then segments arrive that are older than that.
+
+    One connection gets data in sequence and above, one data with a FIN, each once more with a new
+    timestamp. On a third data with a new timestamp comes first.
+    """
+    plain, closing, renewed = (peer.connect("discard", timestamps=True) for _ in range(3))
+    for connection in (plain, closing, renewed):
+        _send(connection, 0)
+    peer.wait(IDLE_S)
+    age = int(IDLE_S * 1000) + OLD_MS
+    _send(plain, 1, 3, age=age)
+    _send(plain, 1, 2, 3)
+    _send_fin(closing, 1, age, 0)
+    _send(renewed, 1)
+    _send(renewed, 2, 4, age=age)
+    _send(renewed, 2, 3, 4)
 
 
 @connected("SNR-TS-004", "SNR-TS-005", needs=("timestamps", "daytime"), to=DAYTIME, timestamps=True)
