@@ -257,49 +257,49 @@ def test_listening_syn_options_of_every_length(peer: Peer) -> None:
 # -- states
 
 
-def _syn_received(peer: Peer) -> Connection:
-    connection = peer.begin("discard")
+def _syn_received(peer: Peer, *, timestamps: bool = False) -> Connection:
+    connection = peer.begin("discard", timestamps=timestamps)
     if not peer.pump_until(lambda: connection.answered, peer.patience):
         raise NotReached("no SYN-ACK came")
     return connection
 
 
-def _established(peer: Peer) -> Connection:
-    connection = peer.connect("discard")
+def _established(peer: Peer, *, timestamps: bool = False) -> Connection:
+    connection = peer.connect("discard", timestamps=timestamps)
     _say(connection)
     peer.wait(peer.rtt)
     return connection
 
 
-def _close_wait(peer: Peer) -> Connection:
+def _close_wait(peer: Peer, *, timestamps: bool = True) -> Connection:
     """The tester has closed, and its zero window keeps the echo of its data from leaving."""
-    connection = peer.connect("echo", window_scale=None, window=0, timestamps=True)
+    connection = peer.connect("echo", window_scale=None, window=0, timestamps=timestamps)
     connection.send_data(UNIT)
     connection.send(flags=ACK | FIN)
     peer.wait(peer.rtt + PAUSE_S)
     return connection
 
 
-def _last_ack(peer: Peer) -> Connection:
+def _last_ack(peer: Peer, *, timestamps: bool = False) -> Connection:
     """The tester has closed, and does not acknowledge the FIN of the implementation."""
-    connection = peer.connect("discard")
+    connection = peer.connect("discard", timestamps=timestamps)
     connection.send(flags=ACK | FIN)
     connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
     return connection
 
 
-def _fin_wait(peer: Peer) -> Connection:
+def _fin_wait(peer: Peer, *, timestamps: bool = True) -> Connection:
     """The implementation has closed, and its FIN is not acknowledged."""
-    connection = peer.connect(DAYTIME, timestamps=True)
+    connection = peer.connect(DAYTIME, timestamps=timestamps)
     connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
     _say(connection)
     peer.wait(peer.rtt)
     return connection
 
 
-def _fin_wait_2(peer: Peer) -> Connection:
+def _fin_wait_2(peer: Peer, *, timestamps: bool = False) -> Connection:
     """The implementation has closed, and its FIN is acknowledged."""
-    connection = peer.connect(DAYTIME)
+    connection = peer.connect(DAYTIME, timestamps=timestamps)
     fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
     connection.reception.renege(fin.end)
     _say(connection)
@@ -307,9 +307,9 @@ def _fin_wait_2(peer: Peer) -> Connection:
     return connection
 
 
-def _closing(peer: Peer) -> Connection:
+def _closing(peer: Peer, *, timestamps: bool = True) -> Connection:
     """Both sides have closed at once, and the FIN of the implementation is not acknowledged."""
-    connection = peer.connect(DAYTIME, timestamps=True)
+    connection = peer.connect(DAYTIME, timestamps=timestamps)
     fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
     connection.reception.renege(fin.end - 1)
     connection.send(flags=ACK | FIN)
@@ -317,9 +317,9 @@ def _closing(peer: Peer) -> Connection:
     return connection
 
 
-def _time_wait(peer: Peer) -> Connection:
+def _time_wait(peer: Peer, *, timestamps: bool = False) -> Connection:
     """The implementation has closed first, and both FINs are acknowledged."""
-    connection = peer.connect(DAYTIME)
+    connection = peer.connect(DAYTIME, timestamps=timestamps)
     fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN", TIMEOUT_S)
     connection.reception.renege(fin.end)
     connection.send(flags=ACK | FIN)
@@ -364,7 +364,7 @@ class InState(Row):
     """Every stimulus in one state; ``bring`` makes a connection that is in it."""
 
     state: str = ""
-    bring: Callable[[Peer], Connection] = _established
+    bring: Callable[..., Connection] = _established
 
 
 def _show(connection: Connection, state: str) -> None:
@@ -427,6 +427,33 @@ def _send_unacceptable(peer: Peer, row: InState) -> None:
     for where, octets in UNACCEPTABLE:
         at = where(connection)
         connection.send_odd(pattern(max(0, at), octets), at=at, sack=())
+        connection.wait(APART_S)
+    _show(connection, row.state)
+    connection.abort()
+
+
+STAMPED = (
+    "a RST one octet into the window", "a SYN below the window",
+    "an acknowledgment of the octet after the last",
+)  # fmt: skip
+"""Of the stimuli those that are answered everywhere but in TIME-WAIT, which they may end."""
+
+
+def _answer_stamped(peer: Peer, row: InState) -> None:
+    connection = row.bring(peer, timestamps=True)
+    connection.wait(PAUSE_S)
+    for where, octets in UNACCEPTABLE[:6]:
+        at = where(connection)
+        connection.send_odd(pattern(max(0, at), octets), at=at, sack=())
+        connection.wait(APART_S)
+    old = (connection.timestamp() - OLD_MS) % MODULUS
+    for flags in (ACK | PSH, ACK | FIN):
+        connection.send_odd(
+            pattern(connection.acked, UNIT), flags=flags, at=connection.acked, sack=(), tsval=old
+        )
+        connection.wait(APART_S)
+    for name in STAMPED if row.state != "time-wait" else ():
+        STIMULI[name](connection)
         connection.wait(APART_S)
     _show(connection, row.state)
     connection.abort()
@@ -511,4 +538,25 @@ each(
         )
     ),
     _send_unacceptable,
+)  # fmt: skip
+
+each(
+    globals(),
+    (
+        InState(
+            f"{state}-answers-with-timestamps",
+            f"Segments with timestamps that are answered, but not accepted, in {state.upper()}.",
+            ("SNR-OPT-004", "SNR-TS-001", "SNR-TS-002"), ("timestamps", *needs), None, state, bring,
+        )
+        for state, bring, needs in (
+            ("established", _established, ()),
+            ("close-wait", _close_wait, ()),
+            ("last-ack", _last_ack, ()),
+            ("fin-wait-1", _fin_wait, ("daytime",)),
+            ("fin-wait-2", _fin_wait_2, ("daytime",)),
+            ("closing", _closing, ("daytime",)),
+            ("time-wait", _time_wait, ("daytime",)),
+        )
+    ),
+    _answer_stamped,
 )  # fmt: skip
