@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bentpipe_reference.tcp.connection import Connection
-from bentpipe_reference.tcp.handshake import Handshake
+from bentpipe_reference.tcp.handshake import Handshake, smallest_shift
 from bentpipe_reference.tcp.mutants import Altering, mutant
 from bentpipe_reference.tcp.receiver import Receiver
 from bentpipe_reference.tcp.wire import Flags, Segment, WireError, parse_packet
@@ -189,3 +189,27 @@ class OffersLessAgain(Altering):
         if segment.flags & Flags.SYN and segment.flags & Flags.ACK:
             self._answers += 1
             segment.sack_permitted = segment.sack_permitted and self._answers == 1
+
+
+@mutant("snr-crossed-syn-scaled", breaks="SNR-OPT-021")
+class ScalesWhenCrossed(Handshake):
+    """The answer to a SYN that crosses the own one carries Window Scale, as the own did."""
+
+    _called = False
+
+    def offer(self, syn: Segment, *, answering: bool) -> None:
+        super().offer(syn, answering=answering)
+        self._called |= not answering
+        if self._called:
+            syn.window_scale = smallest_shift(self._config.receive_buffer)
+
+
+@mutant("snr-crossed-syn-stamped", breaks="SNR-OPT-021", hk99=True)
+class StampsWhenCrossed(Handshake):
+    """The answer to a SYN that crosses the own one carries Timestamps, as the own did."""
+
+    _called = False
+
+    def offers_timestamps(self, *, answering: bool) -> bool:
+        self._called |= not answering
+        return self._called or super().offers_timestamps(answering=answering)

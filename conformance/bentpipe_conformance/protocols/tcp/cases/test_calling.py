@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
@@ -114,17 +115,36 @@ def test_calling_refused(peer: Peer) -> None:
     peer.wait(PAUSE_S)
 
 
+def _call_at_once(peer: Peer, flags: int, **offer: Any) -> None:
+    """Answer the implementation's SYN with a SYN, and the SYN-ACK that follows with ``flags``."""
+    connection = peer.summon(SENDS, **offer)
+    # Not when the SYN is about to be repeated anyway.
+    peer.wait(max(0.0, 1.3 - peer.rtt))
+    _open(connection, flags=SYN)
+    if flags & SYN:
+        connection.answer()
+    else:
+        connection.ack()
+    _talk(connection)
+    connection.abort()
+
+
 @case("SNR-CON-031", needs=CALLS)
 def test_calling_while_called(peer: Peer) -> None:
     """Both sides call at once; the tester's SYN-ACK, or its pure acknowledgment, completes it."""
     for flags in (SYN | ACK, ACK):
-        connection = peer.summon(SENDS, timestamps=True, mss=1000)
-        # Not when the SYN is about to be repeated anyway.
-        peer.wait(max(0.0, 1.3 - peer.rtt))
-        _open(connection, flags=SYN)
-        if flags & SYN:
-            connection.answer()
-        else:
-            connection.ack()
-        _talk(connection)
-        connection.abort()
+        _call_at_once(peer, flags, timestamps=True, mss=1000)
+
+
+@case("SNR-OPT-021", "SNR-OPT-003", "SNR-CON-031", needs=CALLS)
+def test_calling_while_called_with_less(peer: Peer) -> None:
+    """Both sides call at once, and the tester's SYN lacks options; a SYN-ACK or ACK completes it.
+
+    It lacks Window Scale, or Timestamps, or SACK-permitted, or all of them and the MSS.
+    """
+    for lacking in (
+        {"timestamps": True, "window_scale": None}, {}, {"timestamps": True, "sack": False},
+        {"mss": None, "sack": False, "window_scale": None},
+    ):  # fmt: skip
+        for flags in (SYN | ACK, ACK):
+            _call_at_once(peer, flags, **lacking)

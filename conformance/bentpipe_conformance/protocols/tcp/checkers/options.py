@@ -472,3 +472,26 @@ def window_of_a_syn_is_not_scaled(flow: Flow, context: Context) -> Findings:
             expected="no less, as the window of a SYN is not scaled",
             actual=f"{again.tcp.window} octets",
         )  # fmt: skip
+
+
+@checker("SNR-OPT-021")
+def crossed_syn_is_offered_no_more(flow: Flow, context: Context) -> Findings:
+    """A SYN that crosses is answered with what it offers (RFC 7323 sections 2.2 and 3.2)."""
+    # Exercised by every SYN-ACK of a caller before which no SYN with one of the options came.
+    answers = [s for s in flow.leaving if s.tcp.flags & (SYN | ACK) == SYN | ACK]
+    if not flow.handshake.iut_opens:
+        return
+    for item in answers:
+        number = item.packet.number
+        syns = [s.tcp for s in flow.arriving if s.tcp.flags & SYN and s.packet.number < number]
+        if not syns or not all(syn.options_ok for syn in syns):
+            continue
+        for attribute, name in (("window_scale", "Window Scale"), ("tsval", "Timestamps")):
+            if any(carries(syn, attribute) for syn in syns):
+                continue
+            more = carries(item.tcp, attribute)
+            sentence = f"a SYN that crossed offers no {name}, its answer {name if more else 'none'}"
+            yield judged(
+                context, not more, sentence, item,
+                expected=f"no {name}", actual=name if more else "none",
+            )  # fmt: skip

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp, build
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, RST, SYN, Tcp, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
-from bentpipe_conformance.protocols.tcp.story import FAIL, NOTHING, PASS, UNCLEAR, Story, ends
+from bentpipe_conformance.protocols.tcp.story import (
+    CLAIMS,
+    FAIL,
+    NOTHING,
+    PASS,
+    UNCLEAR,
+    Story,
+    ends,
+)
 
 UNKNOWN = bytes((200, 4, 1, 2))
 BROKEN = bytes((200, 0))
@@ -127,3 +138,37 @@ def test_text_beyond_the_peers_fin_after_a_broken_option_list_may_be_ignored() -
     receipt = Receipt().data(0, 1, flags=FIN | ACK).reply(2).data(2, 100, options=BROKEN)
     receipt.data(2, 100, after=1).data(2, 100, after=2)
     assert receipt.verdicts("SNR-OPT-014") == NOTHING
+
+
+WITHIN = {**CLAIMS, "active_open": True, "repeats_offer": False}
+
+
+def _crossed(syn: dict[str, Any], *answers: dict[str, Any]) -> Story:
+    """The implementation calls and hears a SYN, which it answers once or more."""
+    story = Story(calls=True, service=9)
+    story.packets.pop()
+    story._put(False, flags=SYN, seq=99, ack=0, **syn)
+    for fields in answers:
+        story._put(True, flags=SYN | ACK, seq=499, ack=100, after=0.1, **fields)
+    return story
+
+
+@pytest.mark.parametrize(
+    "option", [{"window_scale": 0}, {"window_scale": 7}, {"tsval": 7, "tsecr": 3}]
+)
+def test_crossed_syn_answered_with_what_it_does_not_offer(option: dict[str, int]) -> None:
+    assert _crossed({}, {}).verdicts("SNR-OPT-021", claims=WITHIN) == PASS
+    assert _crossed({}, option).verdicts("SNR-OPT-021", claims=WITHIN) == PASS | FAIL
+    # What another SYN has offered meanwhile may be in a later answer.
+    assert _crossed(option, option).verdicts("SNR-OPT-021", claims=WITHIN) == PASS
+    again = _crossed({}, {})._put(False, flags=SYN, seq=99, ack=0, **option)
+    again._put(True, flags=SYN | ACK, seq=499, ack=100, **option)
+    assert again.verdicts("SNR-OPT-021", claims=WITHIN) == PASS
+
+
+def test_crossed_syn_whose_options_cannot_be_read() -> None:
+    story = Story(calls=True, service=9)
+    syn = dissect(story.packets.pop().data)
+    story.tell(False, build(replace(syn, flags=SYN, ack=0), BROKEN))
+    story._put(True, flags=SYN | ACK, seq=499, ack=100, window_scale=7)
+    assert story.verdicts("SNR-OPT-021", claims=WITHIN) == NOTHING
