@@ -50,9 +50,14 @@ class Peer(BasePeer[Tcp, Connection]):
         connection.send_syn()
         return connection
 
-    def draft(self, service: str | int = "chargen", **offer: Any) -> Connection:
-        """A connection on which nothing has been sent; arguments as for :meth:`connect`."""
-        own_port = self.new_port()
+    def draft(
+        self, service: str | int = "chargen", *, source_port: int | None = None, **offer: Any
+    ) -> Connection:
+        """A connection on which nothing has been sent; arguments as for :meth:`connect`.
+
+        ``source_port`` is that of a connection which is over; a new one when omitted.
+        """
+        own_port = source_port or self.new_port()
         return self.add(self.connection(self, self.port_of(service), own_port, **offer))
 
     def summon(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import replace
 
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
@@ -636,6 +637,16 @@ class DrawsOnce(InitialNumbers):
 
     def draw(self, syn: Segment | None) -> int:
         return 1 << 30
+
+
+@mutant("snr-number-by-the-ends", breaks="SNR-CON-046")
+class DrawsByTheEnds(InitialNumbers):
+    """Connections between the same ports begin with the same number."""
+
+    def draw(self, syn: Segment | None) -> int:
+        if syn is None:
+            return super().draw(syn)
+        return random.Random(f"{syn.source} {syn.sport} {syn.destination}").getrandbits(32)
 
 
 @mutant("snr-reset-in-closing-ignored", breaks="SNR-CON-010")

@@ -174,6 +174,43 @@ def test_syn_with_data(peer: Peer) -> None:
         connection.abort()
 
 
+def _reset_early(connection: Connection) -> None:
+    """End it in SYN-RECEIVED."""
+    connection.send_odd(flags=RST, at=0)
+    connection.closed = "the tester reset it"
+
+
+def _reset(connection: Connection) -> None:
+    connection.ack()
+    connection.send_data(UNIT)
+    connection.wait(PAUSE_S)
+    connection.abort()
+
+
+def _close(connection: Connection) -> None:
+    """End it from both sides; the implementation, which ends second, does not linger."""
+    connection.ack()
+    connection.send(flags=ACK | FIN)
+    fin = connection.await_arrival(lambda s: bool(s.tcp.flags & FIN), "a FIN")
+    connection.take(fin)
+    connection.closed = "both have closed"
+
+
+@case("SNR-CON-046", "SNR-CON-033")
+def test_port_called_from_again(peer: Peer) -> None:
+    """The tester calls from the same port again and again.
+
+    The connection before was reset in SYN-RECEIVED, or later, or closed from both sides.
+    """
+    port = peer.new_port()
+    for end in (_reset_early, _reset, _close, _close, _reset, _reset_early):
+        connection = peer.draft("discard", source_port=port)
+        connection.send_syn()
+        connection.await_answer("SYN-ACK")
+        end(connection)
+        connection.wait(peer.rtt + PAUSE_S)
+
+
 @case("SNR-CON-015", "SNR-CON-009", "SNR-CON-035")
 def test_syn_received_fin(peer: Peer) -> None:
     """The segment that completes the handshake carries a FIN, alone or behind data."""

@@ -100,7 +100,7 @@ class _Connection:
 
     def _had_ended(self, tcp: Tcp, syn: Tcp) -> bool:
         """Whether a SYN-ACK answers a new SYN after both had closed, or the IUT has said RST."""
-        if tcp.seq in self.own_syns:
+        if tcp.seq in self.own_syns and syn.seq in self.syns:
             return False  # it is repeated
         if (self.closed and self.own_closed) or self.over:
             return True

@@ -229,12 +229,12 @@ def test_reset_whose_options_cannot_be_read_may_be_dropped(at: int) -> None:
         assert FAIL.isdisjoint(receipt.verdicts(requirement)), requirement
 
 
-def _reopened(*, acknowledged: bool = True) -> Receipt:
-    """Both sides have closed; then a SYN with a higher number, and its answer with another ISS."""
+def _reopened(*, acknowledged: bool = True, seq: int = 90_000) -> Receipt:
+    """Both sides have closed; then a SYN with a higher number, and its answer, by ``seq``."""
     receipt = Receipt(service=7).data(0, 1, flags=ACK | FIN)
     receipt.reply(2, flags=ACK | FIN).data(2, 2, ack=int(acknowledged), after=0.6)
     receipt.data(70_000, 70_000, flags=SYN, after=1.0)
-    return receipt.reply(70_001, flags=SYN | ACK, seq=90_000).data(70_001, 70_001, ack=90_001)
+    return receipt.reply(70_001, flags=SYN | ACK, seq=seq).data(70_001, 70_001, ack=seq + 1)
 
 
 def test_syn_after_the_end_begins_another_connection() -> None:
@@ -244,6 +244,24 @@ def test_syn_after_the_end_begins_another_connection() -> None:
     for requirement in ("SNR-RCV-006", "SNR-RCV-028", "SNR-SEG-004", "SNR-SEG-006"):
         assert FAIL.isdisjoint(receipt.verdicts(requirement)), requirement
     assert len(connections_of(_reopened(acknowledged=False).trace())) == 1
+
+
+@pytest.mark.parametrize(
+    ("seq", "acknowledged", "expected"),
+    [(90_000, True, PASS), (-1, True, FAIL), (-1, False, NOTHING)],
+)
+def test_number_of_a_connection_that_comes_after_another_between_the_same_ports(
+    seq: int, acknowledged: bool, expected: set[Verdict]
+) -> None:
+    receipt = _reopened(acknowledged=acknowledged, seq=seq)
+    assert receipt.verdicts("SNR-CON-046") == expected
+
+
+def test_number_after_a_copy_of_the_first_syn_shows_no_other_connection() -> None:
+    receipt = Receipt(service=7).data(0, 1, flags=ACK | FIN)
+    receipt.reply(2, flags=ACK | FIN).data(2, 2, ack=1, after=0.6)
+    receipt.syn(after=1.0).reply(0, flags=SYN | ACK, seq=-1)
+    assert len(connections_of(receipt.trace())) == 1
 
 
 @pytest.mark.parametrize(("at", "count"), [(0, 2), (100, 2), (50, 1)])
