@@ -60,6 +60,16 @@ class NeverProbesHalfClosed(Connection):
         super().advance(now)
 
 
+@mutant("snr-no-probes-for-a-fin", breaks="SNR-WIN-003")
+class NeverProbesForAFin(SackNewRenoRfcSender):
+    """A zero window that keeps nothing but the FIN back is not probed."""
+
+    def plan_probe(self, now: float) -> None:
+        end = self.data_end
+        if end is None or end > self.snd_nxt:
+            super().plan_probe(now)
+
+
 @mutant("snr-first-probe-at-once", breaks="SNR-WIN-004")
 class ProbesAtOnce(SackNewRenoRfcSender):
     """The first probe follows after 100 ms."""

@@ -24,6 +24,10 @@ UNIT = 100
 
 PROBED_S = 70.0
 """Longer than the checker waits for a probe."""
+PROBE_S = 8.0
+"""Longer than the first probes take."""
+QUIET_S = 80.0
+"""Longer than the checker waits for a probe after the user has had time to end its stream."""
 PROBES = 4
 """Probes to answer: a host may end a connection that has no user any more (RFC 6429 section 4)."""
 
@@ -419,6 +423,39 @@ def test_tester_closes_long_before_it_reads(connection: Connection) -> None:
     connection.wait(70.0)
     connection.ack(window=1 << 20)
     connection.serve(lambda: connection.delivered > UNIT)
+
+
+def _close_before_the_fin(connection: Connection, octets: int, window: int) -> None:
+    """Have so much echoed into a window, which then closes, and end the stream.
+
+    If a probe comes with the last octet, it is taken.
+    """
+    room = min(octets, window)
+    if octets:
+        connection.send_data(octets)
+        connection.expect(lambda segment: segment.end >= room, what="the echo")
+    connection.reception.renege(room)
+    connection.ack(window=0)
+    _finish(connection)
+    if octets > room and any(probe.end >= octets for probe in connection.arrivals(PROBE_S)):
+        connection.reception.renege(octets)
+        connection.ack()
+
+
+@case("SNR-WIN-003", "SNR-CON-035")
+def test_tester_closes_and_its_window_with_a_fin_waiting(peer: Peer) -> None:
+    """The window is closed when all but the FIN has been sent; for more than a minute all is quiet.
+
+    There was nothing to send before, and no window ever; or it has been sent, into a window that
+    closed then or that it filled; or a probe took the last octet of it.
+    """
+    for octets, window in ((0, 0), (0, 4000), (UNIT, 4000), (UNIT, UNIT), (UNIT, UNIT - 1)):
+        connection = peer.connect("echo", window_scale=None, window=window, syn_window=window)
+        _close_before_the_fin(connection, octets, window)
+        connection.wait(QUIET_S)
+        connection.inbox.clear()
+        _take_rest(connection)
+        connection.abort()
 
 
 @case("SNR-CON-018")

@@ -31,8 +31,8 @@ from bentpipe_conformance.protocols.tcp.replay.users import (
 @checker("SNR-WIN-003")
 def zero_window_is_probed(flow: Flow, context: Context) -> Findings:
     """A zero window is probed (RFC 9293 section 3.8.6.1, MUST-36)."""
-    # Exercised by a probe, and by a minute of zero window before a burst of waiting data in which
-    # nothing arrives: what arrives tells of the window as an answer to a probe would.
+    # Exercised by a probe, and by a minute of zero window before a burst of waiting data, or a FIN,
+    # in which nothing arrives: what arrives tells of the window as an answer to a probe would.
     patience = context.permitted("patience_s", 60.0)
     for closure in context.prepared.closures:
         longest = max(patience, closure.longest_timeout)
@@ -47,6 +47,19 @@ def zero_window_is_probed(flow: Flow, context: Context) -> Findings:
             where = closure.start, *([closure.resumed] if closure.resumed else [])
             actual = "silence, although data was waiting"
             yield context.violated(sentence, *where, expected="a probe", actual=actual)
+        yield from _fin_unprobed(context, closure, patience)
+
+
+def _fin_unprobed(context: Context, closure: Closure, patience: float) -> Findings:
+    """Whether nothing probed a window that kept but a FIN back, which an update then let out."""
+    times = [closure.start.time, *(probe.time for probe in closure.probes)]
+    before = times[-1] - times[-2] if closure.probes else 0.0
+    waited = closure.fin_waited_s
+    if waited > max(patience, closure.longest_timeout, 4 * before):
+        where = closure.start, *([closure.resumed] if closure.resumed else [])
+        sentence = f"the window was zero, a FIN waiting, for {waited:.0f} s without a probe"
+        actual = "silence, although a FIN was waiting"
+        yield context.violated(sentence, *where, expected="a probe", actual=actual)
 
 
 def _ceased(flow: Flow, context: Context, closure: Closure, patience: float) -> Findings:

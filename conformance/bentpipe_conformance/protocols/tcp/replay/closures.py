@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, may_be_timed
 from bentpipe_conformance.protocols.tcp.replay.round_trips import measurements
 from bentpipe_conformance.protocols.tcp.replay.users import data_waited, echoes
@@ -31,6 +34,8 @@ class Closure:
         until: time of the opening, or of the end of the trace.
         waiting: whether the sender certainly had more to send than had left before.
         waited_from: since when it certainly has had; None when that is not known.
+        ended_from: since when its FIN waits, perhaps behind data: its user ended its stream by then
+            as its peer did; None when it has left, or when that is not known.
         renewed: whether the window may have been closed all the time since the closure before,
             and the timer have gone on.
     """
@@ -47,6 +52,7 @@ class Closure:
     until: float = 0.0
     waiting: bool = False
     waited_from: float | None = None
+    ended_from: float | None = None
     renewed: bool = False
 
     @property
@@ -64,6 +70,15 @@ class Closure:
         """Seconds at its end in which the sender, certainly with data to send, heard nothing."""
         return 0.0 if self.waited_from is None else self.silence_after(self.waited_from)
 
+    @property
+    def fin_waited_s(self) -> float:
+        """Seconds at its end in which a FIN waited that leaves when it opens, and nothing came."""
+        left = self.resumed is not None and self.resumed.fin and not self.resumed.timed
+        if self.ended_from is None or not left:
+            return 0.0
+        probed = self.probes[-1].time if self.probes else self.start.time
+        return self.silence_after(max(self.ended_from, probed))
+
     def data_waits(self, *, keep_alive: bool) -> bool:
         """Whether the sender certainly had data to send: it probed, or sent when it could.
 
@@ -80,6 +95,21 @@ def _is_octet(event: Reply, closure: Closure, flow: Flow) -> bool:
     return event.payload == 1 and event.time - closure.start.time > flow.reaction
 
 
+ENDED_S = 5.0
+"""Seconds after which a user of the suite's ends its stream once its peer has (SNR-CON-035)."""
+
+
+def _user_ends(flow: Flow) -> float:
+    """When a service has certainly ended its stream, since its peer had; infinity if never."""
+    if flow.handshake.iut_opens or flow.iut[1] not in STANDARD_SERVICES.values():
+        return math.inf
+    fin = next((item for item in flow.arrivals if item.fin and item.in_order), None)
+    if fin is None:
+        return math.inf
+    replies = later(flow.replies, fin.packet)
+    return next((item.time for item in replies if item.ack >= fin.end), math.inf) + ENDED_S
+
+
 def read_closures(flow: Flow) -> tuple[Closure, ...]:
     """The closures of one flow, in order."""
     measured = measurements(flow)
@@ -90,8 +120,9 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
     # A RST or SYN is no event, and may be answered by an acknowledgment (RFC 5961).
     challenges = [item.time for item in flow.arriving if item.tcp.flags & (RST | SYN)]
     arrived = 0.0
+    ended = _user_ends(flow)
     told = edge = expired = highest = 0
-    doubted = False
+    doubted = own_end = False
     echoing = echoes(flow)
     answer = flow.handshake.answer
     following = None if answer is None else (answer.seq + 1 + answer.size) % MODULUS
@@ -121,6 +152,7 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                     event, trips.smallest if measured.samples(number) else 0.0, trips.largest,
                     trips.longest_after(expired), until=event.time, waiting=waiting,
                     waited_from=event.time if waiting else None, renewed=doubted,
+                    ended_from=None if own_end else max(ended, event.time),
                 )  # fmt: skip
                 found.append(current)
         elif isinstance(event, Reply):
@@ -145,6 +177,9 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
                 current.probes.append(event)
         elif isinstance(event, Sent):
             highest = max(highest, event.end)
+            own_end = own_end or event.fin
+            if current is not None and event.fin:
+                current.ended_from = None
             # What is new and leaves into a closed window is a probe: the timer backs off.
             expired += may_be_timed(event) or (event.new and current is not None)
             if event.new:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from bentpipe_conformance.engine.checking import Readings, load_checkers
 from bentpipe_conformance.engine.context import Context
+from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH
 from bentpipe_conformance.protocols.tcp.interpreter import INTERPRETER
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, SIZE, Story
@@ -537,3 +538,42 @@ def test_probe_that_ends_where_the_unscaled_window_does(
     receipt.data(0, 0, ack=1000, window=0, after=0.1).data(0, 0, ack=1000, window=octets)
     receipt.reply(0, seq=1000, payload=bytes(octets), after=1.0)
     assert receipt.later().verdicts("SNR-WIN-002") == expected
+
+
+def _over_but_for_the_fin(*, service: int = 7, closed: float = 0.6) -> Receipt:
+    """All is echoed, the window closes, and the tester ends its stream so much later."""
+    receipt = Receipt(service=service).data(0, 100)
+    receipt.reply(100, flags=ACK | PSH, payload=pattern(0, 100))
+    receipt.data(100, 100, ack=100, after=0.6, window=0)
+    receipt.data(100, 100, ack=100, after=closed, window=0, flags=ACK | FIN)
+    return receipt.reply(101, seq=100, after=0.01)
+
+
+def _opened(receipt: Receipt, after: float, flags: int = ACK | FIN) -> Receipt:
+    return receipt.data(101, 101, ack=100, after=after).reply(101, seq=100, flags=flags).later()
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(70, FAIL), (60, NOTHING)])
+def test_closed_window_with_but_a_fin_waiting(seconds: float, expected: set[Verdict]) -> None:
+    assert _opened(_over_but_for_the_fin(), seconds).verdicts("SNR-WIN-003") == expected
+
+
+@pytest.mark.parametrize(("first", "then", "accused"), [(30, 50, False), (2, 70, True)])
+def test_closed_window_probed_with_but_a_fin_waiting(
+    first: float, then: float, accused: bool
+) -> None:
+    """A probe without data, or the FIN itself, which has left then."""
+    receipt = _over_but_for_the_fin().reply(101, seq=99, after=first)
+    assert (Verdict.FAIL in _opened(receipt, then).verdicts("SNR-WIN-003")) == accused
+    receipt = _over_but_for_the_fin().reply(101, seq=100, flags=ACK | FIN, after=first)
+    assert FAIL.isdisjoint(_opened(receipt, then).verdicts("SNR-WIN-003"))
+
+
+def test_closed_window_without_a_fin_that_certainly_waits() -> None:
+    # No FIN leaves when it opens, or not at once; or its user does as it likes; or both were late.
+    assert _opened(_over_but_for_the_fin(), 80, ACK).verdicts("SNR-WIN-003") == NOTHING
+    late = _over_but_for_the_fin().data(101, 101, ack=100, after=80)
+    late.reply(101, seq=100, flags=ACK | FIN, after=3.0)
+    assert late.later().verdicts("SNR-WIN-003") == NOTHING
+    assert _opened(_over_but_for_the_fin(service=80), 80).verdicts("SNR-WIN-003") == NOTHING
+    assert _opened(_over_but_for_the_fin(closed=50), 30).verdicts("SNR-WIN-003") == NOTHING
