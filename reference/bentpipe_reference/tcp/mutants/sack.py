@@ -220,6 +220,16 @@ class CountsAcknowledgmentsOnly(SackNewRenoRfcSender):
         return self.dupacks >= self.duplicate_threshold()
 
 
+@mutant("snr-loss-needs-three-full-segments", breaks="SNR-SAK-015")
+class NeedsThreeFullSegments(SackNewRenoRfcSender):
+    """Counts an octet lost when three full segments' octets are held above, as RFC 3517 does."""
+
+    def loss_edge(self) -> int:
+        runs = self.duplicate_threshold()
+        edge = self.scoreboard.loss_edge(runs, runs * self.smss - 1)
+        return self.snd_una if edge is None else edge
+
+
 @mutant("snr-sack-used-unasked", breaks="SNR-SAK-016")
 class UsesSackUnasked(SackNewRenoRfcSender):
     """Uses SACK blocks on every connection."""

@@ -31,6 +31,9 @@ QUIET_S = 80.0
 PROBES = 4
 """Probes to answer: a host may end a connection that has no user any more (RFC 6429 section 4)."""
 
+SHORT_MSS = 400
+"""Octets, of which the tester's largest segment has as many as three and a half."""
+
 DAYTIME = 13
 """Port of a service that ends its stream first; see the statement's item ``daytime``."""
 
@@ -560,3 +563,36 @@ def test_tester_closes_then_silence(peer: Peer) -> None:
     lost = connection.expect()
     connection.take(await_retransmissions(connection, lost.start, 4))
     connection.serve(lambda: connection.delivered >= connection.next_offset)
+
+
+def _lose_first(connection: Connection, reports: int) -> None:
+    """Lose the first segment of a flight, and of the reports of the others all but the last."""
+    flight = [item for item in connection.take_round() if item.has_data]
+    if len(flight) < 3:
+        raise NotReached(f"the flight has {len(flight)} segments only")
+    for number, item in enumerate(flight[1:]):
+        connection.hold(item)
+        if number < reports - 1:
+            connection.ack()
+    connection.ack()
+    connection.serve(lambda: connection.delivered >= connection.next_offset)
+
+
+@case("SNR-SAK-015", needs=("sack_sender",), profiles=("rfc",))
+def test_tester_closes_then_a_short_segment_shows_a_loss(peer: Peer) -> None:
+    """The first of four segments is lost; the last, with the FIN, is short.
+
+    More than two full segments' octets are reported held above it, and less than three. The other
+    acknowledgments are lost, or all but one. One connection has timestamps.
+    """
+    for reports, stamped in ((1, False), (2, False), (1, True)):
+        connection = peer.connect(
+            "echo", window=0, syn_window=0, window_scale=None, mss=SHORT_MSS, timestamps=stamped
+        )
+        connection.send_data(3 * (SHORT_MSS - 12 * connection.timestamps) + SHORT_MSS // 2)
+        _finish(connection)
+        connection.wait(peer.rtt + PAUSE_S)
+        connection.inbox.clear()
+        connection.ack(window=1 << 16)
+        _lose_first(connection, reports)
+        connection.abort()

@@ -13,7 +13,7 @@ from bentpipe_conformance.protocols.tcp.checkers.sack_retransmission import nego
 from bentpipe_conformance.protocols.tcp.replay.events import DUPLICATE_THRESHOLD, Ack, octets
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.moments import acts_at_once, is_evidence
-from bentpipe_conformance.protocols.tcp.replay.order import count_through
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through
 from bentpipe_conformance.protocols.tcp.replay.pacing import longest_pause
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S, Episode
 from bentpipe_conformance.protocols.tcp.replay.scoreboard import Report, Scoreboard
@@ -212,6 +212,23 @@ def _news(flow: Flow) -> list[Ack]:
     return [ack for ack in flow.acks if ack.advance]
 
 
+def _third_is_short(flow: Flow, report: Report) -> bool:
+    """Whether more octets than two full segments' are held above, and they are three segments.
+
+    SMSS is no larger than the peer's MSS; a FIN takes a number, and is no octet.
+    """
+    ack, size = report.ack, largest_segment(flow)
+    if report.above <= 2 * max(size, flow.mss) + 1:
+        return False
+    before = flow.sent[: count_before(flow.sent, ack.packet.number)]
+    held = (
+        sent for sent in before
+        if sent.new and any(a <= sent.start and sent.end <= b for a, b in ack.sacked)
+    )  # fmt: skip
+    # What segmentation offload cuts later counts as what it is cut into.
+    return sum(-(-sent.payload // size) for sent in held) >= DUPLICATE_THRESHOLD
+
+
 @checker("SNR-SAK-015")
 def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings:
     """One acknowledgment that shows a loss starts recovery (RFC 6675 section 5 step 2)."""
@@ -239,7 +256,8 @@ def one_acknowledgment_can_show_a_loss(flow: Flow, context: Context) -> Findings
         if ack.duplicates >= DUPLICATE_THRESHOLD or reports_parts(flow, context, ack):
             continue
         scattered = not context.ics.get("rack", True) and len(ack.sacked) >= DUPLICATE_THRESHOLD
-        if report.above < 3 * largest_segment(flow) and not scattered:
+        full = report.above >= 3 * largest_segment(flow)
+        if not (full or scattered or _third_is_short(flow, report)):
             continue
         end = ack.time + max(allowed, _pause(flow, context, ack))
         first = bisect_left(flow.sent, ack.time, key=attrgetter("packet.time"))

@@ -79,6 +79,27 @@ def test_single_report_of_six_unanswered_fails() -> None:
     assert story.verdicts("SNR-SAK-015") == FAIL
 
 
+@pytest.mark.parametrize(
+    ("short", "held", "expected"),
+    [(500, 3, FAIL), (1, 3, FAIL), (0, 3, NOTHING), (500, 2, NOTHING), (1000, 3, FAIL)],
+)
+def test_single_report_of_two_full_segments_and_a_short_one(
+    short: int, held: int, expected: set[Verdict]
+) -> None:
+    """RFC 6675 section 4: more than two segments' octets; a FIN may be one number of them."""
+    story = Story(service=7).send(0, 1, 2).send_octets(3 * SIZE, short, push=True, fin=True)
+    block = 1, 3 + (short + 1) / SIZE
+    story.ack(0, block if held > 2 else (1, 3), after=RTT).ack(0, block, after=2.0)
+    assert story.verdicts("SNR-SAK-015") == expected
+    assert story.send(0).ack(0, after=1.0).verdicts("SNR-SAK-006").isdisjoint(FAIL)
+
+
+def test_single_report_of_octets_that_are_no_three_segments() -> None:
+    story = Story(service=7).send(0, 1).send_octets(2 * SIZE, 1000).send_octets(3 * SIZE, 1000)
+    story.ack(0, (1, 3 + 1 / SIZE), after=RTT).ack(0, (1, 3 + 1 / SIZE), after=2.0)
+    assert story.verdicts("SNR-SAK-015") == NOTHING
+
+
 def test_single_report_of_six_answered_passes() -> None:
     story = Story().send(*range(10)).ack(2, after=RTT).ack(2, (3, 9), after=0.05).send(2)
     assert story.verdicts("SNR-SAK-015") == PASS
