@@ -95,6 +95,15 @@ class GrowsAtHalfSpeed(Sender):
         return super().slow_start_increase(acked) // 2
 
 
+@mutant("snr-slow-start-ends-at-64k", breaks="SNR-SS-005")
+class EndsSlowStartEarly(SackNewRenoRfcSender):
+    """The first slow start ends at the largest window that there is without scaling."""
+
+    def establish(self, smss: int, window: int, seq: int, *, sack_ok: bool) -> None:
+        super().establish(smss, window, seq, sack_ok=sack_ok)
+        self.ssthresh = 0xFFFF
+
+
 @mutant("snr-no-growth-in-congestion-avoidance", breaks="SNR-CA-004", hk99=True)
 class NeverGrowsAgain(Sender):
     """After a loss the window stays as it is."""

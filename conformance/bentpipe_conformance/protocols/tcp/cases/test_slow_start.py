@@ -24,6 +24,9 @@ REQUEST_SEGMENTS = 12
 SPACING_S = 0.5
 """Longer than the slowest link of the profiles takes for one segment."""
 
+WIDE_WINDOW = 1 << 17
+"""Octets: more than a window that is not scaled can tell; the GEO link and its queue hold them."""
+
 TINY_MSS, MANY_TINY = 64, 200
 """Octets; and segments by which slow start has reached two windows of SMSS * SMSS octets."""
 
@@ -35,6 +38,12 @@ TINY_MSS, MANY_TINY = 64, 200
 def test_opened_bulk_data(connection: Connection) -> None:
     """Bulk data without loss: the initial window and slow start."""
     connection.receive(60)
+
+
+@connected("SNR-SS-005", "SNR-SS-002", needs=("window_scale",), window=WIDE_WINDOW)
+def test_opened_into_a_window_of_twice_64_kilobytes(connection: Connection) -> None:
+    """Slow start goes on beyond 64 KB, as far as the receiver's window."""
+    connection.receive(600)
 
 
 @connected("SNR-SS-001", "SNR-SS-002", mss=536)
