@@ -44,6 +44,7 @@ ICS = {
     "reset_at_held": False,
     "exact_edge": True,
     "active_open": True,
+    "user_aborts": True,
     "repeats_offer": False,
     "patient_syn": True,
     "patient_syn_ack": True,

@@ -60,7 +60,7 @@ class Interview:
 def _peer(lane: Lane, address: str, settings: RunSettings, seed: int) -> Peer:
     return Peer(
         lane.port, address, lane.iut_address, rtt=settings.rtt, services=settings.services,
-        seed=seed, opener=lane.open,
+        seed=seed, opener=lane.open, aborter=lane.abort,
     )  # fmt: skip
 
 

@@ -611,6 +611,25 @@ class NeverCalls(Connection):
         """Do nothing."""
 
 
+@mutant("snr-abort-at-una", breaks="SNR-CON-047", hk99=True)
+class AbortsAtTheOldestOctet(Connection):
+    """The RST of an abort has the number of the oldest octet that is not acknowledged."""
+
+    def abort(self, reason: str, now: float) -> None:
+        super().abort(reason, now)
+        for segment in self._outbox:
+            if segment.flags & Flags.RST:
+                segment.seq = self.sender.snd_una & MASK
+
+
+@mutant("snr-abort-in-silence", breaks="SNR-CON-047")
+class AbortsInSilence(Connection):
+    """An abort sends nothing."""
+
+    def abort(self, reason: str, now: float) -> None:
+        self._end(reason, now)
+
+
 @mutant("snr-last-ack-forgotten", breaks="SNR-CON-018")
 class ForgetsItsLastAck(Connection):
     """A side that closes second forgets the connection when it has sent its FIN."""

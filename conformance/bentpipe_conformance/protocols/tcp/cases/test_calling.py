@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from bentpipe_conformance.engine.case import case
+from bentpipe_conformance.engine.peer import NotReached
 from bentpipe_conformance.protocols.tcp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, build
 from bentpipe_conformance.protocols.tcp.connection import Connection
@@ -16,6 +17,9 @@ SENDS, RECEIVES = 9, 19
 
 UNIT = 100
 CALLS = ("active_open",)
+
+SOON_S = 0.15
+"""Longer than an answer takes, and shorter than any timeout."""
 
 LATE_S = 181.0
 """A little more than the three minutes of RFC 9293 section 3.8.3."""
@@ -148,3 +152,52 @@ def test_calling_while_called_with_less(peer: Peer) -> None:
     ):  # fmt: skip
         for flags in (SYN | ACK, ACK):
             _call_at_once(peer, flags, **lacking)
+
+
+def _abort(connection: Connection) -> None:
+    """Have the implementation's user abort, and wait for the RST."""
+    peer = connection.peer
+    peer.have_aborted()
+    if not peer.pump_until(lambda: bool(connection.closed), peer.patience):
+        raise NotReached("SNR-CON-047: its user aborted, but no RST came")
+
+
+def _leave(_: Connection) -> None:
+    """Do nothing: no more comes than SYNs, and nothing acknowledges what is sent."""
+
+
+def _acknowledged_in_part(connection: Connection) -> None:
+    connection.hold(connection.expect())
+    connection.ack()
+
+
+def _heard(connection: Connection) -> None:
+    connection.send_data(UNIT)
+
+
+def _holding(connection: Connection) -> None:
+    connection.send_data(UNIT)
+    connection.send_data(UNIT, at=3 * UNIT)
+
+
+@case("SNR-CON-047", needs=(*CALLS, "user_aborts"))
+def test_calling_user_aborts(peer: Peer) -> None:
+    """The user aborts what it has called, soon after something has come, and before any timeout.
+
+    Nothing has been sent; or data has come, or some above a gap; or a window is outstanding, or
+    what follows a part of it.
+    """
+    for port, reach in (
+        (RECEIVES, _leave), (RECEIVES, _heard), (RECEIVES, _holding), (SENDS, _leave),
+        (SENDS, _acknowledged_in_part), (SENDS, _heard),
+    ):  # fmt: skip
+        for offer in ({}, {"timestamps": True}):
+            connection = peer.summon(port, **offer)
+            connection.answer()
+            if port == RECEIVES:
+                connection.wait(connection.rtt)
+            else:
+                connection.inbox.appendleft(connection.expect())
+            reach(connection)
+            connection.wait(connection.rtt / 2 + SOON_S)
+            _abort(connection)

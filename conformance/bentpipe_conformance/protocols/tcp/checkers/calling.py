@@ -1,4 +1,4 @@
-"""Checkers for an implementation that calls (SNR-CON-025 to 031, 043)."""
+"""Checkers for an implementation that calls (SNR-CON-025 to 031, 043, 047)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bentpipe_conformance.protocols.tcp.checkers import (
     lasted,
 )
 from bentpipe_conformance.protocols.tcp.checkers.opening import refused_by_reset
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.events import Segment
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import (
@@ -307,3 +307,33 @@ def syns_cross(flow: Flow, context: Context) -> Findings:
                 sentence, completing, expected="an open connection", actual=actual
             )
         return
+
+
+@checker("SNR-CON-047")
+def abort_has_the_next_number(flow: Flow, context: Context) -> Findings:
+    """The RST of an abort has the number SND.NXT (RFC 9293 section 3.10.5)."""
+    # Exercised by the IUT's RST that answers nothing; a script says where an abort sent none.
+    reset, syn, offer = flow.own_reset, flow.handshake.answer, flow.handshake.offer
+    if reset is None or reset.packet is not flow.resets[0] or syn is None or syn.size:
+        return
+    number = reset.packet.number
+    heard = flow.arriving[: count_before(flow.arriving, number)]
+    if offer is None or flow.handshake.established is None:
+        return
+    if reset.time - heard[-1].time <= flow.reaction:
+        return
+    sent = flow.sent[: count_before(flow.sent, number)]
+    acks = flow.acks[: count_before(flow.acks, number)]
+    highest = max((item.end for item in sent), default=0)
+    told = (ack.window_edge for ack in reversed(acks) if ack.acceptable)
+    if next(told, offer.window) < highest or any(
+        ack.may_heed and not ack.acceptable for ack in acks
+    ):
+        return  # SND.NXT may lie where the peer does not take it
+    if any(item.retransmission or (item.timed and item.payload <= 1) for item in sent):
+        return  # it may have moved back
+    at = nearest(reset.tcp.seq - syn.seq - 1, highest)
+    yield judged(
+        context, at == highest, f"the connection was aborted by a RST at offset {at}", reset,
+        expected=f"that of offset {highest}", actual=f"that of offset {at}",
+    )  # fmt: skip

@@ -340,3 +340,39 @@ def test_reset_at_the_next_octet_before_a_delayed_acknowledgment(
     if ended:
         receipt.reset(200, after=0.001)
     assert receipt.later().verdicts("SNR-CON-011") == expected
+
+
+ABORTS = {**CLAIMS, "active_open": True, "user_aborts": True}
+
+
+@pytest.mark.parametrize(("at", "expected"), [(4, PASS), (0, FAIL), (2, FAIL), (5, FAIL)])
+def test_abort_with_data_outstanding(at: int, expected: set[Verdict]) -> None:
+    def story() -> Story:
+        return Story(calls=True, service=9).ack(0, data=b"x").send(0, 1, 2, 3)
+
+    assert (
+        story().reset(1.0, seq=500 + at * SIZE).verdicts("SNR-CON-047", claims=ABORTS) == expected
+    )
+    # An answer, such as that of a user that has closed to what it will not read, is no abort.
+    answered = story().ack(2, after=1.0).reset(0.001, seq=500 + at * SIZE)
+    assert answered.verdicts("SNR-CON-047", claims=ABORTS) == NOTHING
+
+
+def test_abort_when_the_next_number_may_have_moved() -> None:
+    def story() -> Story:
+        return Story(calls=True, service=9).send(0, 1, 2, 3)
+
+    repeated = story().send(0, after=2.0).reset(1.0)
+    narrow = story().ack(1, after=0.1, window=2 * SIZE).reset(1.0, seq=500 + 3 * SIZE)
+    over = story().reset(1.0, outgoing=False).reset(1.0)
+    for item in (repeated, narrow, over):
+        assert item.verdicts("SNR-CON-047", claims=ABORTS) == NOTHING
+
+
+def test_abort_before_and_behind_a_fin() -> None:
+    story = Story(calls=True, service=9)
+    assert story.reset(1.0).verdicts("SNR-CON-047", claims=ABORTS) == PASS
+    closed = Story(calls=True, service=9).send_octets(0, 10, fin=True)
+    assert closed.reset(1.0, seq=511).verdicts("SNR-CON-047", claims=ABORTS) == PASS
+    closed = Story(calls=True, service=9).send_octets(0, 10, fin=True)
+    assert closed.reset(1.0, seq=510).verdicts("SNR-CON-047", claims=ABORTS) == FAIL
