@@ -52,6 +52,14 @@ class TakesOldSegments(Receiver):
         return False
 
 
+@mutant("snr-paws-for-minutes", breaks="SNR-TS-004")
+class ForgetsItsTimestampSoon(Receiver):
+    """TS.Recent is trusted for 24 minutes, and not for as many days."""
+
+    def is_stale_timestamp(self, tsval: int, now: float) -> bool:
+        return super().is_stale_timestamp(tsval, now) and now - self._ts_recent_time < 1440.0
+
+
 @mutant("snr-paws-silent", breaks="SNR-TS-005")
 class DropsOldSegmentsSilently(Connection):
     """Data with an old timestamp is dropped without an answer."""

@@ -214,6 +214,7 @@ class _Replay:
 
     def packet(self, packet: Packet, tcp: Tcp) -> None:
         flow, event = self.flow, None
+        self.receiver.time = packet.time
         flow.packets.append(packet)
         if tcp.flags & RST:
             self.over = self.over or self._is_heeded(packet)

@@ -33,6 +33,14 @@ _BURST, _EACH = 25_000, 64
 of a connection's echoes. A clock of a millisecond has a third of them within a reaction."""
 
 
+TRUSTED_S = 1800.0
+"""Seconds for which TS.Recent certainly stays valid once it was taken.
+
+RFC 7323 section 5.5 invalidates it after 24 days, in which a clock's sign wraps; Linux after 35
+minutes, for the sake of faster clocks.
+"""
+
+
 @dataclass(slots=True)
 class _Stamped:
     """A timestamped segment the IUT may not have processed when its next segment left.
@@ -62,6 +70,7 @@ class Receiver:
         shift: the IUT's window shift, once negotiated.
         timestamps: whether timestamps were negotiated.
         last_arrival: the latest segment with data or FIN that arrived.
+        time: of the packet at hand, seconds.
     """
 
     def __init__(self, reaction: float) -> None:
@@ -70,6 +79,7 @@ class Receiver:
         self.shift = 0
         self.timestamps = False
         self.last_arrival: Arrival | None = None
+        self.time = self._taken = 0.0
         self._reaction = reaction
         self._into = Direction(0)
         self.offset = self._into.offset
@@ -103,6 +113,7 @@ class Receiver:
             self._recent = frozenset({tcp.tsval})
             self._recent_by_text = (tcp.tsval,)
             self._last_by_text = tcp.tsval
+            self._taken = self.time
         if tcp.length > 1:
             self._arrive(0, tcp.length - 1)
 
@@ -200,7 +211,8 @@ class Receiver:
         if (tsval, recent) != self._compared[0]:
             stale = [older(tsval, known) for known in recent]
             self._compared = (tsval, recent), (any(stale), all(stale))
-        return self._compared[1]
+        some, every = self._compared[1]
+        return some, every and self.time - self._taken <= TRUSTED_S
 
     def _in_window(self, start: int, length: int) -> bool:
         """The four cases of RFC 9293 section 3.10.7.4 against the widest edge offered."""
@@ -288,6 +300,8 @@ class Receiver:
         value, before = tcp.tsval, self._recent
         if start <= self._last_ack and (len(before) > 1 or value not in before):
             newer = frozenset(known for known in before if older(value, known))
+            if time - self._taken > TRUSTED_S:
+                newer = frozenset()
             # Not acceptable: section 5.3 drops it first (R2), appendix D takes its value first.
             if newer != before:
                 self._recent = newer | {value} if usable else before | {value}
@@ -296,6 +310,8 @@ class Receiver:
             self._last_by_text = value
         while self._stamped and time - self._stamped[0].time > self._reaction:
             self._stamped.popleft()
+        if usable and start <= self._last_ack:
+            self._taken = time
         updated = self._recent != before
         if not updated and value in before and self._stamped:
             # It makes no difference when the IUT processed it.

@@ -134,6 +134,24 @@ def test_timestamp_of_a_segment_followed_by_a_newer_one_is_forgotten() -> None:
     assert receipt.reply(200, seq=1, tsval=7200, tsecr=1101).verdicts("SNR-TS-004") == FAIL
 
 
+@pytest.mark.parametrize(
+    ("idle", "ack", "expected"),
+    [(1700, 100, PASS), (1700, 200, FAIL), (1900, 100, NOTHING), (1900, 200, NOTHING)],
+)
+def test_old_segment_after_idleness(idle: float, ack: int, expected: set[Verdict]) -> None:
+    """RFC 7323 section 5.5 lets TS.Recent become invalid; Linux does so after 2147 s."""
+    receipt = _stamped().data(100, 200, after=idle, tsval=500)
+    taken = idle > 1800 and ack > 100
+    receipt.reply(ack, tsval=2_000_000, tsecr=500 if taken else 1100)
+    assert receipt.verdicts("SNR-TS-004") == expected
+    assert receipt.verdicts("SNR-TS-001").isdisjoint(FAIL)
+    # What it has taken may be TS.Recent then, or not.
+    receipt.data(200, 300, after=0.1, tsval=600)
+    receipt.reply(300 if taken else ack, tsval=2_000_100, tsecr=600 if taken else 1100)
+    assert receipt.verdicts("SNR-TS-004") - PASS == expected - PASS
+    assert receipt.verdicts("SNR-TS-001").isdisjoint(FAIL)
+
+
 def test_old_segment_unanswered() -> None:
     assert _stamped().data(100, 200, after=0.1, tsval=500).later().verdicts("SNR-TS-005") == FAIL
 
