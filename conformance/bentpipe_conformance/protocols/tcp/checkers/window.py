@@ -140,10 +140,15 @@ def opened_window_is_used_at_once(flow: Flow, context: Context) -> Findings:
 
 
 def _probed_all(flow: Flow, closure: Closure, opening: Ack) -> bool:
-    """Whether a probe of a closed window has taken all that waited along."""
+    """Whether a probe of a closed window has taken all that waited along.
+
+    Behind a FIN nothing waits; it is repeated when its own timer expires.
+    """
     last = newest_before(flow, opening.packet.number)
     if last is None or last.packet.number <= closure.start.packet.number:
         return False
+    if last.fin and opening.ack >= last.end - 1:
+        return True
     return last.end <= opening.ack and not more_waited(flow, last)
 
 

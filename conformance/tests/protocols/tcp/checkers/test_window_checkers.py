@@ -577,3 +577,14 @@ def test_closed_window_without_a_fin_that_certainly_waits() -> None:
     assert late.later().verdicts("SNR-WIN-003") == NOTHING
     assert _opened(_over_but_for_the_fin(service=80), 80).verdicts("SNR-WIN-003") == NOTHING
     assert _opened(_over_but_for_the_fin(closed=50), 30).verdicts("SNR-WIN-003") == NOTHING
+
+
+@pytest.mark.parametrize(("octets", "expected"), [(0, NOTHING), (1, FAIL)])
+def test_fin_that_left_into_a_closed_window_does_not_wait_for_it_to_open(
+    octets: int, expected: set[Verdict]
+) -> None:
+    """As lwIP, gVisor and smoltcp have it: the FIN is sent, and its own timer repeats it."""
+    receipt = _over_but_for_the_fin()
+    fin = {"seq": 100, "flags": ACK | FIN, "payload": bytes(octets)}
+    receipt.reply(101, **fin).reply(101, after=2.0, **fin).data(101, 101, ack=100, after=30)
+    assert receipt.reply(101, after=10.0, **fin).later().verdicts("SNR-WIN-007") == expected
