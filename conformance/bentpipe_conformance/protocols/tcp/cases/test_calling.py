@@ -140,7 +140,7 @@ def test_calling_while_called(peer: Peer) -> None:
         _call_at_once(peer, flags, timestamps=True, mss=1000)
 
 
-@case("SNR-OPT-021", "SNR-OPT-003", "SNR-CON-031", needs=CALLS)
+@case("SNR-OPT-021", "SNR-CON-031", needs=CALLS)
 def test_calling_while_called_with_less(peer: Peer) -> None:
     """Both sides call at once, and the tester's SYN lacks options; a SYN-ACK or ACK completes it.
 

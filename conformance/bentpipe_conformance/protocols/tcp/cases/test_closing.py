@@ -31,6 +31,9 @@ QUIET_S = 80.0
 PROBES = 4
 """Probes to answer: a host may end a connection that has no user any more (RFC 6429 section 4)."""
 
+LONG_S = 0.2
+"""A round trip that is long beside the time in which a flight of four segments arrives."""
+
 SHORT_MSS = 400
 """Octets, of which the tester's largest segment has as many as three and a half."""
 
@@ -587,7 +590,7 @@ def test_tester_closes_then_a_short_segment_shows_a_loss(peer: Peer) -> None:
     acknowledgments are lost, or all but one. One connection has timestamps.
     """
     for reports, stamped in ((1, False), (2, False), (1, True)):
-        connection = peer.connect("echo", mss=SHORT_MSS, timestamps=stamped)
+        connection = peer.connect("echo", rtt=LONG_S, mss=SHORT_MSS, timestamps=stamped)
         _finish(connection, 3 * (SHORT_MSS - 12 * connection.timestamps) + SHORT_MSS // 2)
         _lose_first(connection, reports)
         connection.abort()
