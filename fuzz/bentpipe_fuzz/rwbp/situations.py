@@ -320,6 +320,14 @@ odd_frames = episode(
     ), 4),
     receive(0.7), step("grant"), receive(2.0),
 )  # fmt: skip
+flawed_frames = episode(
+    _waiting,
+    repeated(episode(
+        step("frame", limit=some_of([5, 100]), odd=_flaw), perhaps | wait(one(0.1)),
+    ), 6),
+    receive(0.7), step("grant"), receive(2.0),
+)  # fmt: skip
+"""Frames that do not count would permit what waits."""
 epochs = episode(
     _waiting,
     repeated(episode(
@@ -435,6 +443,6 @@ MOVING: tuple[Situation, ...] = (
 )  # fmt: skip
 ENDING: tuple[Situation, ...] = (aborted, intruding)
 LINKED: tuple[Situation, ...] = (
-    granted, odd_frames, epochs, late_frames, silent, stale, lost_before, crowded, contended,
-    some_go, one_port, choked,
+    granted, odd_frames, flawed_frames, epochs, late_frames, silent, stale, lost_before, crowded,
+    contended, some_go, one_port, choked,
 )  # fmt: skip
