@@ -168,7 +168,9 @@ class Connection(ConnectionOutput):
             if receiver.is_stale_timestamp(segment.timestamps[0], now):
                 receiver.ack_now = True
                 return
-        if not receiver.is_acceptable(seq, length):
+        # The peer's SYN again is below the window, whatever data it carries.
+        again = self.state is State.SYN_RECEIVED and flags & _SYN and seq == receiver.irs
+        if again or not receiver.is_acceptable(seq, length):
             self._receive_unacceptable(segment, seq, receiver, now)
             return
         if flags & _RST:

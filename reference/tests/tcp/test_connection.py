@@ -248,6 +248,18 @@ def test_handshake_when_acknowledged_wrongly_is_reset(script: Any) -> None:
     assert peer.connection.state is State.SYN_RECEIVED
 
 
+@pytest.mark.parametrize("octets", [0, 100])
+def test_handshake_half_open_hears_the_syn_again(script: Any, octets: int) -> None:
+    """It is below the window, whatever data it carries; with an acknowledgment it opens."""
+    peer = script(connect=False)
+    irs = peer.segment().seq - 1
+    peer.give(peer.segment(flags=Flags.SYN, seq=irs, payload=bytes(octets)))
+    assert [segment.flags for segment in peer.last] == [Flags.SYN | Flags.ACK]
+    peer.give(peer.segment(flags=Flags.SYN | Flags.ACK, seq=irs, payload=bytes(octets)))
+    assert peer.connection.state is State.ESTABLISHED
+    assert peer.connection.readable == 0
+
+
 def test_events_when_asked_for_tell_what_happened() -> None:
     names: list[str] = []
     a = Connection(
