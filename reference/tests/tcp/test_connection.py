@@ -255,7 +255,8 @@ def test_handshake_half_open_hears_the_syn_again(script: Any, octets: int) -> No
     irs = peer.segment().seq - 1
     peer.give(peer.segment(flags=Flags.SYN, seq=irs, payload=bytes(octets)))
     assert [segment.flags for segment in peer.last] == [Flags.SYN | Flags.ACK]
-    peer.give(peer.segment(flags=Flags.SYN | Flags.ACK, seq=irs, payload=bytes(octets)))
+    both = Flags.SYN | Flags.ACK
+    peer.give(peer.segment(flags=both, seq=irs, ack=peer.number(0), payload=bytes(octets)))
     assert peer.connection.state is State.ESTABLISHED
     assert peer.connection.readable == 0
 
