@@ -253,6 +253,21 @@ def test_block_that_is_shorter_since_a_part_was_discarded(
     assert receipt.later().verdicts("SNR-RCV-010", claims=claims) == expected
 
 
+@pytest.mark.parametrize(("again", "accused"), [(0, False), (10, True)])
+def test_block_that_had_no_room_beside_a_duplicate_is_reported_later(
+    again: int, accused: bool
+) -> None:
+    """Three blocks fit beside timestamps, and one of them tells what came twice."""
+    receipt = Receipt(timestamps=True).data(0, 10).reply(10)
+    receipt.data(1000, 1100).reply(10, (1000, 1100))
+    receipt.data(500, 600).reply(10, (500, 600), (1000, 1100))
+    receipt.data(300, 400).reply(10, (300, 400), (500, 600), (1000, 1100))
+    doubled = [] if again else [(0, 10)]
+    receipt.data(again, 100).reply(100, *doubled, (300, 400), (500, 600))
+    receipt.data(100, 300, after=1.0).reply(400, (500, 600), (1000, 1100))
+    assert (Verdict.FAIL in receipt.verdicts("SNR-RCV-027")) == accused
+
+
 @pytest.mark.parametrize(("timestamps", "accused"), [(True, False), (False, True)])
 def test_block_that_had_no_room_beside_timestamps_is_reported_later(
     timestamps: bool, accused: bool
