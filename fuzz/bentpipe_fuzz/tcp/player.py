@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from bentpipe_conformance.engine.lane import LaneError
-from bentpipe_conformance.engine.peer import BasePeer, NotReached, pattern
+from bentpipe_conformance.engine.peer import BasePeer, NotReached, pattern, rule_to_lose
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, build
-from bentpipe_conformance.protocols.tcp.connection import Connection
+from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.crafting import (
     craft,
     layers,
@@ -226,7 +226,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
     @verb
     def receive(
         self, seconds: float = 1.0, every: int = 1, segments: int = 1 << 20,
-        losing: Sequence[int] = (),
+        losing: Sequence[int] = (), takes: bool = True,
     ) -> None:  # fmt: skip
         """Be a receiver for a while or so many segments.
 
@@ -236,18 +236,35 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             segments: how many, at most.
             losing: segments to lose, counted from what has been delivered; one that is named twice
                 is lost twice.
+            takes: whether what probes a closed window by an octet is taken, or acknowledged only.
         """
         connection = self.connection
         if connection is None:
             return
         wanted = connection.delivered + segments * connection.segment
         base = connection.delivered // connection.segment
+
+        def index(arriving: Segment) -> int:
+            return arriving.start // connection.segment
+
+        lost = rule_to_lose(Counter(base + number for number in losing), index)
+
+        def is_lost(arriving: Segment, before: int) -> bool:
+            if takes or connection.window or arriving.end > arriving.start + 1:
+                return lost(arriving, before)
+            connection.ack()
+            return True
+
         with suppress(NotReached):
             connection.serve(
                 lambda: connection.delivered >= wanted, ack_every=max(every, 1),
-                losing=Counter(base + number for number in losing),
-                within=min(seconds, self.longest), probed=True,
+                losing=is_lost, within=min(seconds, self.longest), probed=True,
             )  # fmt: skip
+
+    @long_verb
+    def transfer(self, segments: int = 100, every: int = 1, losing: Sequence[int] = ()) -> None:
+        """Receive many segments, for which a minute is time; see :meth:`receive`."""
+        self.receive(60.0, every, segments, losing)
 
     @verb
     def renege(self, octets: int = 0) -> None:

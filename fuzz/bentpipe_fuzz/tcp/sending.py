@@ -29,6 +29,12 @@ from bentpipe_fuzz.tcp.leads import (
     wait,
 )
 
+
+def probed(*seconds: float) -> st.SearchStrategy[Step]:
+    """The tester receives for so long, and takes octets that probe a window or refuses them."""
+    return step("receive", seconds=some_of(list(seconds)), takes=either)
+
+
 lone = episode(
     opened("echo", timestamps=either, sack=either), repeated(text, 2), settle,
     step("write", octets=some_of([1, 100, 1000])), wait(some_of([1.3, 3.0, 10.0, 30.0])),
@@ -116,7 +122,7 @@ def _told_again(draw: st.DrawFn) -> list[Step]:
 shut = episode(
     opened("chargen", window=some_of([8000, 40_000]), window_scale=some_of([None, 7])),
     segments([5]), perhaps | close, step("offer", window=some_of([0, 0, 1, 100, 535])),
-    repeated(st.one_of(receive(60.0), receive(10.0), wait(timeout), _told_again(),
+    repeated(st.one_of(probed(60.0, 1000.0), probed(10.0), wait(timeout), _told_again(),
                        wait(some_of([200.0, 1000.0]))), 3),
     st.one_of(
         step("offer", window=some_of([1, 536, 1460, 2920, 20_000])),
@@ -129,10 +135,10 @@ shut = episode(
 """A window that is closed for a while or for long, whose probes are answered or not."""
 shut_again = episode(
     opened("chargen", window=some_of([8000, 40_000])), segments([5]), step("offer", window=one(0)),
-    repeated(st.one_of(receive(60.0), receive(20.0), wait(some_of([8.0, 100.0]))), 2),
+    repeated(st.one_of(probed(60.0, 20.0), wait(some_of([8.0, 100.0]))), 2),
     step("offer", window=some_of([2920, 20_000])), segments([3, 10]),
     step("offer", window=some_of([0, 0, 100])),
-    repeated(st.one_of(receive(30.0), receive(60.0), wait(some_of([20.0]))), 2),
+    repeated(st.one_of(probed(30.0, 60.0), wait(some_of([20.0]))), 2),
     step("offer", window=one(20_000)), segments([5]),
 )  # fmt: skip
 """Two closures in a row: the first leaves nothing behind."""
@@ -288,6 +294,16 @@ lossy = episode(
     segments([5, 10, 20]), repeated(_by_chance(), 3), segments([30, 60]),
 )  # fmt: skip
 """Any losses, which may fall into each other's recovery."""
+deep = episode(
+    opened("chargen", window=one(WIDE), sack=either, timestamps=either),
+    step("transfer", segments=some_of([40, 60])),
+    receive(3.0, losing=st.builds(
+        lambda lost, twice: [*range(lost), *([lost - twice] * 2 if twice else [])],
+        some_of([1, 2, 12, 24, 30]), some_of([0, 1, 1, 1]),
+    )),
+    step("transfer", segments=some_of([60, 120])),
+)  # fmt: skip
+"""A large window, repaired in part or in vain, and what it grows to after a timeout."""
 last_lost = episode(
     opened("echo", window=one(40_000), sack=either, timestamps=either),
     step("write", octets=some_of([8000, 10_000, 14_000])), close,
@@ -301,7 +317,7 @@ owed = episode(
     opened("echo", window=some_of([2920, 20_000])), perhaps | text,
     step("offer", window=some_of([0, 0, 100, 1460])),
     step("write", octets=some_of([100, 1460, 4000, 8000])), perhaps | close,
-    repeated(st.one_of(receive(20.0), receive(60.0), wait(some_of([5.0, 30.0, 100.0]))), 2),
+    repeated(st.one_of(probed(20.0, 1000.0), wait(some_of([5.0, 30.0, 100.0]))), 2),
     perhaps | close, step("offer", window=some_of([1460, 20_000])), receive(3.0),
 )  # fmt: skip
 """What the implementation owes waits for a window, and the tester may have closed."""
@@ -328,7 +344,7 @@ end_with_text = episode(
 end_alone = episode(
     opened("echo", window=some_of([2920, 20_000])), perhaps | text, settle,
     step("offer", window=some_of([0, 0, 0, 1])), close,
-    repeated(st.one_of(receive(20.0), receive(60.0), wait(some_of([5.0, 30.0, 100.0]))), 2),
+    repeated(st.one_of(probed(20.0, 60.0), wait(some_of([5.0, 30.0, 100.0]))), 2),
     perhaps | step("segment"), step("offer", window=some_of([1, 1460, 20_000])), receive(3.0),
 )  # fmt: skip
 """Likewise, and it is nothing but the end of its stream."""
@@ -342,6 +358,6 @@ SENDING: tuple[Situation, ...] = (
     lone, backed_off, gone_back, no_reports, lost_again, one_report, thrown_away, stretched,
     divided, shut, shut_again, shrunk, rested, long_after, requested, dribble, steady, filled,
     small_writes, written_amid_recovery, reports_with_windows, amid_recovery, late_report,
-    lossy, last_lost, owed, end_with_text,
+    lossy, deep, last_lost, owed, end_with_text,
     end_alone,
 )  # fmt: skip

@@ -133,6 +133,9 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "turn": turned,
     "wait": lambda seconds=1.0: [f"peer.wait({seconds})"],
     "receive": _receive,
+    "transfer": lambda segments=100, every=1: [
+        f"connection.receive_more({segments}, ack_every={every})"
+    ],
     "settle": _settle,
     "offer": lambda window=0: [f"connection.ack(window={window})"],
     "segment": _segment,

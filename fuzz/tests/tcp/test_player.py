@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+import pytest
 from bentpipe_conformance.engine.lane import LaneError
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.engine.trace import Packet, Trace, read_trace
@@ -83,6 +85,15 @@ def test_answer_has_an_option_that_the_call_had_not() -> None:
     came = sent(step("ring"), step("answer", raw="01030305"), suite="rwbp")
     (answer,) = [item for item in came if item.flags & SYN]
     assert answer.window_scale == 5
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_octet_that_probes_a_closed_window_is_taken_or_not(takes: bool) -> None:
+    came = sent(step("open", service="chargen", mss=1000), step("receive", segments=5),
+                step("offer", window=0), step("receive", seconds=60.0, takes=takes))  # fmt: skip
+    closed = [item.ack for item in came if item.flags == ACK and not item.window]
+    octets = sum(after == before + 1 for before, after in pairwise(closed))
+    assert octets > 3 if takes else octets <= 1  # the tester repairs at the end, and takes one
 
 
 class _Deaf:
