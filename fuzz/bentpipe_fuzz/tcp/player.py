@@ -115,10 +115,8 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         if last is None:
             return
         peer: Any = self.peer
-        iss = (last.compose().seq + ahead) % MODULUS
-        port = last.port if service is None else peer.port_of(service)
-        offered = peer.connection(peer, port, last.source_port, iss=iss, **offer)
-        self.connection = opened = peer.add(offered)
+        again = {"iss": (last.compose().seq + ahead) % MODULUS, "source_port": last.source_port}
+        self.connection = opened = peer.draft(service or last.port, **again, **offer)
         opened.send_syn()
         opened.establish()
 
