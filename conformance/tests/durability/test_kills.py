@@ -153,7 +153,7 @@ def test_run_killed_at_a_random_moment_leaves_nothing_and_is_resumed(
     usual = time.monotonic() - started
     verdicts = harness.verdicts(undisturbed.root / "run")
     cases = undisturbed.finished()
-    assert cases == len(verdicts) > FEWEST_CASES
+    assert cases == sum("/" in name for name in verdicts) > FEWEST_CASES
     assert not undisturbed.nothing_left()
     draw, number, tally = random.Random(part), 0, Counter[str]()
     wanted = KILLS // PARTS if "BENTPIPE_KILLS" in os.environ or iut == "reference" else 1
