@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bentpipe_conformance.protocols.rwbp.connection import Connection
 from bentpipe_conformance.protocols.rwbp.credit import EPOCHS
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
 from bentpipe_conformance.protocols.rwbp.peer import Peer
@@ -37,15 +36,6 @@ class Player(tcp.Player):
         self, service: str | int, odd: Mapping[str, Any] | None, offer: Mapping[str, Any]
     ) -> tcp_connection.Connection:
         return super()._syn(service, odd, _offered(offer))
-
-    @verb
-    def quit(self) -> None:
-        """See :meth:`BasePlayer.quit`; it does so once the connection is there.
-
-        An attempt that is given up ends without a word, so that no capture shows it.
-        """
-        if isinstance(self.connection, Connection) and self.connection.spoken:
-            super().quit()
 
     # -- the gateway of the implementation's link, where it has one
 

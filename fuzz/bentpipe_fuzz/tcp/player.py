@@ -158,6 +158,15 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             connection.appended = usual
 
     @verb
+    def quit(self) -> None:
+        """See :meth:`BasePlayer.quit`; it does so once the connection is there.
+
+        An attempt that is given up ends without a word, so that no capture shows it.
+        """
+        if self.connection is not None and self.connection.spoken:
+            super().quit()
+
+    @verb
     def write(self, octets: int = 1000, at_once: int = 1460, gap: float = 0.0) -> None:
         """Send new data in segments of ``at_once``, every ``gap`` seconds, as far as it may."""
         connection = self.connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,16 +97,28 @@ def test_octet_that_probes_a_closed_window_is_taken_or_not(takes: bool) -> None:
     assert octets > 3 if takes else octets <= 1  # the tester repairs at the end, and takes one
 
 
-class _Deaf:
-    """A peer whose implementation's user cannot be asked for anything."""
+class _Users:
+    """A peer whose implementation's user aborts, or cannot be asked to."""
+
+    def __init__(self, *, deaf: bool) -> None:
+        self.deaf, self.asked = deaf, 0
 
     def have_aborted(self) -> None:
-        raise LaneError("The implementation's user cannot be made to abort")
+        self.asked += 1
+        if self.deaf:
+            raise LaneError("The implementation's user cannot be made to abort")
 
 
-def test_user_who_cannot_abort_does_not() -> None:
-    peer: Any = _Deaf()
-    Player(peer).quit()
+@pytest.mark.parametrize("deaf", [True, False])
+@pytest.mark.parametrize("spoken", [True, False])
+def test_user_aborts_what_has_been_heard_of(deaf: bool, spoken: bool) -> None:
+    """An attempt that is given up ends without a word, so that no capture shows it."""
+    peer: Any = _Users(deaf=deaf)
+    connection: Any = SimpleNamespace(spoken=spoken)
+    player = Player(peer)
+    player.connection = connection
+    player.quit()
+    assert peer.asked == spoken
 
 
 def segment(outgoing: bool, seq: int, octets: bytes, flags: int = ACK) -> Packet[Tcp]:

@@ -186,12 +186,13 @@ class RwbpConnection(Connection):
     def _established(self, segment: Segment, now: float) -> None:
         """Our SYN is acknowledged; what says so may name the edge in units."""
         super()._established(segment, now)
-        if not self.agreed or segment.flags & _SYN:
+        if not self.agreed:
             return
         receiver, sender = self.receiver, self.sender
         assert receiver is not None
-        seq = unwrap(segment.seq, receiver.rcv_nxt)
-        sender.on_ack(self._ack_part(segment, unwrap(segment.ack, sender.snd_una), seq, now), now)
+        if not segment.flags & _SYN:
+            seq, number = unwrap(segment.seq, receiver.rcv_nxt), unwrap(segment.ack, sender.snd_una)
+            sender.on_ack(self._ack_part(segment, number, seq, now), now)
         if receiver.window_update_due():
             receiver.ack_now = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -116,6 +117,21 @@ def test_open_when_both_ends_open_at_once_agrees() -> None:
     pair.a.write(pattern(0, 5000), 0.0)
     pair.carry()
     assert pair.b.read() == pattern(0, 5000)
+
+
+def test_open_by_the_callers_syn_ack_tells_the_edge_in_units() -> None:
+    """RWBP-WN-007 is asked when the connection opens, whatever opens it (sections 5.4 and 6.3)."""
+    pair = Pair(RWBP, RWBP)
+    pair.a.open(0.0)
+    (syn,) = pair.a.transmit(0.0)
+    pair.b.accept(syn, 0.0)
+    (answer,) = pair.b.transmit(0.0)
+    both = Flags.SYN | Flags.ACK
+    pair.b.receive(replace(syn, flags=both, ack=answer.seq + 1), 0.1)
+    assert pair.b.state is State.ESTABLISHED
+    (update,) = pair.b.transmit(0.1)
+    assert update.flags == Flags.ACK
+    assert update.window < answer.window  # units
 
 
 def test_open_when_written_to_before_the_answer_sends_it_all() -> None:

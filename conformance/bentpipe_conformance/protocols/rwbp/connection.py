@@ -34,10 +34,7 @@ class Connection(tcp_connection.Connection):
         unit: octets for which one stands in the tester's window fields, once RWBP is agreed.
         iut_unit: the same of the IUT.
         interval: N that the IUT asks for.
-        spoken: whether more than SYNs have come from it.
     """
-
-    spoken = False
 
     def __init__(
         self,
@@ -108,7 +105,6 @@ class Connection(tcp_connection.Connection):
     def _learn(self, time: float, tcp: Tcp) -> Segment:
         segment = super()._learn(time, tcp)
         self.iut_window = tcp.window * self.iut_unit if self.agreed else self.iut_window
-        self.spoken = self.spoken or not tcp.flags & SYN
         return segment
 
     def answer(self, *, flags: int = SYN | ACK, ack: int = 0) -> None:

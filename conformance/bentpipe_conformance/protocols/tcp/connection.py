@@ -81,7 +81,10 @@ class Connection(BaseConnection[Tcp, Segment]):
         syn: the tester's SYN.
         appended: octets behind the options of its SYN or SYN-ACK, of a protocol that stands on TCP.
         syn_ack: the IUT's SYN-ACK, or its SYN if it called.
+        spoken: whether more than SYNs have come from it.
     """
+
+    spoken = False
 
     def __init__(
         self,
@@ -370,6 +373,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         self.highest = max(self.highest, start + tcp.length)
         self.acked = max(self.acked, ack)
         self.iut_window = tcp.window << self._iut_shift
+        self.spoken = self.spoken or not tcp.flags & SYN
         if tcp.tsval is not None and start <= self.delivered:
             self._ts_recent = tcp.tsval
         if tcp.payload and not self._segment_known:
