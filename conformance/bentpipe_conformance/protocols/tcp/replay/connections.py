@@ -24,6 +24,7 @@ class _Connection:
         established: whether anything but SYNs was among them.
         first: the implementation's first.
         own_syns, syns: numbers of the SYNs of the implementation and of the tester.
+        calls: whether the implementation sent a SYN of its own.
         own_ends: what acknowledges a FIN of the implementation.
         own_closed, closed: whether one was acknowledged; whether the tester sent one.
         own_reset: whether the implementation sent a RST.
@@ -37,6 +38,7 @@ class _Connection:
     first: Packet | None = None
     own_syns: set[int] = field(default_factory=set)
     syns: set[int] = field(default_factory=set)
+    calls: bool = False
     own_ends: set[int] = field(default_factory=set)
     own_closed: bool = False
     closed: bool = False
@@ -62,6 +64,7 @@ class _Connection:
             self.first = self.first or packet
             if flags & SYN:
                 self.own_syns.add(tcp.seq)
+                self.calls = self.calls or not flags & ACK
             if flags & FIN:
                 self.own_ends.add((tcp.seq + tcp.length) % MODULUS)
             if flags & RST:
@@ -100,8 +103,8 @@ class _Connection:
 
     def _had_ended(self, tcp: Tcp, syn: Tcp) -> bool:
         """Whether a SYN-ACK answers a new SYN after both had closed, or the IUT has said RST."""
-        if tcp.seq in self.own_syns and syn.seq in self.syns:
-            return False  # it is repeated
+        if tcp.seq in self.own_syns and (self.calls or syn.seq in self.syns):
+            return False  # it is repeated, or has crossed the one that it answers
         if (self.closed and self.own_closed) or self.over:
             return True
         return syn.seq not in self.syns and self.own_reset

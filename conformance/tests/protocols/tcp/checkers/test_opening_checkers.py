@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.engine.verdict import Verdict
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, build, dissect
+from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, RST, SYN, Tcp, build, dissect
 from bentpipe_conformance.protocols.tcp.receipt import Receipt
 from bentpipe_conformance.protocols.tcp.replay.connections import connections_of
 from bentpipe_conformance.protocols.tcp.story import CLAIMS, FAIL, NOTHING, PASS, SIZE, Story
@@ -262,6 +262,18 @@ def test_number_after_a_copy_of_the_first_syn_shows_no_other_connection() -> Non
     receipt.reply(2, flags=ACK | FIN).data(2, 2, ack=1, after=0.6)
     receipt.syn(after=1.0).reply(0, flags=SYN | ACK, seq=-1)
     assert len(connections_of(receipt.trace())) == 1
+
+
+def test_syn_that_crosses_after_a_reset_of_the_caller_belongs_to_the_call() -> None:
+    """What acknowledges too much in SYN-SENT is answered by a RST, and the call goes on."""
+    call = Tcp("10.77.0.2", "10.78.0.1", 5000, 9, 700, 0, SYN, 20000, b"", mss=1460)
+    wrong = Tcp("10.78.0.1", "10.77.0.2", 9, 5000, 300, 800, ACK, 20000, b"")
+    receipt = Receipt().open(answer=None).tell(True, build(call)).tell(False, build(wrong), 0.6)
+    receipt.tell(True, build(replace(call, seq=800, flags=RST)))
+    receipt.tell(False, build(replace(wrong, flags=SYN, seq=200, ack=0)), 0.6)
+    receipt.tell(True, build(replace(call, flags=SYN | ACK, ack=201)))
+    ports = [tester[1] for (tester, _), _ in connections_of(receipt.trace())]
+    assert ports.count(9) == 1
 
 
 @pytest.mark.parametrize(("at", "count"), [(0, 2), (100, 2), (50, 1)])
