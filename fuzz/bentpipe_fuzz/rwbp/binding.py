@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import conversation, step
 from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.rwbp.linked import LINKED
 from bentpipe_fuzz.rwbp.player import VERBS, Player
-from bentpipe_fuzz.rwbp.situations import AGREEING, ENDING, LINKED, MOVING
+from bentpipe_fuzz.rwbp.situations import AGREEING, ENDING, MOVING
 from bentpipe_fuzz.rwbp.writing import IMPORTS, LINES
 from bentpipe_fuzz.tcp import binding as tcp
 from bentpipe_fuzz.tcp import conversations as of_tcp
