@@ -271,10 +271,14 @@ vast = episode(
 own_edge = episode(
     opened("echo", window=one(0)),
     step("fill", octets=some_of([1000, 1460]), beyond=some_of([0, 1]),
-         fin=some_of([False, False, True])),
-    repeated(step("segment", seq=place("edge", 0, -1, 1), octets=some_of([0, 0, 1]),
-                  flags=some_of(["A", "A", "FA", "R"])), 2),
-    step("offer", window=some_of([1460, 20_000])), receive(3.0), settle,
+         leaving=some_of([0, 0, 100, 700]), fin=some_of([False, False, True])),
+    repeated(st.one_of(
+        step("segment", seq=place("edge", 0, -1, 1), octets=some_of([0, 0, 1]),
+             flags=some_of(["A", "A", "FA", "R"])),
+        step("segment", seq=place("next", -500, -1), octets=one(1460)),
+    ), 2),
+    repeated(episode(step("offer", window=some_of([100, 1460, 3000, 20_000])), receive(1.0)), 3),
+    step("offer", window=one(20_000)), receive(3.0), settle,
 )  # fmt: skip
 
 # -- ends

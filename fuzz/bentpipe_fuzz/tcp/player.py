@@ -184,13 +184,16 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
                 self.receive(gap)
 
     @long_verb
-    def fill(self, octets: int = 1400, beyond: int = 0, fin: bool = False) -> None:
+    def fill(
+        self, octets: int = 1400, beyond: int = 0, fin: bool = False, leaving: int = 0
+    ) -> None:  # fmt: skip
         """Offer no window and send until the implementation's own is full to the last octet.
 
         Args:
             octets: of a segment.
             beyond: so many octets of the last segment lie outside the window.
             fin: whether it has FIN.
+            leaving: octets of the window that stay free; then nothing lies outside.
         """
         connection = self.connection
         if connection is None or self.fin is not None:
@@ -209,9 +212,9 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
                 break
         else:
             return
-        edge = connection.iut_edge
+        edge = connection.iut_edge - max(leaving, 0)
         if 0 < edge - connection.next_offset <= octets:
-            size = edge - connection.next_offset + max(beyond, 0)
+            size = edge - connection.next_offset + (0 if leaving else max(beyond, 0))
             connection.send_data(size, flags=ACK | PSH | (FIN if fin else 0))
             if fin:
                 self.fin = connection.next_offset - 1

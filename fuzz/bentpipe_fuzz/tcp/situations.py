@@ -333,8 +333,10 @@ repeated_blocks = episode(opened("discard", sack=one(True), timestamps=either), 
                           receive(1.0), text, settle)  # fmt: skip
 closed_by_itself = episode(
     opened("echo", window_scale=one(None), sack=either),
-    step("fill", beyond=some_of([0, 0, 1, 500]), fin=some_of([False, False, True])),
+    step("fill", beyond=some_of([0, 0, 1, 500]), fin=some_of([False, False, True]),
+         leaving=some_of([0, 0, 0, 100, 700])),
     repeated(st.one_of(
+        step("segment", seq=place("next", -500, -1), octets=one(1400)),
         step("segment", octets=some_of([1, 100, 1000]), window=some_of([None, 20_000, WIDE])),
         step("segment", seq=place("edge", -1, 0, 1), flags=some_of(["A", "R", "FA"]),
              octets=some_of([0, 1])),
