@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -298,6 +299,9 @@ def syns_cross(flow: Flow, context: Context) -> Findings:
             return  # it may have ended the attempt
         later = [s for s in flow.leaving if s.packet.number > begin and not s.tcp.flags & SYN]
         opened = later[0] if later and not is_reset(later[0]) else None
+        until = later[0].packet.number if later else math.inf
+        if any(begin < reset.number < until for reset in flow.resets):
+            return  # it may have ended the connection before anything left
         if opened is not None:
             yield context.holds("SYNs that crossed opened a connection", opened, completing)
         elif later or (_asks(flow, completing) and lasts(flow, completing, 5.0)):

@@ -354,8 +354,20 @@ def syn_is_challenged(flow: Flow, context: Context) -> Findings:
         # Without its timestamp it may be dropped before (RFC 7323 section 3.2).
         bare = flow.handshake.timestamps and item.tcp.tsval is None
         if is_syn and not bare and begin < item.packet.number < until:
+            if _perhaps_reset(flow, item):
+                return
             yield from _challenged(flow, context, item, None, "a SYN on an open connection")
             return
+
+
+def _perhaps_reset(flow: Flow, segment: Segment) -> bool:
+    """Whether a RST came before at the number acknowledged last, which may have been the next."""
+    earlier = (Segment(item) for item in flow.resets if item.number < segment.packet.number)
+    for reset in earlier:
+        told = latest_before(flow, reset.packet.number)
+        if not reset.packet.outgoing and told is not None and reset.tcp.seq == told.tcp.ack:
+            return True
+    return False
 
 
 @checker("SNR-CON-014")

@@ -353,6 +353,15 @@ def test_syn_on_a_connection_that_may_have_been_given_up(given_up: bool, accused
     assert (Verdict.FAIL in opened.later().verdicts("SNR-CON-013")) == accused
 
 
+@pytest.mark.parametrize(("at", "accused"), [(0, False), (50, True)])
+def test_syn_after_a_reset_at_what_was_acknowledged_last(at: int, accused: bool) -> None:
+    """Text without its timestamp may have been taken, and the next number be another."""
+    opened = Receipt(timestamps=True).data(0, 100, tsval=None, tsecr=None)
+    opened.data(103, 104).reply(0, after=0.001).data(at, at, flags=RST, after=20.0)
+    opened.data(-200, -200, flags=SYN | ACK, after=0.001).reply(0, flags=RST, after=0.001).later()
+    assert (Verdict.FAIL in opened.verdicts("SNR-CON-013")) == accused
+
+
 @pytest.mark.parametrize(("tsval", "accused"), [(2000, True), (None, False)])
 def test_syn_on_an_open_connection_without_its_timestamp(tsval: int | None, accused: bool) -> None:
     opened = Receipt(timestamps=True).data(0, 100).reply(100)

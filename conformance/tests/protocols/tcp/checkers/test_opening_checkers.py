@@ -179,6 +179,21 @@ def test_crossed_syns_after_a_silence_in_which_the_call_is_given_up(
     assert (Verdict.FAIL in story.verdicts("SNR-CON-031", claims=claims)) == accused
 
 
+@pytest.mark.parametrize(("ended", "accused"), [(True, False), (False, True)])
+def test_crossed_syns_whose_connection_a_reset_ends_at_once(ended: bool, accused: bool) -> None:
+    """Nothing has left on it by then; the RST of a later segment is of no connection."""
+    story = Story(calls=True, service=9)
+    story.packets.pop()
+    story._put(False, flags=SYN, seq=99, ack=0)
+    story._put(True, flags=SYN | ACK, seq=499, ack=100)
+    story.ack(0, after=0.6)
+    if ended:
+        story.reset(after=0.5, outgoing=False)
+    story.ack(0, after=1.0).reset()
+    claims = {**CLAIMS, "active_open": True}
+    assert (Verdict.FAIL in story.verdicts("SNR-CON-031", claims=claims)) == accused
+
+
 def test_attempt_that_a_reset_ends_before_the_next_syn() -> None:
     story = _call_with_a_damaged_answer()
     for after in (0.4, 2.0, 4.0, 8.0):
