@@ -24,6 +24,21 @@ def test_timeout_after_the_handshake(connection: Connection) -> None:
     connection.receive(4)
 
 
+@case("RWBP-TM-001")
+def test_timeout_after_a_syn_ack_that_syns_called_for(peer: Peer) -> None:
+    """The SYN comes again and again, so that no timer repeats the SYN-ACK; it is no sample."""
+    for times in (1, 3):
+        connection = peer.begin(**ONE)
+        for _ in range(times):
+            peer.wait(0.8)
+            connection.send_syn()
+        peer.wait(0.8)
+        connection.establish()
+        lose_until(connection, 2)
+        connection.receive(4)
+        connection.abort()
+
+
 @connected("RWBP-TM-001", **ONE)
 def test_timeout_after_equal_samples(connection: Connection) -> None:
     """After forty equal samples RTTVAR is small, and RTO its lower bound or near it."""
