@@ -102,6 +102,30 @@ def test_rotation_by_duplicates(connection: Connection) -> None:
     await_silence(connection)
 
 
+@connected("RWBP-AK-006", "RWBP-AK-003", "RWBP-WN-004", to="discard")
+def test_segments_behind_holes_that_are_not_taken(connection: Connection) -> None:
+    """Of two runs the lower has grown last when data comes that the window refuses (section 7.1).
+
+    It lies below the window, beyond it, and below it without ACK flag. What is in the window and
+    has no ACK flag, or acknowledges what was never sent, is discarded before and is not the last.
+    """
+    send_segments(connection, (0, 2, 4, 6))
+    below, held, beyond = 0, 2 * SMALL, 1 << 29
+    for flags, ack, at in (
+        (ACK, None, below), (ACK, None, beyond), (PSH, None, below),
+        (PSH, None, held), (ACK, 1 << 20, held),
+    ):  # fmt: skip
+        for index in (2, 4):
+            send_segments(connection, [index])
+            connection.wait(0.1)
+            connection.send(pattern(at, SMALL), at=at, flags=flags, ack=ack, pause=PAUSE_S)
+            send_segments(connection, [0])
+            connection.wait(1.0)
+    send_segments(connection, (1, 3, 5))
+    connection.next_offset = 7 * SMALL
+    await_silence(connection)
+
+
 @connected("RWBP-AK-006", "RWBP-AK-003", "RWBP-AK-004", to="discard", interval=8)
 def test_runs_that_grow(connection: Connection) -> None:
     """Behind three holes the highest run grows by several intervals; then a lower one grows."""
