@@ -44,18 +44,18 @@ def _round(connection: Connection) -> list[Segment]:
     raise NotReached(f"four rounds brought {len(new)} new segments")
 
 
-def _overtaken(connection: Connection, times: int, hole: int = 0) -> None:
+def _overtaken(connection: Connection, times: int, hole: int = 0, most: int | None = None) -> None:
     """A segment is reported missing, its repair leaves, and it arrives a moment later.
 
-    That is less than half of the shortest round trip after the repair (section 8.5). With a
-    ``hole`` of so many segments behind it, only the next one arrives in that moment.
+    That is less than half of the shortest round trip after the repair (section 8.5). With it come
+    those behind a ``hole`` of so many segments, all or at ``most`` so many.
     """
     for _ in range(times):
         segments = _round(connection)
         connection.hold(segments[1])
         connection.ack(pause=0.05)
         connection.hold(segments[0])
-        for segment in segments[2 + hole :][: 1 if hole else None]:
+        for segment in segments[2 + hole :][:most]:
             connection.hold(segment)
         connection.ack()
 
@@ -157,14 +157,20 @@ def test_timeout_after_the_third_false_loss(peer: Peer) -> None:
     connection.receive_more(16)
 
 
-@case("RWBP-FF-003")
+@case("RWBP-FF-003", "RWBP-EC-002")
 def test_third_false_loss_and_a_hole(peer: Peer) -> None:
-    """What is reported missing when the threshold rises is not taken for lost by that."""
-    connection = _opened(peer)
-    _overtaken(connection, 2)
-    _overtaken(connection, 1, hole=1)
-    connection.wait(PAUSE_S)
-    connection.receive_more(24)
+    """What is reported missing when the threshold rises is not taken for lost by that.
+
+    One later segment arrives with the third false loss, or so many that F3 is above what F1 was;
+    H has not risen (section 8.3, step 5). What arrives next takes the hole for lost.
+    """
+    for most in (1, None):
+        connection = _opened(peer)
+        _overtaken(connection, 2)
+        _overtaken(connection, 1, hole=1, most=most)
+        connection.wait(PAUSE_S)
+        connection.receive_more(24)
+        connection.abort()
 
 
 def _repeated_by_timeouts(connection: Connection, *, lost: bool) -> None:
