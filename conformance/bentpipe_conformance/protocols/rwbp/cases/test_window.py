@@ -235,6 +235,7 @@ def test_window_of_half_a_unit_opened_step_by_step(connection: Connection) -> No
         if segment.has_data:
             connection.hold(segment)
             connection.ack(window=room - segment.end, pause=2 * PAUSE_S)
+    connection.ack(window=0, pause=connection.rtt + PATIENCE_S / 10)
     connection.ack(window=16 * SEGMENT, pause=connection.rtt)
     receive_octets(connection, min(sent, 100_000))
 
