@@ -288,6 +288,25 @@ def test_acknowledgments_with_data_beyond_a_closed_window(connection: Connection
     receive_octets(connection, min(sent, 100_000))
 
 
+@case("RWBP-WN-004", "RWBP-AK-003")
+def test_segments_around_the_window(peer: Peer) -> None:
+    """A little of the echo's window is left; what comes begins below it, ends beyond it, or both.
+
+    With FIN it is the same: the data between is taken, and the FIN is not.
+    """
+    for below, beyond, flags in ((200, 200, 0), (200, 200, FIN), (200, 0, 0), (0, 200, 0)):
+        connection = peer.connect("echo", window=0)
+        sent = fill(connection, but=UNIT)
+        start, edge = sent - below, connection.iut_edge
+        octets = pattern(start, edge + beyond - start)
+        connection.send(octets, at=start, flags=ACK | PSH | flags)
+        connection.wait(connection.rtt + PAUSE_S)
+        connection.next_offset = edge
+        connection.ack(window=16 * SEGMENT)
+        receive_octets(connection, min(sent, 50_000))
+        connection.abort()
+
+
 @connected("RWBP-WN-004", "RWBP-CX-003", to="echo", window=0)
 def test_fin_at_the_edge(connection: Connection) -> None:
     """The last data that the echo has room for comes with FIN, which there is none for."""

@@ -119,6 +119,26 @@ def test_segment_that_covers_the_whole_window() -> None:
     assert not taken.verdicts("RWBP-WF-002") & FAIL
     assert not taken.verdicts("RWBP-AK-004") & FAIL
     assert covered().reply(19, window=1).verdicts("RWBP-WF-002") >= FAIL
+    assert covered().reply(19, window=1).verdicts("RWBP-WN-004") == FAIL
+    assert covered().reply(20.9, window=0).verdicts("RWBP-WN-004") == FAIL
+
+
+@pytest.mark.parametrize(("flags", "ack"), [(0, 500), (ACK, 900)])
+def test_segment_around_the_window_that_is_not_processed(flags: int, ack: int) -> None:
+    """What has no ACK flag or acknowledges what was never sent is not taken at all."""
+    story = Story(service=9).arrive(*range(19)).reply(19, window=1)
+    story.put(False, flags=flags, seq=100 + 18_900, payload=bytes(1400), after=0.1, ack=ack)
+    assert story.reply(19, window=1).verdicts("RWBP-WN-004") == PASS
+
+
+def test_segment_beyond_the_edge_behind_a_hole() -> None:
+    """What lies below the edge is taken there, too."""
+
+    def behind() -> Story:
+        return Story(service=9).arrive(*range(18)).reply(18, window=2).arrive(19.5, after=0.1)
+
+    assert behind().reply(18, (19.5, 20), window=2).verdicts("RWBP-WN-004") == PASS
+    assert behind().reply(18, window=2).verdicts("RWBP-WN-004") == FAIL
 
 
 def test_beyond_the_edge_of_the_peer() -> None:
