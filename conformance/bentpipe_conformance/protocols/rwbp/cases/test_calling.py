@@ -70,6 +70,10 @@ ROWS = (
     Answer("without-rwbp", "The SYN-ACK of a plain TCP.", PLAIN, offer={"rwbp": False}),
     Answer("without-rwbp-with-everything-else", "A plain TCP with scale and timestamps.", PLAIN,
            offer={"rwbp": False, "window_scale": 2, "timestamps": True}),
+    *(Answer(f"without-rwbp-with-scale-{scale}",
+             "A plain TCP whose window fields are small, for they are scaled.", PLAIN,
+             offer={"rwbp": False, "window_scale": scale})
+      for scale in (7, 10)),
     Answer("with-nothing", "The SYN-ACK has no options.", PLAIN,
            offer={"rwbp": False, "sack": False, "mss": None}),
     Answer("without-sack-permitted", "RWBP without SACK-Permitted.", PLAIN, offer={"sack": False}),

@@ -95,6 +95,10 @@ ROWS = (
     Offer("without-sack-permitted", "RWBP without SACK-Permitted.", PLAIN, offer={"sack": False}),
     Offer("plain", "A SYN of plain TCP, with scale and timestamps.", PLAIN,
           offer={"rwbp": False, "window_scale": 2, "timestamps": True}),
+    *(Offer(f"plain-with-scale-{scale}",
+            "A SYN of plain TCP whose window fields are small, for they are scaled.", PLAIN,
+            offer={"rwbp": False, "window_scale": scale})
+      for scale in (7, 10)),
     Offer("plain-without-sack", "A SYN of plain TCP, with nothing but MSS.", PLAIN,
           offer={"rwbp": False, "sack": False}),
     *(Offer(f"{name}-{value}", f"An option of {name} {value}.", VOID,

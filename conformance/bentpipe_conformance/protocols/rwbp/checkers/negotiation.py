@@ -46,16 +46,17 @@ AE = 1
 """The lowest of the four bits behind the data offset."""
 
 PLAIN = (
-    "SNR-SS-001", "SNR-SS-002", "SNR-WIN-001", "SNR-RCV-003", "SNR-RCV-004", "SNR-RCV-005",
-    "SNR-RCV-006", "SNR-RCV-018", "SNR-OPT-001", "SNR-OPT-002", "SNR-OPT-003", "SNR-OPT-004",
-    "SNR-OPT-005", "SNR-OPT-006", "SNR-OPT-009", "SNR-CON-034", "SNR-CON-035", "SNR-CON-037",
-    "SNR-RTO-007", "SNR-RTO-009", "SNR-FR-001", "SNR-FR-002", "SNR-RCV-025",
+    "SNR-SS-001", "SNR-SS-002", "SNR-WIN-001", "SNR-WIN-002", "SNR-RCV-003", "SNR-RCV-004",
+    "SNR-RCV-005", "SNR-RCV-006", "SNR-RCV-018", "SNR-OPT-001", "SNR-OPT-002", "SNR-OPT-003",
+    "SNR-OPT-004", "SNR-OPT-005", "SNR-OPT-006", "SNR-OPT-009", "SNR-CON-034", "SNR-CON-035",
+    "SNR-CON-037", "SNR-RTO-007", "SNR-RTO-009", "SNR-FR-001", "SNR-FR-002", "SNR-RCV-025",
 )  # fmt: skip
 """What of TCP a connection without RWBP shows soonest: congestion control, windows in octets,
 acknowledgments of every second segment, options as negotiated, and that it carries a stream."""
 
-CALLED = ("SNR-CON-030", "SNR-WIN-001", "SNR-SS-001", "SNR-OPT-004", "SNR-OPT-005", "SNR-RCV-003",
-          "SNR-RCV-004", "SNR-RCV-006", "SNR-RCV-018")  # fmt: skip
+CALLED = ("SNR-CON-030", "SNR-CON-034", "SNR-WIN-001", "SNR-WIN-002", "SNR-SS-001", "SNR-OPT-004",
+          "SNR-OPT-005", "SNR-RCV-003", "SNR-RCV-004", "SNR-RCV-006",
+          "SNR-RCV-018")  # fmt: skip
 """The same for a call that was answered without RWBP."""
 
 

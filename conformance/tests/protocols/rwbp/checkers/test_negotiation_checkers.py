@@ -109,6 +109,18 @@ def test_call_answered_without_rwbp_goes_on() -> None:
     assert story.send(2, 3, window=1000).verdicts("RWBP-NG-005") == PASS
 
 
+@pytest.mark.parametrize(("octets", "expected"), [(SIZE, PASS), (64, {*PASS, *FAIL})])
+@pytest.mark.parametrize("name", ["RWBP-NG-005", "RWBP-NG-008"])
+def test_call_answered_without_rwbp_keeps_its_scale(
+    name: str, octets: int, expected: set[object]
+) -> None:
+    """The peer's field of 64 is one of 8,192 octets; who scales nothing sends no more than 64."""
+    story = Story(calls=True, offer=SCALE, own={"window_scale": 2}, service=9)
+    story.send(0, 1, window=1000).ack(2, window=64, after=RTT).send_octets(2 * SIZE, octets)
+    story.ack(2, window=64, after=RTT)
+    assert story.verdicts(name) == expected
+
+
 @pytest.mark.parametrize("flags", [RST | ACK, RST])
 def test_call_answered_without_rwbp_is_reset(flags: int) -> None:
     story = Story(calls=True, offer=b"", open=False)
