@@ -14,18 +14,11 @@ AMPLE = 1 << 20
 """Packets that no case uses up."""
 
 
-def _epoch_at(now: float) -> int:
-    """The first epoch of a case that begins at a time."""
-    return (int(now) + EPOCHS // 2) % EPOCHS
-
-
 class Gateway:
     """Counts as section 9.4 says, grants what a script wants, and repeats it.
 
-    The counts of a proxy outlive a case. So the first epoch of a case follows the clock's second,
-    and is newer than all before; a script may raise it as long as it does not do so each second.
-    While the clock is young it lies in the upper half of all epochs, where it would be older than
-    an epoch 0 that no frame has named (section 9.4).
+    The counts of a proxy outlive a case. So the first epoch of a case is the clock's second, which
+    is newer than all before; a script may raise it as long as it does not do so each second.
 
     Args:
         tester: the tester.
@@ -37,7 +30,7 @@ class Gateway:
     """
 
     def __init__(self, tester: BasePeer[Any, Any], *, obeyed: bool = True) -> None:
-        self.epoch = _epoch_at(tester.now())
+        self.epoch = int(tester.now()) % EPOCHS
         self.arrived = 0
         self.limit = 0
         self.silent = True
@@ -54,7 +47,7 @@ class Gateway:
     def ahead(self) -> float:
         """Seconds until the clock's epoch is newer than the present one."""
         now = self._tester.now()
-        behind = (self.epoch - _epoch_at(now)) % EPOCHS
+        behind = (self.epoch - int(now)) % EPOCHS
         return behind + 1 - now % 1 if behind < EPOCHS // 2 else 0.0
 
     def took(self) -> None:

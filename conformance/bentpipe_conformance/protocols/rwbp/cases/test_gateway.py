@@ -154,19 +154,6 @@ def test_newer_and_older_epochs(peer: Peer) -> None:
     gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
 
 
-@case("RWBP-LC-004", needs=NEEDS)
-def test_first_epoch_of_all(peer: Peer) -> None:
-    """A SYN waits for the first frame, whose epoch is newer than none; then others lead round."""
-    gateway = peer.behind_the_link()
-    connection = peer.begin()
-    peer.wait(peer.rtt + PAUSE_S)
-    gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
-    for epochs in (EPOCHS // 2 - 1, EPOCHS // 2 - 1, 3):
-        gateway.restart(AMPLE, epochs=epochs, pause=1.0)
-    connection.establish()
-    connection.receive(FEW)
-
-
 @case("RWBP-LC-002", "RWBP-FC-006", "RWBP-LC-008", needs=NEEDS)
 def test_counts_that_wrap(peer: Peer) -> None:
     """The counts pass 2^31 and 2^32 while a window waits."""

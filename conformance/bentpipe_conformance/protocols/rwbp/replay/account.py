@@ -131,11 +131,6 @@ def _hear_any_epoch(account: Account, told: Told) -> None:
         account.heard = told.packet.time
 
 
-def _compare_with_zero(account: Account, told: Told) -> None:
-    if account.epoch is not None or not newer(0, told.frame.epoch):
-        Account.hear(account, told)
-
-
 OVERDRAWS = _wrong(
     "RWBP-LC-002", permits=lambda it, now: it.epoch is not None and now <= it.fresh_until()
 )
@@ -183,8 +178,6 @@ MEAN: Sequence[type[Account]] = (
     # LIMIT stays what it was when the epoch began.
     _wrong("RWBP-LC-003", raised=lambda it, _: it.limit),
     KNOWS_ONE_EPOCH,
-    # The first frame is held against an epoch 0 that none has named.
-    _wrong("RWBP-LC-004", hear=_compare_with_zero),
     # What has been passed counts for ever.
     _wrong("RWBP-LC-006", patience=math.inf),
 )

@@ -105,32 +105,6 @@ def test_other_address_than_that_of_the_link() -> None:
     assert used_up().send(2).verdicts("RWBP-FC-006", claims=claims) == NOTHING
 
 
-@dataclass(kw_only=True)
-class Late(Behind):
-    """The first frame of all names an epoch of the upper half; a SYN waits longer than for it."""
-
-    wait: float = 0.0
-
-    def frame(
-        self, limit: int, arrived: int = 0, epoch: int = 40_000, after: float = 0.0, **odd: Any
-    ) -> Self:
-        """See :class:`Behind`."""
-        return super().frame(limit, arrived, epoch, after, **odd)
-
-    def own_syn(self, after: float = 0.0, **others: Any) -> Self:
-        """It leaves by the first frame, or by one of the lower half that comes later."""
-        if self.wait:
-            self.frame(9, after=self.wait).frame(9, epoch=100, after=0.1)
-        super().own_syn(after, **others)
-        return self
-
-
-@pytest.mark.parametrize(("wait", "expected"), [(0.0, PASS), (0.5, FAIL)])
-def test_first_epoch_is_newer_than_none(wait: float, expected: set[object]) -> None:
-    story = Late(granted=9, wait=wait, open=False)
-    assert story.verdicts("RWBP-LC-004", claims=BEHIND) == expected
-
-
 class Unanswered(Behind):
     """A SYN that the implementation does not answer."""
 
