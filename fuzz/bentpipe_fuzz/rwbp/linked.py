@@ -102,6 +102,14 @@ crowded = episode(
     repeated(st.one_of(receive(1.0), text, segments([5])), 4), settle,
 )  # fmt: skip
 """Several connections, of segments of several sizes, share a link that is slower than they are."""
+unequal = episode(
+    step("link"), step("grant"),
+    step("open", service=one("chargen"), window=WINDOWS, mss=some_of([48, 48, 100])),
+    step("open", service=one("chargen"), window=WINDOWS, mss=some_of([1460, 1460, 536])),
+    wait(one(1.0)), step("epoch"), step("share", seconds=one(0.0)), wait(one(1.0)),
+    step("share", seconds=some_of([1.0, 3.0]), credit=some_of([8, 24])), receive(1.0),
+)  # fmt: skip
+"""Two connections share the link by octets, one of which has many more packets."""
 _mostly = some_of([True, True, True, False])
 contended = episode(
     step("link"), step("grant"),
@@ -166,5 +174,5 @@ choked = episode(
 
 LINKED: tuple[Situation, ...] = (
     granted, odd_frames, flawed_frames, epochs, late_frames, silent, stale, lost_before, crowded,
-    contended, some_go, one_port, choked,
+    unequal, contended, some_go, one_port, choked,
 )  # fmt: skip
