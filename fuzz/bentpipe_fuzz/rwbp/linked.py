@@ -27,6 +27,9 @@ _flaw = some_of([
     {"first": 0x21}, {"first": 0x12}, {"queue": 1}, {"octets": 11}, {"octets": 13}, {"octets": 64},
     {"checksum": 0}, {"checksum": 0x1234}, {"dport": 1020}, {"gateway": "10.78.255.253"},
 ])  # fmt: skip
+_flawed = step("frame", limit=some_of([5, 100]), odd=_flaw)
+_starved = episode(step("epoch"), step("share", seconds=one(0.0)), wait(one(1.0)))
+"""No credit is left, and every window has room."""
 _waiting = episode(
     step("link"), step("grant"),
     repeated(step("open", service=some_of(["chargen", "chargen", "echo"]), window=WINDOWS), 2),
@@ -40,7 +43,7 @@ granted = episode(
 odd_frames = episode(
     _waiting,
     repeated(st.one_of(
-        step("frame", limit=some_of([5, 100]), odd=_flaw),
+        _flawed,
         step("frame", arrived=some_of([101, 1 << 31]), limit=one(100)),
         step("frame", limit=some_of([2, 4]), odd=some_of([{"sport": 53}, {"sport": 65_535}])),
         step("frame", epoch=some_of([-1, -5, 1 << 15]), limit=one(100)),
@@ -50,9 +53,7 @@ odd_frames = episode(
 )  # fmt: skip
 flawed_frames = episode(
     _waiting,
-    repeated(episode(
-        step("frame", limit=some_of([5, 100]), odd=_flaw), perhaps | wait(one(0.1)),
-    ), 6),
+    repeated(episode(_flawed, perhaps | wait(one(0.1))), 6),
     receive(0.7), step("grant"), receive(2.0),
 )  # fmt: skip
 """Frames that do not count would permit what waits."""
@@ -104,9 +105,9 @@ crowded = episode(
 """Several connections, of segments of several sizes, share a link that is slower than they are."""
 unequal = episode(
     step("link"), step("grant"),
-    step("open", service=one("chargen"), window=WINDOWS, mss=some_of([48, 48, 100])),
-    step("open", service=one("chargen"), window=WINDOWS, mss=some_of([1460, 1460, 536])),
-    wait(one(1.0)), step("epoch"), step("share", seconds=one(0.0)), wait(one(1.0)),
+    opened("chargen", window=WINDOWS, mss=some_of([48, 48, 100])),
+    opened("chargen", window=WINDOWS, mss=some_of([1460, 1460, 536])),
+    wait(one(1.0)), _starved,
     step("share", seconds=some_of([1.0, 3.0]), credit=some_of([8, 24])), receive(1.0),
 )  # fmt: skip
 """Two connections share the link by octets, one of which has many more packets."""
@@ -115,7 +116,7 @@ contended = episode(
     step("link"), step("grant"),
     repeated(step("open", service=some_of(["chargen", "chargen", "chargen", "echo"]),
                   window=WINDOWS, rwbp=_mostly, mss=some_of([200, 536, 1460, 1460])), 4),
-    wait(one(1.0)), perhaps | text, step("epoch"), step("share", seconds=one(0.0)), wait(one(1.0)),
+    wait(one(1.0)), perhaps | text, _starved,
     repeated(episode(step("grant", packets=_few), wait(some_of([0.1, 0.5]))), 5),
     step("share", seconds=some_of([0.5, 3.0]), credit=some_of([1, 4, 24])), step("grant"),
     receive(2.0),
@@ -132,7 +133,7 @@ some_go = episode(
     step("link"), step("grant"),
     repeated(step("open", service=some_of(["chargen", "chargen", "echo"]), window=WINDOWS,
                   rwbp=_mostly, mss=some_of([200, 1460, 1460])), 4),
-    wait(one(1.0)), step("epoch"), step("share", seconds=one(0.0)), wait(one(1.0)),
+    wait(one(1.0)), _starved,
     repeated(episode(
         repeated(episode(step("grant", packets=some_of([1, 1, 2, 3])), wait(one(0.3))), 3),
         step("turn", back=some_of([0, 1, 1, 2, 3])), _one_goes,

@@ -41,17 +41,16 @@ class OddPlayer(BasePlayer[Peer, Connection]):
 
     def __init__(self, peer: Peer) -> None:
         super().__init__(peer)
-        self._ended: set[int] = set()
+        self._ended: dict[int, bool] = {}
 
     @property
     def ended(self) -> bool:
         """Whether the tester's stream of the connection has ended."""
-        return id(self.connection) in self._ended
+        return self._ended.get(id(self.connection), False)
 
     @ended.setter
     def ended(self, ends: bool) -> None:
-        if ends:
-            self._ended.add(id(self.connection))
+        self._ended[id(self.connection)] = ends
 
     @verb
     def packet(

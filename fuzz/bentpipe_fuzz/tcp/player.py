@@ -272,9 +272,9 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             )  # fmt: skip
 
     @long_verb
-    def transfer(self, segments: int = 100, every: int = 1, losing: Sequence[int] = ()) -> None:
+    def transfer(self, segments: int = 100, every: int = 1) -> None:
         """Receive many segments, for which a minute is time; see :meth:`receive`."""
-        self.receive(60.0, every, segments, losing)
+        self.receive(60.0, every, segments)
 
     @verb
     def renege(self, octets: int = 0) -> None:
@@ -350,7 +350,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         if bare:
             drafted = replace(drafted, tsval=None, tsecr=None)
         raw, spoilt = bytes.fromhex(odd.pop("raw", ""))[:20], odd.pop("checksum", False)
-        raw = self._another_sack(also) + raw
+        raw = self._another_sack(connection, also) + raw
         of_ip = bytes.fromhex(odd.pop("ip", ""))[:40]
         if "fuzz" in odd:
             odd = {**fuzzed_fields(int(odd.pop("fuzz"))), **odd}
@@ -411,12 +411,12 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
 
     # -- helpers
 
-    def _another_sack(self, blocks: Sequence[Sequence[Place]]) -> bytes:
+    def _another_sack(self, connection: Connection, blocks: Sequence[Sequence[Place]]) -> bytes:
         """The octets of an option with one block or two; none without any."""
-        if self.connection is None or not blocks:
+        if not blocks:
             return b""
         named = [(self.number(a), self.number(b)) for a, b in blocks[:2]]
-        numbers = [n for block in self.connection.compose(sack=named).sack for n in block]
+        numbers = [n for block in connection.compose(sack=named).sack for n in block]
         return struct.pack(f">BB{len(numbers)}I", SACK, 2 + 4 * len(numbers), *numbers)
 
     def _largest(self, connection: Connection) -> int:

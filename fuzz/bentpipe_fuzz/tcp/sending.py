@@ -358,6 +358,5 @@ SENDING: tuple[Situation, ...] = (
     lone, backed_off, gone_back, no_reports, lost_again, one_report, thrown_away, stretched,
     divided, shut, shut_again, shrunk, rested, long_after, requested, dribble, steady, filled,
     small_writes, written_amid_recovery, reports_with_windows, amid_recovery, late_report,
-    lossy, deep, last_lost, owed, end_with_text,
-    end_alone,
+    lossy, deep, last_lost, owed, end_with_text, end_alone,
 )  # fmt: skip

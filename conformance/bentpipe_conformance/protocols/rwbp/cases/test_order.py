@@ -60,6 +60,17 @@ def _overtaken(connection: Connection, times: int, hole: int = 0, most: int | No
         connection.ack()
 
 
+def _lose_first(connection: Connection) -> None:
+    """One later segment tells that the first of a round is lost; the next ones come much later."""
+    segments = _round(connection)
+    connection.hold(segments[1])
+    connection.ack(pause=PAUSE_S)
+    for segment in segments[2:]:
+        connection.hold(segment)
+    connection.ack()
+    connection.receive_more(24)
+
+
 @case("RWBP-FF-002")
 def test_two_segments_overtaken_and_a_loss(peer: Peer) -> None:
     """One loss, or two, turn out to be false; then a segment is lost indeed.
@@ -69,13 +80,7 @@ def test_two_segments_overtaken_and_a_loss(peer: Peer) -> None:
     for times in (1, 2):
         connection = _opened(peer)
         _overtaken(connection, times)
-        segments = _round(connection)
-        connection.hold(segments[1])
-        connection.ack(pause=PAUSE_S)
-        for segment in segments[2:]:
-            connection.hold(segment)
-        connection.ack()
-        connection.receive_more(24)
+        _lose_first(connection)
         connection.abort()
 
 
@@ -211,13 +216,7 @@ def test_timeouts_and_a_loss(peer: Peer) -> None:
         connection.receive_more(2)
         connection.window = WINDOW
         connection.receive_more(4)
-        segments = _round(connection)
-        connection.hold(segments[1])
-        connection.ack(pause=PAUSE_S)
-        for segment in segments[2:]:
-            connection.hold(segment)
-        connection.ack()
-        connection.receive_more(24)
+        _lose_first(connection)
         connection.abort()
 
 

@@ -46,6 +46,11 @@ def rule(
     return declare
 
 
+def ip_queue(context: Context) -> int:
+    """Places of the IP queue, by the conformance statement (section 9.3)."""
+    return int(context.ics.get("ip_queue", 10))
+
+
 def spans(items: Iterable[tuple[int, int]]) -> str:
     """Ranges, for a sentence."""
     return ", ".join(f"[{left}, {right})" for left, right in items) or "none"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 
 from bentpipe_conformance.engine.context import until_violated
-from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
+from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, ip_queue, judged, rule
 from bentpipe_conformance.protocols.rwbp.replay.events import Why
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.turns import Turn, passed_over
@@ -23,7 +23,7 @@ def _turns(flow: Flow, context: Context) -> Sequence[Turn]:
     """The turns of a link on which packets wait; once for each link."""
     if flow is not flow.link.flows[0] or flow.leaves_at_once(context.ics):
         return ()
-    return context.prepared.turns(int(context.ics.get("ip_queue", 10)))
+    return context.prepared.turns(ip_queue(context))
 
 
 def _ring(flow: Flow) -> int:

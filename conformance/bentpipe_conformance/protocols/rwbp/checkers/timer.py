@@ -8,7 +8,14 @@ from itertools import pairwise, takewhile
 from typing import TypeVar
 
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    TICK_S,
+    Context,
+    Findings,
+    ip_queue,
+    judged,
+    rule,
+)
 from bentpipe_conformance.protocols.rwbp.credit import MODULUS
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.account import LIFE_S
@@ -155,7 +162,7 @@ def _others_wait(flow: Flow, context: Context) -> Iterator[Finding]:
     """
     if flow.leaves_at_once(context.ics):
         return
-    entered = entries(flow.link, int(context.ics.get("ip_queue", 10)))
+    entered = entries(flow.link, ip_queue(context))
     for ack in flow.acks:
         if any(item.cause is not None for item in ack.arrived):
             return  # the loss may have been false, by times that the IP queue hides (section 8.5)

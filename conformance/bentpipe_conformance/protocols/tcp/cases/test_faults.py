@@ -519,6 +519,17 @@ each(
     _stimulate,
 )  # fmt: skip
 
+SYNCHRONIZED: tuple[tuple[str, Callable[..., Connection], tuple[str, ...]], ...] = (
+    ("established", _established, ()),
+    ("close-wait", _close_wait, ()),
+    ("last-ack", _last_ack, ()),
+    ("fin-wait-1", _fin_wait, ("daytime",)),
+    ("fin-wait-2", _fin_wait_2, ("daytime",)),
+    ("closing", _closing, ("daytime",)),
+    ("time-wait", _time_wait, ("daytime",)),
+)
+"""The states of an open connection, what brings it there, and what that needs."""
+
 each(
     globals(),
     (
@@ -527,15 +538,7 @@ each(
             f"Segments below and beyond the window, most of them empty, in {state.upper()}.",
             ("SNR-RCV-029",), needs, None, state, bring,
         )
-        for state, bring, needs in (
-            ("established", _established, ()),
-            ("close-wait", _close_wait, ()),
-            ("last-ack", _last_ack, ()),
-            ("fin-wait-1", _fin_wait, ("daytime",)),
-            ("fin-wait-2", _fin_wait_2, ("daytime",)),
-            ("closing", _closing, ("daytime",)),
-            ("time-wait", _time_wait, ("daytime",)),
-        )
+        for state, bring, needs in SYNCHRONIZED
     ),
     _send_unacceptable,
 )  # fmt: skip
@@ -548,15 +551,7 @@ each(
             f"Segments with timestamps that are answered, but not accepted, in {state.upper()}.",
             ("SNR-OPT-004", "SNR-TS-001", "SNR-TS-002"), ("timestamps", *needs), None, state, bring,
         )
-        for state, bring, needs in (
-            ("established", _established, ()),
-            ("close-wait", _close_wait, ()),
-            ("last-ack", _last_ack, ()),
-            ("fin-wait-1", _fin_wait, ("daytime",)),
-            ("fin-wait-2", _fin_wait_2, ("daytime",)),
-            ("closing", _closing, ("daytime",)),
-            ("time-wait", _time_wait, ("daytime",)),
-        )
+        for state, bring, needs in SYNCHRONIZED
     ),
     _answer_stamped,
 )  # fmt: skip

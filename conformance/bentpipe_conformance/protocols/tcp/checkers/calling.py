@@ -297,16 +297,16 @@ def syns_cross(flow: Flow, context: Context) -> Findings:
         begin = completing.packet.number
         if any(number < reset.number < begin for reset in flow.resets):
             return  # it may have ended the attempt
-        later = [s for s in flow.leaving if s.packet.number > begin and not s.tcp.flags & SYN]
-        opened = later[0] if later and not is_reset(later[0]) else None
-        until = later[0].packet.number if later else math.inf
+        later = (s for s in flow.leaving if s.packet.number > begin and not s.tcp.flags & SYN)
+        first = next(later, None)
+        until = math.inf if first is None else first.packet.number
         if any(begin < reset.number < until for reset in flow.resets):
             return  # it may have ended the connection before anything left
-        if opened is not None:
-            yield context.holds("SYNs that crossed opened a connection", opened, completing)
-        elif later or (_asks(flow, completing) and lasts(flow, completing, 5.0)):
+        if first is not None and not is_reset(first):
+            yield context.holds("SYNs that crossed opened a connection", first, completing)
+        elif first is not None or (_asks(flow, completing) and lasts(flow, completing, 5.0)):
             sentence = "SYNs that crossed opened no connection"
-            actual = "a RST" if later else "nothing"
+            actual = "nothing" if first is None else "a RST"
             yield context.violated(
                 sentence, completing, expected="an open connection", actual=actual
             )

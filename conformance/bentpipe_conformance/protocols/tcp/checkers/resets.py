@@ -362,12 +362,10 @@ def syn_is_challenged(flow: Flow, context: Context) -> Findings:
 
 def _perhaps_reset(flow: Flow, segment: Segment) -> bool:
     """Whether a RST came before at the number acknowledged last, which may have been the next."""
-    earlier = (Segment(item) for item in flow.resets if item.number < segment.packet.number)
-    for reset in earlier:
-        told = latest_before(flow, reset.packet.number)
-        if not reset.packet.outgoing and told is not None and reset.tcp.seq == told.tcp.ack:
-            return True
-    return False
+    number = segment.packet.number
+    resets = (Segment(p) for p in flow.resets if not p.outgoing and p.number < number)
+    known = ((item, latest_before(flow, item.packet.number)) for item in resets)
+    return any(s is not None and item.tcp.seq == s.tcp.ack for item, s in known)
 
 
 @checker("SNR-CON-014")

@@ -179,12 +179,11 @@ def shrinking_window_does_no_harm(flow: Flow, context: Context) -> Findings:
         if ack.window_edge >= min(ack.max, before.window_edge):
             continue
         reset = reset_by_sender(flow, ack.time, flow.horizon)
-        if reset is not None and not is_own_reset(flow, reset.packet):
-            return
-        silences = [silent_before(flow, item) for item in (ack, reset) if item is not None]
-        if reset is not None and max(silences) >= PERSISTENCE_S:
-            return  # nobody was there any more (RFC 9293 section 3.8.3, MUST-20)
         if reset is not None:
+            if not is_own_reset(flow, reset.packet):
+                return
+            if max(silent_before(flow, item) for item in (ack, reset)) >= PERSISTENCE_S:
+                return  # nobody was there any more (RFC 9293 section 3.8.3, MUST-20)
             sentence = f"the sender aborted {reset.time - ack.time:.2f} s after the window shrank"
             expected = "a connection that continues"
             yield context.violated(sentence, reset, ack, expected=expected, actual="a RST")
