@@ -26,6 +26,7 @@ from bentpipe_conformance.protocols.tcp.replay.lifetime import (
     is_reset,
     lasts,
     leaving_after,
+    silent_before,
     throttled,
 )
 from bentpipe_conformance.protocols.tcp.replay.order import count_before, count_through, later
@@ -133,6 +134,11 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
         if is_reset(item):
             if _refuses_early(flow, item):
                 continue  # which says nothing of the connection
+            alone = min(item.time - odd.time, silent_before(flow, item)) > flow.reaction
+            if alone and flow.handshake.iut_opens:
+                # The user of a caller may abort, which shows that there was a connection.
+                yield context.holds(f"the connection outlived {what}", item, odd)
+                return
             if lingers is not None and item.time > lingers:
                 return  # TIME-WAIT may have ended
             caused = not any(

@@ -433,6 +433,17 @@ def test_connection_that_asks_whether_its_peer_lives_before_it_is_given_up(
     assert receipt.verdicts("SNR-CON-012") == expected
 
 
+@pytest.mark.parametrize(("after", "expected"), [(5.0, PASS), (0.001, FAIL | PASS)])
+def test_caller_whose_user_aborts_after_a_reset_in_the_window(
+    after: float, expected: set[Verdict]
+) -> None:
+    """A RST that answers nothing is the user's; one that answers is the effect."""
+    story = Story(calls=True).send_octets(0, 0).reset(1.0, outgoing=False, seq=150)
+    story.send_octets(0, 0).reset(after)
+    claims = {**CALLS, "challenge_acks": True}
+    assert story.verdicts("SNR-CON-012", claims=claims) == expected
+
+
 def test_attempt_that_has_been_given_up_answers_by_a_reset() -> None:
     def late(after: float) -> Story:
         story = Story(calls=True, service=9)
