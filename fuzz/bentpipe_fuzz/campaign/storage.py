@@ -36,6 +36,8 @@ STOP = "stop"
 """A file that asks a shard to begin no more conversations."""
 MOST_LADDER = 200
 """Packets that a ladder shows at most."""
+AROUND = 20
+"""Packets that it shows before and behind one that is marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,15 +183,26 @@ def story(found: Discovery, suite: Suite) -> list[str]:
 def _ladder(found: Discovery, suite: Suite) -> list[str]:
     packets: Sequence[Any] = read_trace(found.captured, suite=suite).at("iut")
     marked = set(found.packets)
-    lines = []
-    for packet in packets[:MOST_LADDER]:
-        said = "malformed" if packet.content is None else suite.reporter.plain(packet)[0]
+    lines, following = [], 0
+    for place in _shown(len(packets), [n for n, p in enumerate(packets) if p.number in marked]):
+        lines += _left_out(place - following)
+        packet, following = packets[place], place + 1
         arrow = "IUT -->" if packet.outgoing else "IUT <--"
         mark = "*" if packet.number in marked else " "
+        said = suite.reporter.plain(packet)[0]
         lines.append(f" {mark}{packet.number:4d} {packet.time:11.6f}  {arrow}  {said}")
-    if len(packets) > MOST_LADDER:
-        lines.append(f"  ... and {len(packets) - MOST_LADDER} more")
-    return lines
+    return [*lines, *_left_out(len(packets) - following)]
+
+
+def _left_out(count: int) -> list[str]:
+    return [f"  ... and {count} more"] if count else []
+
+
+def _shown(count: int, marked: Iterable[int]) -> list[int]:
+    """Places of the packets that a ladder shows: those around the marked ones, then the first."""
+    near = {n for at in marked for n in range(max(at - AROUND, 0), min(at + AROUND, count))}
+    first = (place for place in range(count) if place not in near)
+    return sorted([*sorted(near), *first][:MOST_LADDER])
 
 
 def store_ending(order: Order, why: str) -> bool:

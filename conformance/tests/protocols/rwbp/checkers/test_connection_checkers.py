@@ -267,6 +267,17 @@ def test_damaged_segment_behind_a_link_rate(name: str) -> None:
     assert not story.verdicts(name, claims=claims) & FAIL
 
 
+@pytest.mark.parametrize("gateway", [False, True])
+def test_syn_after_odd_segments_that_is_not_answered(gateway: bool) -> None:
+    """Behind a gateway its answer may wait for credit."""
+    story = Story(service=9).arrive(0).reply(1, after=0.1)
+    story.arrive(0, after=0.1).reply(1, after=0.1)
+    story.port += 1
+    story.syn(after=1.0).syn(after=6.0)
+    claims = {**CLAIMS, "gateway": gateway}
+    assert (story.verdicts("RWBP-SEC-003", claims=claims) >= FAIL) is not gateway
+
+
 def test_odd_segment_and_then_a_reset() -> None:
     story = Story(service=9).arrive(0).reply(1, after=0.1)
     story.put(False, flags=SYN | FIN, seq=1100, after=0.5).reset(after=0.001)
