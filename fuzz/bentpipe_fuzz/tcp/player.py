@@ -260,7 +260,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         lost = rule_to_lose(Counter(base + number for number in losing), index)
 
         def is_lost(arriving: Segment, before: int) -> bool:
-            if takes or connection.window or arriving.end > arriving.start + 1:
+            if takes or connection.offered or arriving.end > arriving.start + 1:
                 return lost(arriving, before)
             connection.ack()
             return True
@@ -305,6 +305,17 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         """Offer a window of ``window`` octets from now on."""
         if self.connection is not None:
             self.connection.ack(window=max(window, 0))
+
+    @verb
+    def stall(self, stalls: bool = True) -> None:
+        """Have the tester's user read nothing from now on, so that its window closes, or all."""
+        connection = self.connection
+        if connection is None:
+            return
+        reads = connection.read is not None and not stalls
+        connection.read = connection.delivered if stalls else None
+        if reads:
+            connection.ack()
 
     # -- what is odd
 

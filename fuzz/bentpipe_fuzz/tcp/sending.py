@@ -304,6 +304,25 @@ deep = episode(
     step("transfer", segments=some_of([60, 120])),
 )  # fmt: skip
 """A large window, repaired in part or in vain, and what it grows to after a timeout."""
+
+
+@st.composite
+def _partly_repaired(draw: st.DrawFn) -> Step:
+    """The first segments of a flight are lost, and one of them again and again."""
+    lost = draw(some_of([4, 12, 20, 24]))
+    again = [draw(st.integers(lost // 2, lost - 1))] * draw(some_of([1, 2, 3]))
+    seconds = draw(some_of([4.0, 8.0]))
+    return Step("receive", {"seconds": seconds, "losing": [*range(lost), *again]})
+
+
+stalled = episode(
+    opened("chargen", window=some_of([20_000, 40_000, 60_000, 60_000]), sack=either,
+           timestamps=either),
+    step("transfer", segments=some_of([20, 40, 100])), step("stall"),
+    st.one_of(_partly_repaired(), _by_chance(), receive(10.0)), perhaps | wait(timeout),
+    step("stall", stalls=one(False)), step("transfer", segments=some_of([60, 120])),
+)  # fmt: skip
+"""The tester's user stops reading, so that no new data leaves while what is lost is repaired."""
 last_lost = episode(
     opened("echo", window=one(40_000), sack=either, timestamps=either),
     step("write", octets=some_of([8000, 10_000, 14_000])), close,
@@ -358,5 +377,5 @@ SENDING: tuple[Situation, ...] = (
     lone, backed_off, gone_back, no_reports, lost_again, one_report, thrown_away, stretched,
     divided, shut, shut_again, shrunk, rested, long_after, requested, dribble, steady, filled,
     small_writes, written_amid_recovery, reports_with_windows, amid_recovery, late_report,
-    lossy, deep, last_lost, owed, end_with_text, end_alone,
+    lossy, deep, stalled, last_lost, owed, end_with_text, end_alone,
 )  # fmt: skip

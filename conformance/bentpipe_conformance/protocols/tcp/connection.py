@@ -68,7 +68,8 @@ class Connection(BaseConnection[Tcp, Segment]):
     Attributes:
         segment: payload of a full-sized segment of the IUT, known after its first data; before
             that no more than the IUT takes (its MSS option or 536).
-        window: octets the tester offers in its next segment.
+        window: octets the tester offers in its next segment, if its user has read all.
+        read: one past the highest offset that its user has read, None if it always reads all.
         reception: what the tester has received.
         acked: highest offset of the tester's data the IUT has acknowledged.
         iut_window: octets the IUT last offered, scaled.
@@ -122,6 +123,7 @@ class Connection(BaseConnection[Tcp, Segment]):
         """
         super().__init__(peer, port, source_port)
         self.window = window
+        self.read: int | None = None
         self.segment = 536 if mss is None else max(mss, 1)
         self.reception = Reception()
         self.acked = 0
@@ -325,11 +327,17 @@ class Connection(BaseConnection[Tcp, Segment]):
             syn.src, syn.dst, syn.sport, syn.dport,
             (self._iss + 1 + (self.next_offset if at is None else at)) % MODULUS,
             (first + (self.delivered if ack is None else ack)) % MODULUS,
-            flags, min(self.window >> self._shift, 0xFFFF), payload,
+            flags, min(self.offered >> self._shift, 0xFFFF), payload,
             sack=tuple(((first + a) % MODULUS, (first + b) % MODULUS) for a, b in sack),
             tsval=stamp if self.timestamps else None,
             tsecr=self._ts_recent if self.timestamps else None,
         )  # fmt: skip
+
+    @property
+    def offered(self) -> int:
+        """Octets of the window, in which what has been delivered and not read takes room."""
+        unread = 0 if self.read is None else self.delivered - self.read
+        return max(self.window - unread, 0)
 
     def send_data(
         self, octets: int, *, at: int | None = None, flags: int = ACK | PSH, pause: float = 0.0
