@@ -282,6 +282,17 @@ def test_constant_window_rescue_lost(connection: Connection) -> None:
     connection.receive(base + 40, losing=Counter({base: 1, base + 3: 1, base + 6: 1, base + 15: 2}))
 
 
+@connected(
+    "SNR-SAK-018", needs=SACK, profiles=("rfc",), window=17 * SEGMENT, syn_window=17 * SEGMENT
+)
+def test_constant_window_two_rescues(connection: Connection) -> None:
+    """Twice no new data may be sent, and the end of what is outstanding is lost beside a hole."""
+    for _ in range(2):
+        connection.grow(16)
+        base = connection.delivered // connection.segment
+        connection.receive(base + 40, losing=Counter({base: 1, base + 15: 1}))
+
+
 @connected("SNR-SAK-008", needs=SACK, profiles=("hk99",))
 def test_flight_of_segments_late_hole(connection: Connection) -> None:
     """A hole that becomes eligible when the inflated window already lets new data out.
@@ -384,6 +395,17 @@ def test_flight_of_segments_four_blocks_at_once(connection: Connection) -> None:
         connection.hold(batch[at])
     for _ in range(3):
         connection.ack()
+    connection.receive(connection.highest // connection.segment + 10)
+
+
+@connected("SNR-SAK-001", "SNR-SAK-018", needs=SACK, profiles=("rfc",))
+def test_flight_of_segments_four_blocks_and_four_holes(connection: Connection) -> None:
+    """The first report has four blocks, the lowest in the last place; all holes are repaired."""
+    connection.grow(16)
+    batch = connection.discard(0)
+    for at in (1, 3, 5, *range(7, len(batch))):
+        connection.hold(batch[at])
+    connection.ack()
     connection.receive(connection.highest // connection.segment + 10)
 
 

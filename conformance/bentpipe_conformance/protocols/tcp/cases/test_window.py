@@ -250,6 +250,22 @@ def test_window_shrinks_in_segments_with_data(connection: Connection) -> None:
     _shrink(connection, 60000, octets=20)
 
 
+@connected("SNR-WIN-008", "SNR-WIN-009", window_scale=None, window=60000)
+def test_window_shrinks_amid_a_recovery(connection: Connection) -> None:
+    """Every duplicate tells a narrow window, so that none lets new data out."""
+    connection.grow(16)
+    sent = connection.highest
+    _, *rest = connection.discard(0)
+    connection.window = 2 * connection.segment
+    for item in rest:
+        connection.hold(item)
+        connection.ack()
+        connection.collect(0.02)
+    connection.serve(lambda: connection.delivered >= sent)
+    connection.ack(window=60000)
+    connection.receive(sent // connection.segment + 10)
+
+
 def _shrink(connection: Connection, wide: int, octets: int = 0) -> None:
     connection.grow(8)
     sent = connection.highest
