@@ -334,7 +334,7 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
             ack: offset that it acknowledges.
             octets: length of its data, which is always that of its place in the stream.
             window: octets to offer in this segment alone.
-            sack: blocks, as pairs of places; the right ones when omitted.
+            sack: blocks, as pairs of places, as many as fit; the right ones when omitted.
             tsval: ticks beyond the tester's clock.
             odd: fields of Scapy's ``TCP``; ``raw`` (hexadecimal) stands behind the options, ``ip``
                 (likewise) are options of IP, and ``checksum`` makes the checksum wrong. ``fuzz`` is
@@ -351,10 +351,11 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
         bare = bare or TIMESTAMPS in str(odd.get("raw", ""))
         start = self.number(seq)
         connection.window = usual if window is None else max(window, 0)
+        blocks = None if sack is None else sack[: 3 if connection.timestamps else 4]
         drafted = connection.compose(
             pattern(start, min(octets, 1460)), at=start, ack=self.number(ack),
             flags=_bits(flags),
-            sack=None if sack is None else [(self.number(a), self.number(b)) for a, b in sack[:3]],
+            sack=None if blocks is None else [(self.number(a), self.number(b)) for a, b in blocks],
             tsval=(connection.timestamp() + tsval) % MODULUS if tsval else None,
         )  # fmt: skip
         connection.window = usual

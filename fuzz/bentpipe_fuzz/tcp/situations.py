@@ -97,8 +97,8 @@ lingering = episode(
     wait(some_of([0.5, 10.0, 50.0, 100.0, 220.0, 235.0, 300.0, 700.0])),
     step("segment", flags=some_of(["FA", "FA", "A", "RA", "PA"]),
          seq=place("next", -1, -1, 0), octets=some_of([0, 0, 100])),
-    perhaps | episode(wait(some_of([10.0, 200.0])),
-                      step("segment", flags=one("FA"), seq=place("next", -1))),
+    perhaps | repeated(episode(wait(some_of([10.0, 25.0, 50.0, 200.0])),
+                               step("segment", flags=one("FA"), seq=place("next", -1))), 2),
     receive(1.0),
 )  # fmt: skip
 both_close = episode(
