@@ -52,11 +52,15 @@ def _threshold(flight: int, share: float, smss: int) -> float:
 @checker("SNR-SAK-017")
 def recovery_keeps_to_the_reduced_window(flow: Flow, context: Context) -> Findings:
     """A recovery with SACK keeps pipe within ssthresh (RFC 6675 section 5 step C, RFC 9937)."""
-    # Exercised by everything a recovery sends after its first retransmission.
+    # Exercised by everything a recovery sends after its first retransmission, if blocks began it.
     share = _share(context)
     if share is None or smss_may_vary(flow, context.ics):
         return  # a lost probe of the path's MTU reduces no window (RFC 4821 section 7.7)
     for recovery in context.prepared.recoveries:
+        if not recovery.episode.first.sacked:
+            # With nothing reported it is RFC 5681's, whose window each duplicate inflates (section
+            # 3.2 step 4); that it should not begin is SNR-FR-008.
+            continue
         yield from until_violated(_within(flow, context, recovery, share))
 
 

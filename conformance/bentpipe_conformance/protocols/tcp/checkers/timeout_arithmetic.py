@@ -84,7 +84,8 @@ def _postponed(context: Context) -> Findings:
         return
     ratio, late = context.permitted("ratio"), context.permitted("tick_s")
     for wait in context.prepared.waits:
-        most = ratio * wait.timeout + late
+        # What the timeout may be longer by is backed off with it (RFC 6298 rule 5.5).
+        most = ratio * wait.timeout + late * 2**wait.doublings
         if wait.lasted > most + context.timing_error and wait.unanswered < PERSISTENCE_S:
             where = [item for item in (wait.ended, wait.since) if item is not None]
             yield too_coarse(context, wait.lasted, *where) or context.violated(

@@ -29,6 +29,7 @@ class Wait:
         until: when data was retransmitted, or the end of what is known.
         ended: that retransmission, None at the end.
         timeout: seconds that the timer may take at most, by RFC 6298 and all samples permitted.
+        doublings: how often that timeout has been backed off.
         amid: what arrived or left meanwhile and restarts no timer, the last of it; None if nothing.
         unanswered: seconds from the last acknowledgment of new data to ``until``.
     """
@@ -37,6 +38,7 @@ class Wait:
     until: float
     ended: Sent | None
     timeout: float
+    doublings: int
     amid: Sent | Ack | Arrival | None
     unanswered: float
 
@@ -89,12 +91,11 @@ class _Timer:
         if self._fresh is not None and ack.ack >= self._fresh:
             self._timeouts, self._fresh = 0, None
 
-    def timeout(self) -> float:
-        return float(self.base * 2 ** min(self._timeouts, MOST_DOUBLINGS))
-
     def wait(self, until: float, ended: Sent | None, progress: float) -> Wait:
         assert self.since is not None
-        return Wait(self.since, until, ended, self.timeout(), self.amid, until - progress)
+        doublings = min(self._timeouts, MOST_DOUBLINGS)
+        timeout = float(self.base * 2**doublings)
+        return Wait(self.since, until, ended, timeout, doublings, self.amid, until - progress)
 
 
 def read_waits(flow: Flow, longest: Sequence[float]) -> tuple[Wait, ...]:

@@ -200,3 +200,15 @@ def test_window_of_cubic_that_pacing_keeps_from_being_used(
         story.ack(6, (7, top), after=0.004).send(top + 14)
     story.ack(25, after=RTT).send(40, 41, 42, 43)
     assert (Verdict.FAIL in story.verdicts(requirement, claims=claims)) == accused
+
+
+@pytest.mark.parametrize(("blocks", "repetitions", "accused"), [(False, 6, False), (True, 4, True)])
+def test_recovery_that_nothing_was_reported_for_is_that_of_rfc_5681(
+    blocks: bool, repetitions: int, accused: bool
+) -> None:
+    """Each repetition inflates its window; SNR-FR-008 says that it should not have begun."""
+    story = Story().send(*range(10))
+    for nth in range(1, repetitions + 1):
+        story.ack(0, *([(1, 1 + nth)] if blocks else []), after=RTT if nth == 1 else 0.01)
+        story.send(*[0] * (nth == 3))
+    assert accused == (Verdict.FAIL in story.send(10).verdicts("SNR-SAK-017"))

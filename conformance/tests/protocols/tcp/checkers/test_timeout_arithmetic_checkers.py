@@ -46,6 +46,13 @@ def test_late_timeout_after_a_retransmission() -> None:
     assert story.verdicts("SNR-RTO-016", claims=PLAIN) == PASS
 
 
+@pytest.mark.parametrize(("waited", "accused"), [(3.2, False), (3.8, True)])
+def test_allowance_of_a_timeout_is_backed_off_with_it(waited: float, accused: bool) -> None:
+    """A first timeout of 1.6 s is permitted, and the next one takes twice as long."""
+    story = _measured().send(12, after=1.6).send(12, after=waited)
+    assert accused == (Verdict.FAIL in story.verdicts("SNR-RTO-016", claims=PLAIN))
+
+
 def test_round_trip_of_what_left_behind_a_segment_that_was_repeated() -> None:
     # Only the first of the two was timed, and it left again (Karn): 9 s are the first measurement.
     story = Story(sack=False, syn_acks=(0.0, 1.0)).send(0, 1).send(0, after=3.0)
