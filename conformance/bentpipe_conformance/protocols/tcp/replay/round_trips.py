@@ -186,8 +186,14 @@ class Measurements:
 
 
 def answer_of_handshake(flow: Flow, established: float) -> Segment:
-    """The segment that established a connection at a time."""
-    return next(item for item in flow.arriving if item.time == established)
+    """The segment that established a connection at a time, or the last that had come by then."""
+    first = bisect_left(flow.arriving, established, key=_arrived)
+    last = bisect_right(flow.arriving, established, key=_arrived) - 1
+    return flow.arriving[min(first, last)]
+
+
+def _arrived(segment: Segment) -> float:
+    return segment.time
 
 
 @remembered

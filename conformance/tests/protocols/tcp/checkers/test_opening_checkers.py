@@ -96,6 +96,14 @@ def test_syn_ack_with_another_number() -> None:
     assert wrong.verdicts("SNR-CON-006") == PASS | FAIL
 
 
+def test_connection_that_another_syn_ack_opened() -> None:
+    """Nothing acceptable has completed the handshake when data leaves (smoltcp, two sockets)."""
+    receipt = Receipt(_port=4001).open(answer=None).reply(0, flags=SYN | ACK, seq=-1)
+    receipt.syn(after=2.0).reply(0, flags=SYN | ACK, seq=699)
+    receipt.data(0, 0, ack=700, after=0.6).reply(0, seq=700, payload=b"x", after=0.001)
+    assert receipt.later().verdicts("SNR-CON-006") == PASS | FAIL
+
+
 @pytest.mark.parametrize("seq", [99, 10_000])
 def test_later_syn_ack_of_another_connection_need_not_be_acknowledged(seq: int) -> None:
     story = Story(calls=True).send_octets(0, 0)
