@@ -22,7 +22,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain
@@ -43,6 +43,8 @@ Checker = Callable[[Any, Context[Any]], Iterable[Finding]]
 
 Needed = Callable[[Any], object]
 """What a checker goes through, of a flow; it is false where there is none."""
+
+READING_BROKE = "reading the packets broke"
 
 _CHECKERS: dict[str, Checker] = {}
 _NEEDED: dict[Checker, Needed] = {}
@@ -102,36 +104,46 @@ def judge(
     Passing findings are folded into one per requirement and flow, with a count. A requirement
     whose condition the ICS denies is left out here (it is *unsupported*); one whose condition the
     ICS claims while the handshake shows the option refused *fails* with that packet as evidence.
+    Packets that we fail to read are our error for every requirement, and do not end the run.
     """
-    interpreter = suite.interpreter
     applicable = _applicable(suite, profile, ics, requirements)
     findings: list[Finding] = []
-    for flow in interpreter.read_flows(trace):
-        readings = Readings(flow, interpreter)
-        granted: set[str] = set()  # conditions that the handshake does not contradict
-        asked: list[tuple[Checker, Context[Any]]] = []
-        refusals: list[tuple[int, Finding]] = []
-        had: dict[Needed, bool] = {}
-        for requirement, check in applicable:
-            granted_before = requirement.condition in granted
-            if granted_before and (needed := _NEEDED.get(check)) is not None:
-                if needed not in had:
-                    had[needed] = bool(needed(flow))
-                if not had[needed]:
-                    continue
-            context = Context(requirement, profile, ics, trace.timing_error, readings.prepared)
-            if not granted_before:
-                refused = interpreter.refused(flow, context)
-                if refused is not None:
-                    refusals.append((len(asked), refused))
-                    continue
-                granted.add(requirement.condition)
-            asked.append((check, context))
-        found = readings.all_judged(asked)
-        for place, refused in reversed(refusals):
-            found.insert(place, [refused])
-        findings.extend(chain.from_iterable(found))
+    try:
+        for flow in suite.interpreter.read_flows(trace):
+            readings = Readings(flow, suite.interpreter)
+            findings += _of_flow(readings, applicable, profile, ics, trace.timing_error)
+    except Exception as error:
+        findings += [_broken(item.id, READING_BROKE, error) for item, _ in applicable]
     return findings
+
+
+def _of_flow(
+    readings: Readings, applicable: _Applicable, profile: str, ics: Ics, timing_error: float
+) -> Iterator[Finding]:
+    granted: set[str] = set()  # conditions that the handshake does not contradict
+    asked: list[tuple[Checker, Context[Any]]] = []
+    refusals: list[tuple[int, Finding]] = []
+    had: dict[Needed, bool] = {}
+    flow, interpreter = readings.flow, readings.interpreter
+    for requirement, check in applicable:
+        granted_before = requirement.condition in granted
+        if granted_before and (needed := _NEEDED.get(check)) is not None:
+            if needed not in had:
+                had[needed] = bool(needed(flow))
+            if not had[needed]:
+                continue
+        context = Context(requirement, profile, ics, timing_error, readings.prepared)
+        if not granted_before:
+            refused = interpreter.refused(flow, context)
+            if refused is not None:
+                refusals.append((len(asked), refused))
+                continue
+            granted.add(requirement.condition)
+        asked.append((check, context))
+    found = readings.all_judged(asked)
+    for place, refused in reversed(refusals):
+        found.insert(place, [refused])
+    return chain.from_iterable(found)
 
 
 _Applicable = Sequence[tuple[Requirement, Checker]]
@@ -177,9 +189,8 @@ def judge_flow(
     not judged.
     """
     checkers, registry = load_checkers(suite), suite.requirements()
-    readings = Readings(flow, suite.interpreter)
     answers: dict[str, list[Finding] | None] = {}
-    asked: dict[str, tuple[Checker, Context[Any]]] = {}
+    asked: list[Requirement] = []
     for name, requirement in registry.items():
         if requirement.testability != "wire" or profile not in requirement.profiles:
             continue
@@ -188,9 +199,16 @@ def judge_flow(
         elif name in left_out or name in checkers:
             answers[name] = []
             if name not in left_out:
-                context = Context(requirement, profile, ics, timing_error, readings.prepared)
-                asked[name] = checkers[name], context
-    answers.update(zip(asked, readings.all_judged(list(asked.values())), strict=True))
+                asked.append(requirement)
+    try:
+        readings = Readings(flow, suite.interpreter)
+        found = readings.all_judged([
+            (checkers[item.id], Context(item, profile, ics, timing_error, readings.prepared))
+            for item in asked
+        ])  # fmt: skip
+    except Exception as error:
+        found = [[_broken(item.id, READING_BROKE, error)] for item in asked]
+    answers.update(zip((item.id for item in asked), found, strict=True))
     return [(registry[name], findings) for name, findings in answers.items()]
 
 
@@ -203,8 +221,8 @@ class Readings:
 
     def __init__(self, flow: Any, interpreter: Interpreter) -> None:
         self.prepared = interpreter.prepare(flow)
-        self._flow = flow
-        self._interpreter = interpreter
+        self.flow = flow
+        self.interpreter = interpreter
 
     def judged(self, check: Checker, context: Context[Any]) -> list[Finding]:
         """A checker's findings in the first reading that has no violation, else in the usual."""
@@ -215,11 +233,11 @@ class Readings:
 
         Of the other readings there is one at a time: that of a long connection is large.
         """
-        found = [_folded(check, self._flow, context) for check, context in asked]
+        found = [_folded(check, self.flow, context) for check, context in asked]
         accused = [nth for nth, findings in enumerate(found) if findings and _violated(findings)]
-        others = self._interpreter.otherwise(self._flow) if accused else iter(())
+        others = self.interpreter.otherwise(self.flow) if accused else iter(())
         while accused and (flow := next(others, None)) is not None:
-            prepared = self._interpreter.prepare(flow)
+            prepared = self.interpreter.prepare(flow)
             for nth in accused:
                 check, context = asked[nth]
                 findings = _folded(check, flow, replace(context, prepared=prepared))
@@ -231,6 +249,10 @@ class Readings:
             if not gc.isenabled():
                 gc.collect()
         return found
+
+
+def _broken(requirement: str, what: str, error: Exception) -> Finding:
+    return Finding(requirement, Verdict.ERROR, (), f"{what}: {type(error).__name__}: {error}")
 
 
 def _violated(findings: Iterable[Finding]) -> bool:
@@ -254,8 +276,7 @@ def _folded(check: Checker, flow: Any, context: Context[Any]) -> list[Finding]:
                 count += 1
                 passed = passed or finding
     except Exception as error:
-        sentence = f"the checker broke: {type(error).__name__}: {error}"
-        return [Finding(context.requirement.id, Verdict.ERROR, (), sentence)]
+        return [_broken(context.requirement.id, "the checker broke", error)]
     if passed is not None:
         findings.append(
             Finding(passed.requirement, Verdict.PASS, passed.packets, passed.sentence, count=count)

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import pytest
-from bentpipe_conformance.engine.checking import Readings
+from bentpipe_conformance.engine.checking import Readings, judge, judge_flow
 from bentpipe_conformance.engine.context import Context
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.remembered import forget, remembered
-from bentpipe_conformance.engine.suite import suite_named
+from bentpipe_conformance.engine.suite import Interpreter, Suite, suite_named
 from bentpipe_conformance.engine.trace import Packet
 from bentpipe_conformance.engine.verdict import Verdict
+from bentpipe_conformance.protocols.tcp.story import CLAIMS, flight
 
 SNR = suite_named("snr")
 USUAL = 0
@@ -73,6 +74,36 @@ def _judged(others: Others, *numbers: int) -> list[str]:
 def test_findings_are_those_of_the_first_reading_without_a_violation() -> None:
     told = _judged(Others(3), 0, 2, 1, 9)
     assert told == ["reading 0", "reading 2", "reading 1", "reading 0"]
+
+
+def _breaks(*_: object) -> Any:
+    raise LookupError("no such segment")
+
+
+@dataclass(frozen=True)
+class Broken(Suite):
+    """A suite that fails to read some packets."""
+
+    how: str = ""
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """With one function that fails."""
+        return replace(SNR.interpreter, **{self.how: _breaks})
+
+
+@pytest.mark.parametrize("how", ["read_flows", "prepare", "otherwise"])
+def test_packets_that_we_fail_to_read_are_our_error_for_each_requirement(how: str) -> None:
+    suite = Broken(SNR.name, SNR.title, SNR.protocol, SNR.profiles, SNR.package, how=how)
+    late = flight().send(1, after=0.3)  # violates SNR-RTO-002
+    found = judge(late.trace(), "rfc", CLAIMS, ["SNR-RTO-002", "SNR-WIN-001"], suite=suite)
+    assert {item.requirement for item in found} == {"SNR-RTO-002", "SNR-WIN-001"}
+    assert {item.verdict for item in found} == {Verdict.ERROR}
+    assert found[0].sentence == "reading the packets broke: LookupError: no such segment"
+    if how != "read_flows":
+        (flow,) = SNR.interpreter.read_flows(late.trace())
+        rows = judge_flow(flow, 0.0, "rfc", CLAIMS, suite=suite)
+        assert any(item.verdict is Verdict.ERROR for _, told in rows for item in told or ())
 
 
 def test_nothing_is_read_again_that_is_not_violated() -> None:
