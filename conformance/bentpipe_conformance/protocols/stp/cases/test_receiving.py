@@ -146,6 +146,17 @@ def test_idle_begin_that_is_too_large(peer: Peer) -> None:
         connection.abort()
 
 
+@connected("STP-DT-018", to="echo")
+def test_ready_fin_below_what_a_poll_has_named(connection: Connection) -> None:
+    """A POLL with a higher N(S) says that SDs are missing; none of them has arrived."""
+    connection.sds(2, octets=50)
+    connection.ask(seq=connection.ours(connection.vt_s + 3))
+    connection.sd(b"the end", fin=True)
+    connection.wait(PAUSE_S)
+    connection.ask()
+    connection.deliver()
+
+
 @connected("STP-DT-028", to="echo")
 def test_ready_fins_where_none_can_be(connection: Connection) -> None:
     """A FIN below what is held or delivered, and SDs above a FIN, leave no trace."""

@@ -204,6 +204,21 @@ def test_ready_stat_answers_the_last_poll_of_all(connection: Connection) -> None
     connection.receive(8, credit=4, within=3 * NEGLECT_S)
 
 
+@holding("STP-DT-023", "STP-DT-003", losing=[2])
+def test_ready_invalid_stat_answers_the_later_poll(connection: Connection, base: int) -> None:
+    """A valid STAT then answers the POLL before, and counts as if the other had not come."""
+    answered, timestamp = connection.last_poll
+    later = connection.expect(POLL, within=NEGLECT_S, what="a POLL by timer")
+    connection.send(
+        STAT, seq=connection.theirs(base + 2), elements=connection.their_list((base + 2, base + 2)),
+        n_mr=connection.theirs(base + 8), n_ps=later.packet.n_ps,
+    )  # fmt: skip
+    connection.wait(PAUSE_S)
+    connection.stat(n_ps=answered, timestamp=timestamp)
+    go_on(connection, 2 * NEGLECT_S, answering=False)
+    connection.receive(base + 16, credit=8, within=2 * NEGLECT_S)
+
+
 @holding("STP-DT-023", losing=[2])
 def test_ready_invalid_ustats_arrive(connection: Connection, base: int) -> None:
     """USTATs with impossible numbers and runs neither retransmit nor give credit."""
