@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import goes_on, unasked
+from bentpipe_conformance.protocols.rwbp.checkers.waiting import guessed
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Segment, Why, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -238,6 +239,8 @@ def abort_is_one_reset(flow: Flow, context: Context) -> Findings:
     if not own or own[0].packet.number > flow.ended or _gave_up(flow, own[0]):
         return
     reset = own[0]
+    if reset.time >= guessed(flow, context):
+        return  # its end may have been acknowledged before anybody saw it
     sender = flow.sender
     at = sender.offset(reset.tcp.seq)
     yield judged(

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule, spans
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    Context,
+    Findings,
+    judged,
+    rule,
+    spans,
+    waiting,
+)
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Sent, Why, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -79,11 +86,14 @@ def right_edge_is_a_maximum(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@rule("RWBP-EC-004", at_once=True)
+@rule("RWBP-EC-004", agreed=True)
 def retransmissions_first(flow: Flow, context: Context) -> Findings:
     """What awaits retransmission goes before anything new, lowest first (section 8.2)."""
     # Exercised where several segments await retransmission, or one and a new one that may leave.
     # What is not sent at all violates RWBP-EC-002 or -007.
+    if not flow.leaves_at_once(context.ics):
+        yield from waiting.lowest_first(flow, context)
+        return
     never = {missed.outgoing.start for missed in flow.sender.missed}
     for sent in flow.sent:
         if sent.why not in (Why.NEW, Why.LOST, Why.TIMEOUT) or sent.before in never:
@@ -163,10 +173,13 @@ def two_copies(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@rule("RWBP-EC-010", at_once=True)
+@rule("RWBP-EC-010", agreed=True)
 def arrived_is_not_sent_again(flow: Flow, context: Context) -> Findings:
     """What has arrived is released and never sent again."""
     # Exercised by retransmissions, and by timeouts, after blocks have reported anything.
+    if not flow.leaves_at_once(context.ics):
+        yield from waiting.arrived_meanwhile(flow, context)
+        return
     reported = False
     acks = iter(flow.acks)
     ack = next(acks, None)
@@ -183,10 +196,13 @@ def arrived_is_not_sent_again(flow: Flow, context: Context) -> Findings:
             yield context.holds("only what had not arrived was sent again", sent)
 
 
-@rule("RWBP-EC-011", at_once=True)
+@rule("RWBP-EC-011", agreed=True)
 def boundaries_are_kept(flow: Flow, context: Context) -> Findings:
     """A retransmission is the segment that was sent first, with present ACK and window."""
     # Exercised by any retransmission.
+    if not flow.leaves_at_once(context.ics):
+        yield from waiting.as_cut_first(flow, context)
+        return
     replies = {reply.packet.number: reply for reply in flow.replies}
     for sent in flow.sent:
         if sent.why in (Why.RECUT, Why.BEYOND):
@@ -204,10 +220,13 @@ def boundaries_are_kept(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@rule("RWBP-EC-012", at_once=True)
+@rule("RWBP-EC-012", agreed=True)
 def nothing_else_is_retransmitted(flow: Flow, context: Context) -> Findings:
     """Nothing is sent again that has not been taken for lost or been chosen by the timer."""
     # Exercised by acknowledgments that report what arrived behind a hole, after its repair.
+    if not flow.leaves_at_once(context.ics):
+        yield from waiting.never_due(flow, context)
+        return
     for sent in unexplained(flow):
         if not after_news(flow, sent):
             where = (sent, sent.cause) if sent.cause is not None else (sent,)

@@ -9,6 +9,7 @@ from bentpipe_conformance.engine.context import until_violated
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import SETTLED_S, taken, unasked
+from bentpipe_conformance.protocols.rwbp.checkers.waiting import guessed
 from bentpipe_conformance.protocols.rwbp.codec import (
     MSS,
     SACK,
@@ -94,8 +95,9 @@ def numbers_count_octets(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
         elif sent.tcp.seq + sent.tcp.length >= MODULUS:
             yield context.holds("data was sent across the wrap of the numbers", sent)
+    known = guessed(flow, context)
     for reply in flow.replies:
-        if reply.ack > reply.expected and not flow.slack:
+        if reply.ack > reply.expected and not flow.slack and reply.time < known:
             yield context.violated(
                 f"octets up to {reply.ack} were acknowledged", reply,
                 expected=f"up to {reply.expected}, SYN and FIN counting one each",

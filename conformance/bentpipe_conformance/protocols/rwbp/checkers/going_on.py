@@ -10,6 +10,7 @@ from bentpipe_conformance.engine.checking import load_checkers
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.engine.verdict import Verdict
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.rwbp.checkers.waiting import guessed
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Call, Segment, Why, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -72,6 +73,8 @@ def goes_on(flow: Flow, context: Context, odd: Segment, what: str) -> Findings:
     ends = next(after(flow.resets, number), None)
     long_after = ends is not None and ends.time - odd.time > AT_ONCE_S + flow.slack
     waits = not flow.leaves_at_once(context.ics)
+    if ends is not None and ends.time >= guessed(flow, context):
+        return  # its end may have been acknowledged before anybody saw it
     # A user of its own may abort at any time, and its RST may have waited for the link.
     if ends is not None and not flow.service and (
         long_after or waits or not _directly(flow, odd, ends)

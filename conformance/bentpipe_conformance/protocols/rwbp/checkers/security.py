@@ -57,11 +57,10 @@ def _opens(flow: Flow, context: Context) -> Findings:
     )  # fmt: skip
     if before is None:
         return
+    at_once = flow.leaves_at_once(context.ics)
     if flow.opening.own:
         yield context.holds("a connection opened after odd segments", flow.opening.own[0], before)
-    elif flow.leaving or not flow.leaves_at_once(context.ics):
-        return  # what answers may wait for credit
-    elif flow.packets[-1].time - theirs[0].time > OPENED_S:
+    elif not flow.leaving and at_once and flow.packets[-1].time - theirs[0].time > OPENED_S:
         yield context.violated(
             "a SYN was not answered after odd segments", theirs[0], before,
             expected="a SYN-ACK", actual="nothing",

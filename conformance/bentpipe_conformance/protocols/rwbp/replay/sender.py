@@ -179,7 +179,8 @@ class Sender:
             sent.why = Why.BEYOND
             sent.outgoing = None
         elif item is None or item.end != sent.end:
-            arrived = sent.end <= self.una or self.outstanding.has_arrived(sent.start, sent.end)
+            left = max(sent.start, self.una)  # an acknowledgment may end amid a segment
+            arrived = sent.end <= left or self.outstanding.has_arrived(left, sent.end)
             sent.why = Why.ARRIVED if arrived else Why.RECUT
             sent.outgoing = None
         elif item.copies:
