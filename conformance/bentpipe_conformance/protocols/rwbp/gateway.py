@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from socket import inet_aton
 from typing import Any
 
 from bentpipe_conformance.engine.peer import BasePeer
@@ -27,6 +28,8 @@ class Gateway:
     Attributes:
         epoch, arrived, limit: what the next frame says.
         silent: whether frames are not repeated.
+        proxy: the address of the IUT to which the frames go.
+        source: the same as it stands in its packets.
     """
 
     def __init__(self, tester: BasePeer[Any, Any], *, obeyed: bool = True) -> None:
@@ -34,6 +37,8 @@ class Gateway:
         self.arrived = 0
         self.limit = 0
         self.silent = True
+        self.proxy = tester.iut_address
+        self.source = inet_aton(self.proxy)
         self._tester = tester
         self._obeyed = obeyed
         self._due = tester.now()
@@ -58,7 +63,7 @@ class Gateway:
         """Send a frame, and wait; what is odd about it is an argument of :func:`.build_frame`."""
         fields = {"epoch": self.epoch, "arrived": self.arrived, "limit": self.limit, **odd}
         if self._obeyed:
-            self._tester.send(build_frame(self._tester.iut_address, **fields))
+            self._tester.send(build_frame(self.proxy, **fields))
         if not odd:
             self._due = self._tester.now() + REFRESH_S
         if pause:

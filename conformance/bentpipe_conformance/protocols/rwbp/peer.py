@@ -20,8 +20,8 @@ SETTLED_S = 0.3
 SHARE_S = 0.05
 """Between looks at all connections."""
 
-PROTOCOL, TCP = slice(9, 10), b"\6"
-"""Where an IPv4 header names the protocol that it carries, and TCP's number."""
+PROTOCOL, TCP, SOURCE = slice(9, 10), b"\6", slice(12, 16)
+"""Where an IPv4 header names the protocol that it carries, TCP's number, and where the sender."""
 
 
 class Peer(tcp_peer.Peer):
@@ -41,6 +41,7 @@ class Peer(tcp_peer.Peer):
         super().__init__(*lane, **how)
         self._ics = ics or {}
         self._link_address = self._ics.get("link_address", "")
+        self._other_address = self.iut_address
         self.gateway: Gateway | None = None
         if not self._link_address and declared(self._ics, "gateway"):
             self.gateway = Gateway(self)
@@ -56,6 +57,27 @@ class Peer(tcp_peer.Peer):
         if self.gateway is None:
             self.gateway = Gateway(self, obeyed=declared(self._ics, "gateway"))
         return self.gateway
+
+    def leave_the_link(self) -> None:
+        """End what is open behind the link, and speak to the IUT where nothing delays it again.
+
+        Where all packets leave by the link, or no script has gone there, this changes nothing.
+        """
+        gateway = self.gateway
+        if gateway is None or self.iut_address == self._other_address:
+            return
+        self._empty_the_queue(gateway)
+        for connection in self.open_connections:
+            if connection.syn.dst == gateway.proxy:
+                connection.abort()
+        self.wait(self.rtt)
+        gateway.stop()
+        self.iut_address = self._other_address
+
+    def _empty_the_queue(self, gateway: Gateway) -> None:
+        """Let leave what waits, so that a RST stands where the last acknowledgment says."""
+        gateway.restart(AMPLE)
+        self.wait(self.rtt + SETTLED_S)
 
     def share(self, seconds: float, credit: int = 0) -> None:
         """Receive on all connections for a while, with :meth:`tend`."""
@@ -78,8 +100,9 @@ class Peer(tcp_peer.Peer):
 
     def dissect(self, octets: bytes) -> Rwbp:
         """The segment in an IPv4 packet."""
-        if self.gateway is not None and octets[PROTOCOL] == TCP:
-            self.gateway.took()
+        gateway = self.gateway
+        if gateway is not None and octets[PROTOCOL] + octets[SOURCE] == TCP + gateway.source:
+            gateway.took()
         segment = dissected(dissect, octets) or dissect(octets)
         if not segment.offset_ok:
             raise MalformedPacket("the TCP data offset points outside the segment")
@@ -97,13 +120,11 @@ class Peer(tcp_peer.Peer):
     def finish(self) -> None:
         """See TCP's; the IUT's IP queue is emptied before, and the next case's epoch is newer.
 
-        Else a RST would not stand where the last acknowledgment says, which waits there, and a
-        connection would outlive the case.
+        Else a connection would outlive the case, whose last acknowledgment waits there.
         """
         gateway = self.gateway
         if gateway is not None:
-            gateway.restart(AMPLE)
-            self.wait(self.rtt + SETTLED_S)
+            self._empty_the_queue(gateway)
         super().finish()
         if gateway is not None:
             self.wait(max(self.rtt, gateway.ahead))

@@ -48,3 +48,35 @@ def test_tester_counts_in_the_unit_of_the_option_that_it_sends() -> None:
     _, peer = _on_a_lane()
     connection = peer.connect(option=option_octets(8, 600))
     assert connection.unit == 600
+
+
+def test_way_back_from_the_link_ends_what_is_open_there() -> None:
+    lane, peer = _on_a_lane()
+    before = peer.connect("echo")
+    peer.behind_the_link().grant(AMPLE)
+    connection = peer.connect()
+    peer.wait(0.5)
+    peer.gateway.restart(0)
+    connection.send_data(100)
+    peer.leave_the_link()
+    assert connection.closed
+    assert not before.closed
+    assert len(lane._host.free.connections) == 1  # type: ignore[attr-defined]
+    assert not lane._host.link.connections  # type: ignore[attr-defined]
+    before.send_data(len(ECHO_TEXT))
+    assert before.expect(within=1.0).end == len(ECHO_TEXT)
+    peer.behind_the_link().grant(AMPLE)
+    assert peer.connect("echo").syn.dst == peer.gateway.proxy != before.syn.dst
+
+
+def test_only_what_comes_through_the_gateway_is_counted_there() -> None:
+    _, peer = _on_a_lane()
+    peer.connect()
+    gateway = peer.behind_the_link()
+    gateway.grant(AMPLE)
+    peer.wait(0.5)
+    peer.leave_the_link()
+    counted = gateway.arrived
+    peer.connect()
+    peer.wait(0.5)
+    assert gateway.arrived == counted
