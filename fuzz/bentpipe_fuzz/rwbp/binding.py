@@ -13,6 +13,7 @@ from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.rwbp.linked import LINKED
 from bentpipe_fuzz.rwbp.player import VERBS, Player
 from bentpipe_fuzz.rwbp.situations import AGREEING, ENDING, MOVING
+from bentpipe_fuzz.rwbp.walks import HELD_UP, LONG, WALKS
 from bentpipe_fuzz.rwbp.writing import IMPORTS, LINES
 from bentpipe_fuzz.tcp import binding as tcp
 from bentpipe_fuzz.tcp import conversations as of_tcp
@@ -28,17 +29,19 @@ offer: Mapping[str, st.SearchStrategy[Any]] = {
 opening = step("open", service=of_tcp.service, **offer)
 calling = step("call", role=st.sampled_from(["send", "receive"]), **offer)
 
-OWN = (*AGREEING, *MOVING, *ENDING, *LINKED)
-"""What is RWBP's is drawn twice as often as the situations of TCP of the same kind."""
+OWN = (*AGREEING, *MOVING, *ENDING, *LINKED, *WALKS, *HELD_UP, *LONG)
+"""What is RWBP's is drawn twice as often as the situations of TCP of the same kind, and walks three
+times: what nobody has thought of is met by them."""
 
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
     "honest": conversation(
         opening | calling, of_tcp.honest, episodes=episodes.HONEST,
-        situations=(*OWN, *OWN, *situations.ENDING, *sending.SENDING),
+        situations=(*OWN, *OWN, *WALKS, *HELD_UP, *situations.ENDING, *sending.SENDING),
     ),
     "lazy": conversation(
         opening, of_tcp.honest, of_tcp.lazy, episodes=episodes.LAZY,
-        situations=(*MOVING, *MOVING, *LINKED, *LINKED, *sending.SENDING),
+        situations=(*MOVING, *MOVING, *LINKED, *LINKED, *WALKS, *WALKS, *HELD_UP, *HELD_UP,
+                    *sending.SENDING),
     ),
     "on-path": conversation(
         opening | calling, of_tcp.honest, of_tcp.almost_valid, of_tcp.garbage,
@@ -47,7 +50,7 @@ MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
     ),
     "off-path": conversation(
         opening, of_tcp.honest, of_tcp.off_path,
-        situations=(*OWN, *OWN, *situations.CARRYING),
+        situations=(*OWN, *OWN, *WALKS, *HELD_UP, *situations.CARRYING),
     ),
 }  # fmt: skip
 

@@ -173,7 +173,13 @@ choked = episode(
 )  # fmt: skip
 """Acknowledgments of what goes on coming, new or not, wait for credit."""
 
-LINKED: tuple[Situation, ...] = (
+
+def and_back(situation: Situation) -> Situation:
+    """A situation behind the link, and the way back: what follows is judged to the moment again."""
+    return episode(situation, step("leave"))
+
+
+LINKED: tuple[Situation, ...] = tuple(map(and_back, (
     granted, odd_frames, flawed_frames, epochs, late_frames, silent, stale, lost_before, crowded,
     unequal, contended, some_go, one_port, choked,
-)  # fmt: skip
+)))  # fmt: skip

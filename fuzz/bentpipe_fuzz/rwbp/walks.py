@@ -1,0 +1,267 @@
+"""Walks: a condition, and things that happen amid it in any order; see :mod:`.situations`.
+
+What a person thinks of is a situation. What needs two or three things at once, of which nobody has
+thought, is met by going about: each walk has a few kinds of events and pauses of its own, so that
+the same ones meet each other again and again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
+from hypothesis import strategies as st
+
+from bentpipe_fuzz.campaign.plan import episode, repeated, step, weighted
+from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.rwbp.linked import and_back
+from bentpipe_fuzz.rwbp.situations import WINDOWS
+from bentpipe_fuzz.tcp.leads import (
+    Situation,
+    close,
+    either,
+    one,
+    opened,
+    perhaps,
+    place,
+    receive,
+    segments,
+    settle,
+    some_of,
+    wait,
+)
+
+_Steps = st.SearchStrategy[list[Step]]
+_few, _half = some_of([1, 1, 2, 3]), SEGMENT // 2
+
+
+def _as_steps(kind: st.SearchStrategy[Any]) -> _Steps:
+    return episode(kind)
+
+
+@st.composite
+def walk(
+    draw: st.DrawFn, events: Sequence[Situation], pauses: Sequence[Sequence[float]], most: int
+) -> list[Step]:
+    """So many events of two to four kinds, with pauses of one kind or two between them."""
+    kinds = draw(st.lists(st.sampled_from(events), min_size=2, max_size=4, unique=True))
+    among = [0.0, *draw(st.sampled_from(pauses)), *draw(st.sampled_from(pauses))]
+    steps: list[Step] = []
+    for _ in range(draw(st.integers(4, most))):
+        steps += draw(weighted(*kinds))
+        pause = draw(st.sampled_from(among))
+        if pause:
+            steps.append(Step("wait", {"seconds": pause}))
+    return steps
+
+
+PAUSES = ((0.02, 0.05), (0.15, 0.25), (0.35, 0.7), (0.7, 0.9), (1.3, 2.0), (3.5, 8.0), (20.0, 45.0))
+"""Seconds: less than half a round trip, more, a timeout, several."""
+
+# -- a sender, of which something is reported
+
+_progress = step("tell", ack=_few)
+_gap = step("tell", ack=some_of([0, 0, 1, 2]), hole=_few, held=_few, known=either)
+_far = step("tell", hole=some_of([2, 4, 5, 7]), held=_few, known=either)
+_no_news = step("tell", known=either, times=some_of([1, 1, 3]))
+_old = step("tell", ack=some_of([0, 1]), hole=_few, held=some_of([0, 1, 2]),
+            old=some_of([1, SEGMENT, 3 * SEGMENT, 1 << 16, 1 << 30]))  # fmt: skip
+_beside_data = step("tell", ack=some_of([0, 1]), hole=_few, held=some_of([0, 1]),
+                    octets=some_of([1, 100, 1000]))  # fmt: skip
+_all = step("tell", ack=one(99))
+_lower = step("tell", ack=some_of([0, 1]), window=some_of([0, 0, 1, 2, 3]))
+_wider = step("tell", ack=some_of([0, 1]), window=some_of([1, 2, 4, 8, 16]))
+_untrue = step("segment", ack=place("zero", 0), sack=some_of([
+    [[("highest", 0), ("highest", SEGMENT)]], [[("highest", -SEGMENT), ("highest", 1)]],
+    [[("zero", 0), ("delivered", SEGMENT)]], [[("delivered", SEGMENT), ("delivered", SEGMENT)]],
+]))  # fmt: skip
+_beyond = step("segment", ack=place("highest", 1, SEGMENT, 1 << 20), octets=some_of([0, 0, 100]))
+_asks = step("write", octets=some_of([1, 100, 1460, 4000]), at_once=some_of([100, 1460]))
+_quits = episode(wait(one(0.4)), step("quit"))
+"""What was sent before has arrived, and is not taken for the reason."""
+_receives = step("receive", segments=some_of([1, 3]), seconds=some_of([0.1, 0.7]),
+                 losing=some_of([[], [0], [1]]))  # fmt: skip
+_TRUE: tuple[Situation, ...] = tuple(map(_as_steps, (
+    _progress, _gap, _gap, _far, _no_news, _old, _beside_data, _all, _lower, _wider, _receives,
+)))  # fmt: skip
+_REPORTS: tuple[Situation, ...] = (*_TRUE, _as_steps(_untrue), _as_steps(_beyond))
+"""What is untrue may be true of what waits for the link, and then shows nothing."""
+_end = episode(perhaps | receive(3.0), step("tell", ack=one(99), window=one(16)), receive(3.0))
+
+endless = episode(
+    opened("chargen", window=WINDOWS, mss=some_of([536, 1460, 1460]),
+           unit=some_of([None, None, 600]), interval=some_of([1, 8])),
+    wait(some_of([0.7, 1.3])), walk(_REPORTS, PAUSES, 12), _end, segments([5]),
+)  # fmt: skip
+"""A sender who always has more, and reports of any kind."""
+_late: tuple[Situation, ...] = tuple(map(_as_steps, (
+    step("tell", ack=some_of([0, 0, 1]), hole=one(1), held=some_of([1, 1, 2, 3])),
+    step("tell", ack=one(1)), step("tell", ack=_few), _gap, _all,
+)))  # fmt: skip
+disorder = episode(
+    step("open", service=some_of(["chargen", "chargen", "echo"]), interval=some_of([1, 8]),
+         window=some_of([8 * SEGMENT, 16 * SEGMENT])),
+    _asks, wait(one(1.1)), walk(_late, PAUSES[:2], 14), perhaps | wait(some_of([1.3, 3.5])),
+    walk(_late, PAUSES[:4], 6), _end, segments([5]),
+)  # fmt: skip
+"""What is reported missing arrives too soon for a repair, again and again."""
+finite = episode(
+    opened("echo", window=some_of([2 * SEGMENT, 4 * SEGMENT, 16 * SEGMENT]),
+           interval=some_of([1, 8])),
+    step("write", octets=some_of([1000, 4000, 10_000]), at_once=some_of([100, 700, 1460])),
+    perhaps | close, perhaps | wait(one(0.7)),
+    walk((*_REPORTS, _as_steps(close), _as_steps(_asks), _as_steps(_asks)), PAUSES, 12), _end,
+    perhaps | close, settle,
+)  # fmt: skip
+"""A sender whose data ends, with its FIN or without."""
+of_its_own = episode(
+    step("call", role=one("send"), window=WINDOWS, interval=some_of([1, 8])),
+    walk((*_REPORTS, _as_steps(close), _quits), PAUSES, 14), _end,
+    perhaps | close, receive(3.0),
+)  # fmt: skip
+"""A user of the implementation's own that sends some segments and closes."""
+
+# -- amid lack of credit
+
+_CREDIT = tuple(map(_as_steps, (
+    step("grant", packets=some_of([0, 1, 1, 2, 3])), step("grant", packets=some_of([5, 20])),
+    step("epoch", packets=some_of([0, 0, 1, 2, 4])), step("turn", back=some_of([0, 1, 2])),
+    step("frame", limit=some_of([0, -1, 1]), arrived=some_of([0, 0, -1])),
+    step("miss", packets=some_of([1, 2])), step("mute"), step("grant", packets=one(1)),
+)))  # fmt: skip
+_held_up = episode(
+    step("link"), step("grant"),
+    repeated(step("open", service=some_of(["chargen", "chargen", "chargen", "echo"]),
+                  window=WINDOWS, mss=some_of([536, 1460, 1460])), 3),
+    wait(some_of([0.7, 1.3])), perhaps | _asks,
+)  # fmt: skip
+_filling = repeated(episode(
+    step("tell", ack=some_of([1, 2, 4]), window=some_of([16, 30, 30])),
+    perhaps | step("turn", back=some_of([1, 2])),
+), 3)  # fmt: skip
+"""New segments fill the IP queue, so that repairs have no room in it."""
+_lossy = episode(_gap, perhaps | wait(some_of([0.15, 0.35, 1.3])), perhaps | _as_steps(_far))
+scarce = episode(
+    _held_up, step("epoch", packets=some_of([0, 0, 0, 1, 2])), weighted(_filling, perhaps),
+    perhaps | wait(some_of([0.1, 1.3, 5.0])),
+    _lossy, walk((*_TRUE, *_CREDIT, *_CREDIT), PAUSES, 12),
+    step("grant"), perhaps | receive(3.0), step("tell", ack=one(99), window=one(16)), receive(3.0),
+    settle,
+)  # fmt: skip
+"""Repairs wait for credit, and more is reported meanwhile."""
+bounded = episode(
+    step("link"), step("grant"), opened("echo", window=WINDOWS, mss=some_of([536, 1460])),
+    perhaps | opened("chargen", window=WINDOWS), step("turn"),
+    step("write", octets=some_of([10_000, 20_000]), at_once=some_of([500, 1460])), perhaps | close,
+    wait(one(1.1)), step("epoch", packets=some_of([0, 0, 1])), perhaps | _filling, _lossy,
+    walk((*_TRUE, *_CREDIT, _as_steps(close), _as_steps(_asks)), PAUSES, 12), step("grant"),
+    _end, perhaps | close, settle,
+)  # fmt: skip
+"""Likewise, and the stream has an end."""
+ample = episode(
+    _held_up, walk((*_TRUE, _as_steps(step("turn"))), PAUSES, 12),
+    step("tell", ack=one(99), window=one(16)), receive(3.0), settle,
+)  # fmt: skip
+"""The link is shared, and slow, but credit is not short."""
+
+# -- a receiver
+
+
+@st.composite
+def _pieces(draw: st.DrawFn, base: str, first: int, last: int, least: int) -> list[Step]:
+    """A piece of the stream, which may overlap what has arrived, and may have its end.
+
+    Places are multiples of ``least`` from a base, here and there an octet off.
+    """
+    at = least * draw(st.integers(first, last)) + draw(some_of([0, 0, 0, 0, 1, -1]))
+    octets = min(least * draw(some_of([1, 1, 1, 2, 2, 3])) + draw(some_of([0, 0, 0, 1, -1])), 1460)
+    flags = draw(some_of(["A", "A", "A", "A", "A", "PA", "FA", "", "PUA", "EA"]))
+    ack = draw(some_of([("delivered", 0), ("delivered", 0), ("zero", 0), ("highest", 0)]))
+    return [Step("segment", {"seq": (base, at), "octets": octets, "flags": flags, "ack": ack})]
+
+
+_empty = step("segment", seq=st.one_of(place("next", 0, -1, 1, 1000), place("edge", 0, 1, -1)),
+              flags=some_of(["A", "A", "FA", "R", "S", ""]))  # fmt: skip
+_stream: tuple[Situation, ...] = tuple(map(_as_steps, (
+    _pieces("zero", 0, 8, 700), _pieces("zero", 0, 8, 700), _pieces("zero", 0, 5, 100),
+    _pieces("next", -3, 3, 400), _empty, step("write", octets=some_of([100, 1460, 3000])),
+    step("segment", seq=place("next", 0, -1), times=some_of([1, 3])),
+)))  # fmt: skip
+_DELAYS = ((0.01, 0.03), (0.06, 0.09), (0.11, 0.2), (0.7, 1.3))
+pieces = episode(
+    step("open", service=some_of(["discard", "discard", "echo", "chargen"]),
+         interval=some_of([1, 2, 3, 8])),
+    walk(_stream, _DELAYS, 14), perhaps | step("write", octets=one(4000)), settle, perhaps | close,
+    settle,
+)  # fmt: skip
+"""Pieces of a stream that overlap, in any order."""
+_at_edge: tuple[Situation, ...] = tuple(map(_as_steps, (
+    _pieces("edge", -6, 1, 500), _pieces("edge", -6, 1, 500), _pieces("next", -2, 3, 500),
+    _pieces("edge", -4, 1, 100), _empty, _empty, step("offer", window=some_of([0, 500, 1460])),
+)))  # fmt: skip
+brim = episode(
+    opened("echo", window=one(0), interval=some_of([1, 8])),
+    step("fill", octets=some_of([1000, 1460]), leaving=some_of([1, 100, 700, 1460, 2500])),
+    walk(_at_edge, _DELAYS, 10),
+    repeated(episode(step("offer", window=some_of([1460, 3000, 5000])), receive(1.0)), 2),
+    step("offer", window=one(20_000)), receive(3.0), settle,
+)  # fmt: skip
+"""Likewise where the window is nearly full."""
+_both: tuple[Situation, ...] = (*_REPORTS, *_stream)
+two_ways = episode(
+    step("open", service=some_of(["chargen", "echo"]), window=WINDOWS, interval=some_of([1, 2, 8])),
+    perhaps | _as_steps(_asks), wait(one(0.7)), walk(_both, (*_DELAYS, *PAUSES), 14), _end, settle,
+)  # fmt: skip
+"""Data goes both ways, and either is disturbed."""
+choked_pieces = episode(
+    step("link"), step("grant"),
+    repeated(step("open", service=some_of(["discard", "discard", "echo"]),
+                  interval=some_of([1, 1, 2, 8])), 3),
+    wait(one(1.0)), step("epoch", packets=some_of([0, 0, 1, 3])),
+    walk((*_stream, *_CREDIT), (*_DELAYS, *_DELAYS, (1.3, 3.5)), 14), step("grant"), receive(2.0),
+    settle,
+)  # fmt: skip
+"""Likewise while acknowledgments wait for credit."""
+
+# -- what comes in states that do not last
+
+_calls = step("call", role=one("send"), window=one(16 * SEGMENT), interval=some_of([1, 8]))
+_taken = episode(wait(one(0.7)), step("tell", ack=one(99)))
+_served = opened("echo", window=some_of([0, 0, SEGMENT, 16 * SEGMENT]), interval=some_of([1, 8]))
+_fin = step("segment", flags=one("FA"), ack=place("zero", 0))
+_LEADS: tuple[Situation, ...] = (
+    episode(step("ring", role=some_of(["send", "receive"]))),
+    episode(step("knock", service=some_of(["echo", "discard"]))),
+    episode(_calls), episode(_calls, _taken), episode(_calls, wait(one(0.7)), _fin),
+    episode(_calls, _taken, close), episode(_calls, _taken, close, wait(one(0.7))),
+    episode(_served, step("write", octets=one(3000)), close, wait(one(0.7))),
+    episode(_served, _fin, wait(one(0.7))),
+    episode(opened("chargen", window=WINDOWS), wait(one(0.7)), _fin),
+)  # fmt: skip
+_intruder = step(
+    "segment", flags=some_of(["A", "A", "R", "RA", "S", "SA", "FA", "F", "", "PA", "SF"]),
+    seq=st.one_of(place("next", 0, 0, -1, 1, 700, -700), place("edge", 0, -1, 1),
+                  place("zero", 0, -1)),
+    ack=st.one_of(place("delivered", 0), place("highest", 0, 1, -1), place("zero", 0, -1),
+                  place("zero", -(1 << 30), -(1 << 30) - 1)),
+    octets=some_of([0, 0, 0, 1, 100]), times=some_of([1, 1, 1, 3]),
+)  # fmt: skip
+_of_states: tuple[Situation, ...] = tuple(map(_as_steps, (
+    _intruder, _intruder, _intruder, _fin, _progress, _no_news, _gap,
+    step("answer", flags=some_of(["SA", "SA", "S"])), step("segment"), _wider,
+)))  # fmt: skip
+states = episode(
+    weighted(*_LEADS), walk(_of_states, ((0.02, 0.1), (0.35, 0.7), (1.1, 2.0)), 7),
+    perhaps | step("segment"), receive(2.0), perhaps | close, settle,
+)  # fmt: skip
+"""What belongs there or not, in any state."""
+
+WALKS: tuple[Situation, ...] = (
+    endless, disorder, finite, of_its_own, pieces, two_ways, states, states,
+)  # fmt: skip
+LONG: tuple[Situation, ...] = (brim,)
+"""What takes many packets."""
+HELD_UP: tuple[Situation, ...] = tuple(
+    map(and_back, (scarce, scarce, bounded, ample, choked_pieces))
+)
