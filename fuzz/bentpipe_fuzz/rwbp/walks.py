@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bentpipe_fuzz.campaign.plan import episode, repeated, step, weighted
 from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.rwbp.linked import and_back
-from bentpipe_fuzz.rwbp.situations import WINDOWS
+from bentpipe_fuzz.rwbp.situations import NARROW, WINDOWS
 from bentpipe_fuzz.tcp.leads import (
     Situation,
     close,
@@ -95,17 +95,30 @@ endless = episode(
     wait(some_of([0.7, 1.3])), walk(_REPORTS, PAUSES, 12), _end, segments([5]),
 )  # fmt: skip
 """A sender who always has more, and reports of any kind."""
-_late: tuple[Situation, ...] = tuple(map(_as_steps, (
-    step("tell", ack=some_of([0, 0, 1]), hole=one(1), held=some_of([1, 1, 2, 3])),
-    step("tell", ack=one(1)), step("tell", ack=_few), _gap, _all,
-)))  # fmt: skip
-disorder = episode(
-    step("open", service=some_of(["chargen", "chargen", "echo"]), interval=some_of([1, 8]),
-         window=some_of([8 * SEGMENT, 16 * SEGMENT])),
-    _asks, wait(one(1.1)), walk(_late, PAUSES[:2], 14), perhaps | wait(some_of([1.3, 3.5])),
-    walk(_late, PAUSES[:4], 6), _end, segments([5]),
+_lost = step("tell", hole=one(1), held=some_of([1, 1, 2, 3]), window=some_of([16, 16, 24]))
+_arrives = step("tell", ack=some_of([1, 1, 1, 2]))
+_swiftly = wait(some_of([0.02, 0.1, 0.25, 0.25]))
+_repaired = wait(some_of([0.35, 0.7, 0.7, 0.9]))
+_silence = wait(some_of([1.3, 2.0, 3.5, 8.0]))
+_lost_again = step("tell", hole=one(1), held=some_of([8, 12, 18]), known=either)
+_COURSES: tuple[Situation, ...] = (
+    episode(_lost, _swiftly, _arrives), episode(_lost, _swiftly, _arrives),
+    episode(_lost, _repaired, _arrives),
+    episode(_lost, _repaired, _lost_again, _swiftly, _arrives),
+    episode(_lost, _repaired, _lost_again, _repaired, _arrives),
+    episode(_lost, _silence, _arrives), episode(_silence, _arrives), episode(_silence, _lost),
+    episode(_lost, _swiftly, step("tell", ack=one(1), hole=one(1), held=one(1))),
+    episode(step("tell", hole=one(2), held=one(1)), _swiftly, step("tell", ack=some_of([1, 2]))),
+    episode(_all), episode(_progress), episode(_no_news, _swiftly), episode(_old),
 )  # fmt: skip
-"""What is reported missing arrives too soon for a repair, again and again."""
+"""What can become of a segment: late, lost, lost again, and a timer that expires at any stage."""
+disorder = episode(
+    opened("chargen", window=some_of([8 * SEGMENT, 16 * SEGMENT]), interval=some_of([1, 8])),
+    wait(one(1.1)),
+    repeated(episode(weighted(*_COURSES), weighted(_repaired, perhaps)), 8),
+    _lost, perhaps | _swiftly, perhaps | _far, _repaired, _end, segments([5]),
+)  # fmt: skip
+"""Such courses one behind the other, several of which are false losses."""
 finite = episode(
     opened("echo", window=some_of([2 * SEGMENT, 4 * SEGMENT, 16 * SEGMENT]),
            interval=some_of([1, 8])),
@@ -115,6 +128,20 @@ finite = episode(
     perhaps | close, settle,
 )  # fmt: skip
 """A sender whose data ends, with its FIN or without."""
+_shut = step("tell", ack=one(99), window=one(0))
+reopened = episode(
+    opened("chargen", window=some_of([2 * SEGMENT, 4 * SEGMENT]), unit=some_of([None, None, 600])),
+    wait(one(1.1)),
+    repeated(episode(
+        _shut, wait(some_of([2.0, 5.0, 12.0, 30.0])),
+        weighted(perhaps, perhaps, episode(weighted(_no_news, _old, _beside_data, _beyond), wait(
+            some_of([0.7, 4.0])
+        ))),
+        step("tell", window=some_of([1, 1, 2, 4])), wait(some_of([0.1, 0.7, 0.9])),
+    ), 4),
+    _shut, wait(some_of([5.0, 12.0])), _end, segments([5]),
+)  # fmt: skip
+"""A window is closed, probed for and opened again, several times."""
 of_its_own = episode(
     step("call", role=one("send"), window=WINDOWS, interval=some_of([1, 8])),
     walk((*_REPORTS, _as_steps(close), _quits), PAUSES, 14), _end,
@@ -130,6 +157,8 @@ _CREDIT = tuple(map(_as_steps, (
     step("frame", limit=some_of([0, -1, 1]), arrived=some_of([0, 0, -1])),
     step("miss", packets=some_of([1, 2])), step("mute"), step("grant", packets=one(1)),
 )))  # fmt: skip
+_SOON = (*PAUSES[:-2], (3.5, 5.0))
+"""The gateway repeats its frame ten times a second, and a conversation has so many packets."""
 _held_up = episode(
     step("link"), step("grant"),
     repeated(step("open", service=some_of(["chargen", "chargen", "chargen", "echo"]),
@@ -142,12 +171,21 @@ _filling = repeated(episode(
 ), 3)  # fmt: skip
 """New segments fill the IP queue, so that repairs have no room in it."""
 _lossy = episode(_gap, perhaps | wait(some_of([0.15, 0.35, 1.3])), perhaps | _as_steps(_far))
+_then_silent = perhaps | wait(some_of([4.0, 8.0, 12.0]))
+"""With credit again, but nobody answers, so that timers show what has become of them."""
+outwaited = episode(
+    step("link"), step("grant"),
+    opened("chargen", window=WINDOWS, mss=some_of([536, 1460])),
+    perhaps | opened("chargen", window=NARROW), wait(one(1.1)), step("epoch"), _filling,
+    perhaps | _lossy, step("mute"), wait(some_of([5.0, 20.0, 60.0])), step("grant"),
+    wait(some_of([8.0, 12.0])), _all, receive(3.0), settle,
+)  # fmt: skip
+"""Timers expire again and again while copies wait."""
 scarce = episode(
     _held_up, step("epoch", packets=some_of([0, 0, 0, 1, 2])), weighted(_filling, perhaps),
     perhaps | wait(some_of([0.1, 1.3, 5.0])),
-    _lossy, walk((*_TRUE, *_CREDIT, *_CREDIT), PAUSES, 12),
-    step("grant"), perhaps | receive(3.0), step("tell", ack=one(99), window=one(16)), receive(3.0),
-    settle,
+    _lossy, walk((*_TRUE, *_CREDIT, *_CREDIT), _SOON, 12),
+    step("grant"), _then_silent, _end, settle,
 )  # fmt: skip
 """Repairs wait for credit, and more is reported meanwhile."""
 bounded = episode(
@@ -155,12 +193,12 @@ bounded = episode(
     perhaps | opened("chargen", window=WINDOWS), step("turn"),
     step("write", octets=some_of([10_000, 20_000]), at_once=some_of([500, 1460])), perhaps | close,
     wait(one(1.1)), step("epoch", packets=some_of([0, 0, 1])), perhaps | _filling, _lossy,
-    walk((*_TRUE, *_CREDIT, _as_steps(close), _as_steps(_asks)), PAUSES, 12), step("grant"),
+    walk((*_TRUE, *_CREDIT, _as_steps(close), _as_steps(_asks)), _SOON, 12), step("grant"),
     _end, perhaps | close, settle,
 )  # fmt: skip
 """Likewise, and the stream has an end."""
 ample = episode(
-    _held_up, walk((*_TRUE, _as_steps(step("turn"))), PAUSES, 12),
+    _held_up, walk((*_TRUE, _as_steps(step("turn"))), _SOON, 12),
     step("tell", ack=one(99), window=one(16)), receive(3.0), settle,
 )  # fmt: skip
 """The link is shared, and slow, but credit is not short."""
@@ -219,7 +257,7 @@ choked_pieces = episode(
     repeated(step("open", service=some_of(["discard", "discard", "echo"]),
                   interval=some_of([1, 1, 2, 8])), 3),
     wait(one(1.0)), step("epoch", packets=some_of([0, 0, 1, 3])),
-    walk((*_stream, *_CREDIT), (*_DELAYS, *_DELAYS, (1.3, 3.5)), 14), step("grant"), receive(2.0),
+    walk((*_stream, *_CREDIT), (*_DELAYS, *_DELAYS, (1.3, 2.0)), 14), step("grant"), receive(2.0),
     settle,
 )  # fmt: skip
 """Likewise while acknowledgments wait for credit."""
@@ -258,10 +296,10 @@ states = episode(
 """What belongs there or not, in any state."""
 
 WALKS: tuple[Situation, ...] = (
-    endless, disorder, finite, of_its_own, pieces, two_ways, states, states,
+    endless, disorder, reopened, finite, of_its_own, pieces, two_ways, states, states,
 )  # fmt: skip
 LONG: tuple[Situation, ...] = (brim,)
 """What takes many packets."""
 HELD_UP: tuple[Situation, ...] = tuple(
-    map(and_back, (scarce, scarce, bounded, ample, choked_pieces))
+    map(and_back, (scarce, scarce, outwaited, bounded, ample, choked_pieces))
 )
