@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bentpipe_conformance.engine.record import record
+from bentpipe_reference.common.record import record
+
 from bentpipe_conformance.engine.verdict import Verdict
 
 

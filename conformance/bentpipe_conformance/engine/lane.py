@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from bentpipe_conformance.engine.record import record
+from bentpipe_reference.common.record import record
 
 GATEWAY_ADDRESS = "10.78.255.254"
 """The tester's second address, the same in all cases: that of a device of the link which an

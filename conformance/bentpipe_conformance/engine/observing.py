@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from bentpipe_conformance.engine.record import record
+from bentpipe_reference.common.record import record
+
 from bentpipe_conformance.engine.statement import Ics
 
 End = tuple[str, int]

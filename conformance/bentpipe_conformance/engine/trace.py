@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, Protocol, TypeVar
 
+from bentpipe_reference.common.record import record
+
 from bentpipe_conformance.engine.codec import MalformedPacket
 from bentpipe_conformance.engine.lane import Captured, Point
-from bentpipe_conformance.engine.record import record
 
 Content = TypeVar("Content", covariant=True)
 """What a protocol's codec makes of octets."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from bentpipe_conformance.engine.record import record
+from bentpipe_reference.common.record import record
 
 MAX_BLOCK = 16 << 20
 """Octets; no packet, header or option list of an honest capture file is longer."""

@@ -7,10 +7,10 @@ and the time to live are not kept.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from bentpipe_reference.common.checksum import checksum_field, ones_complement_residue
 from bentpipe_reference.common.ipv4 import emit_ipv4, parse_ipv4
+from bentpipe_reference.common.record import record
 
 UDP = 17
 PROTOCOL = 253
@@ -49,7 +49,7 @@ def pseudo_header(source: bytes, destination: bytes, protocol: int = PROTOCOL) -
     raise ValueError(f"addresses of {families[0]} and {families[1]} octets are not of one family")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Datagram:
     """An IPv4 datagram; its payload is meant to be one packet of the protocol.
 

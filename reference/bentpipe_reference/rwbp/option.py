@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from bentpipe_reference.common.record import record
 from bentpipe_reference.rwbp.config import SMALLEST_UNIT
 from bentpipe_reference.tcp.wire.segment import Flags, Segment
 
@@ -19,7 +19,7 @@ VERSION = 1
 _DATA = struct.Struct("!IBBH")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RwbpOption:
     """An option that counts.
 

@@ -20,9 +20,10 @@ unsigned 32-bit fields, as on the wire; ``stp.sequence`` compares them. Fields o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from typing import ClassVar
+
+from bentpipe_reference.common.record import record
 
 VERSION = 2
 """The protocol version in a BEGIN (section 3.3)."""
@@ -68,7 +69,7 @@ class Reason(IntEnum):
     NO_ANSWER = 7
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Header:
     """What every packet begins with (section 3.1).
 
@@ -86,7 +87,7 @@ class Header:
     flags: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Begin(Header):
     """Asks for a connection, and may carry its first data (section 3.3).
 
@@ -106,7 +107,7 @@ class Begin(Header):
     options: tuple[tuple[int, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bgak(Header):
     """Accepts a connection (section 3.3)."""
 
@@ -121,7 +122,7 @@ class Bgak(Header):
     options: tuple[tuple[int, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bgrej(Header):
     """Refuses a connection, or asks to call anew with a cookie (section 3.3)."""
 
@@ -133,7 +134,7 @@ class Bgrej(Header):
     options: tuple[tuple[int, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class End(Header):
     """Releases or aborts a connection (section 3.4)."""
 
@@ -144,7 +145,7 @@ class End(Header):
     peer_csn: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Endak(Header):
     """Confirms a release (section 3.4)."""
 
@@ -152,7 +153,7 @@ class Endak(Header):
     peer_csn: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sd(Header):
     """Sequenced data."""
 
@@ -161,7 +162,7 @@ class Sd(Header):
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sdp(Header):
     """Sequenced data with a POLL whose N(S) is ``n_s`` plus one (section 3.5)."""
 
@@ -173,7 +174,7 @@ class Sdp(Header):
     data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Poll(Header):
     """Asks what has arrived (section 3.5)."""
 
@@ -184,7 +185,7 @@ class Poll(Header):
     csn: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stat(Header):
     """Answers a POLL with everything that is missing (section 3.5).
 
@@ -202,7 +203,7 @@ class Stat(Header):
     elements: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ustat(Header):
     """Reports one gap unasked (section 3.5).
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
+from bentpipe_reference.common.record import record
+
 from bentpipe_conformance.engine.codec import ECN, MalformedPacket, locate
-from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.protocols.tcp import codec as tcp_codec
 from bentpipe_conformance.protocols.tcp.codec import Tcp
 
@@ -37,7 +38,7 @@ EOL, NOP, MSS, WINDOW_SCALE, SACK_PERMITTED, SACK, TIMESTAMPS = 0, 1, 2, 3, 4, 5
 """Kinds of options."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RwbpOption:
     """An RWBP option, void or not (section 4.1).
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from bentpipe_reference.common.record import record
 
 from bentpipe_conformance.protocols.stp.codec import POLL, SD, SDP, Stp
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Arrival:
     """A packet of the IUT as it reached the tester.
 

@@ -14,6 +14,7 @@ from dataclasses import field
 from typing import Any
 
 from bentpipe_reference.common.checksum import internet_checksum
+from bentpipe_reference.common.record import record
 
 from bentpipe_conformance.engine.codec import (
     UDP,
@@ -25,7 +26,6 @@ from bentpipe_conformance.engine.codec import (
     read_ipv4,
     read_udp,
 )
-from bentpipe_conformance.engine.record import record
 
 BEGIN, BGAK, END, ENDAK, BGREJ, SD, SDP, POLL, STAT, USTAT = 1, 2, 3, 4, 7, 8, 9, 10, 11, 12
 NAMES = {

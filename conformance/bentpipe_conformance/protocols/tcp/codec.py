@@ -10,6 +10,7 @@ import socket
 import struct
 
 from bentpipe_reference.common.checksum import internet_checksum
+from bentpipe_reference.common.record import record
 
 from bentpipe_conformance.engine.codec import (
     MalformedPacket,
@@ -18,7 +19,6 @@ from bentpipe_conformance.engine.codec import (
     locate,
     pseudo_header,
 )
-from bentpipe_conformance.engine.record import record
 
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 MODULUS = 1 << 32

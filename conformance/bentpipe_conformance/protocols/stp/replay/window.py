@@ -16,7 +16,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
 
-from bentpipe_conformance.engine.record import record
+from bentpipe_reference.common.record import record
+
 from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.stp.codec import BEGIN, BGAK
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, LEAST_MAX_SD

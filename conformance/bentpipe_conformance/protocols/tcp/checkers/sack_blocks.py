@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from itertools import dropwhile, islice, pairwise, takewhile
 
 from bentpipe_reference.common.ranges import Range, RangeSet
+from bentpipe_reference.common.record import record
 
 from bentpipe_conformance.engine.checking import checker
-from bentpipe_conformance.engine.record import record
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged, until_violated
 from bentpipe_conformance.protocols.tcp.checkers.duplicate_reports import FLUSHED
 from bentpipe_conformance.protocols.tcp.replay.answers import (

@@ -7,7 +7,8 @@ from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 
-from bentpipe_conformance.engine.record import record
+from bentpipe_reference.common.record import record
+
 from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.codec import SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Segment, Sent
