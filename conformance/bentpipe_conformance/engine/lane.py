@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal, Protocol
 
 from bentpipe_reference.common.record import record
@@ -85,6 +86,9 @@ def nanoseconds(item: Captured) -> int:
     return round(item.time * NANO)
 
 
+_PLACE = attrgetter("time", "point")
+
+
 def as_recorded(captured: Iterable[Captured]) -> list[Captured]:
     """The packets as reading them back from a bundle gives them.
 
@@ -96,7 +100,7 @@ def as_recorded(captured: Iterable[Captured]) -> list[Captured]:
         Captured(nanoseconds(item) / NANO, item.point, item.outgoing, item.data, item.side)
         for item in captured
     ]
-    return sorted(rounded, key=lambda item: (item.time, item.point))
+    return sorted(rounded, key=_PLACE)
 
 
 PLACEHOLDER = re.compile(r"\{([^{}]*)\}")

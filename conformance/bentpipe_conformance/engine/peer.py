@@ -105,11 +105,13 @@ Packet = TypeVar("Packet", bound=_Dissected)
 Arriving = TypeVar("Arriving", bound=_Arrived)
 
 
+_CYCLE = bytes(range(33, 127))
+
+
 def pattern(offset: int, octets: int) -> bytes:
     """Test data: printable octets that depend only on the stream offset."""
-    cycle = bytes(range(33, 127))
-    start = offset % len(cycle)
-    return (cycle[start:] + cycle * (octets // len(cycle) + 1))[:octets]
+    start = offset % len(_CYCLE)
+    return (_CYCLE[start:] + _CYCLE * (octets // len(_CYCLE) + 1))[:octets]
 
 
 Rule = Callable[[Arriving, int], bool]
@@ -193,17 +195,20 @@ class BaseConnection(ABC, Generic[Packet, Arriving]):
 
     def next(self, within: float) -> Arriving | None:
         """The next arrival, or None after ``within`` seconds; nothing is done about it."""
+        return self._next(self.peer.now() + within)
 
-        def decided() -> bool:
-            return bool(self.inbox) or (bool(self.closed) and not self.hears_after_the_end)
-
-        self.peer.pump_until(decided, within)
-        return self.inbox.popleft() if self.inbox else None
+    def _next(self, deadline: float) -> Arriving | None:
+        while not self.inbox:
+            if self.closed and not self.hears_after_the_end:
+                return None
+            if not self.peer.pump(deadline):
+                return None
+        return self.inbox.popleft()
 
     def arrivals(self, within: float) -> Iterator[Arriving]:
         """What arrives during ``within`` seconds, one by one; nothing is done about it."""
         deadline = self.peer.now() + within
-        while (arrival := self.next(deadline - self.peer.now())) is not None:
+        while (arrival := self._next(deadline)) is not None:
             yield arrival
 
     def discard(self, within: float) -> list[Arriving]:

@@ -194,7 +194,7 @@ class Suite:
         return None if found is None else self._part(module, kind)
 
     def _part(self, module: str, kind: type[_Part]) -> _Part:
-        found = getattr(importlib.import_module(f"{self.package}.{module}"), kind.__name__.upper())
+        found = _named(f"{self.package}.{module}", kind.__name__.upper())
         assert isinstance(found, kind)
         return found
 
@@ -223,6 +223,11 @@ class Suite:
 
     def __str__(self) -> str:
         return self.name
+
+
+@cache
+def _named(module: str, name: str) -> object:
+    return getattr(importlib.import_module(module), name)
 
 
 @cache

@@ -180,11 +180,9 @@ class BetweenLane(Userless):
 
     def _run(self, arrived: Callable[[], bool], deadline: float) -> None:
         while not arrived():
-            following = self.simulation.next_time()
-            if following is None or following > deadline:
+            if not self.simulation.step(deadline):
                 self.simulation.run_until(deadline)
                 return
-            self.simulation.step()
 
     def _deliver(self, side: str, packet: bytes) -> None:
         self.inbox.put(self.simulation.now, side, packet)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from bentpipe_reference.common.link.profile import LinkProfile
@@ -40,7 +41,7 @@ class _MortalStation(Station):
 
     def step(self, action: Callable[[float], object]) -> None:
         """Let something happen at the host, unless it has ended."""
-        self.watch.step(self._simulation.now, lambda: super(_MortalStation, self).step(action))
+        self.watch.step(self._simulation.now, partial(super().step, action))
 
 
 class SimulatedLane:
@@ -148,23 +149,23 @@ class SimulatedPort:
             raise LaneError(
                 f"a packet of {len(packet)} octets is sent, of {LARGEST_PACKET} at most"
             )
-        self._captured.append(Captured(self.now(), "peer", False, packet))
+        self._captured.append(Captured(self._simulation.now, "peer", False, packet))
         self._link.send(packet, len(packet))
 
     def deliver(self, packet: bytes) -> None:
         """A packet leaves the link."""
-        self._captured.append(Captured(self.now(), "peer", True, packet))
-        self._inbox.append((self.now(), packet))
+        now = self._simulation.now
+        self._captured.append(Captured(now, "peer", True, packet))
+        self._inbox.append((now, packet))
 
     def receive(self, deadline: float) -> tuple[float, bytes] | None:
         """Step the simulation until a packet arrives or ``deadline`` passes."""
-        while not self._inbox:
-            following = self._simulation.next_time()
-            if following is None or following > deadline:
-                self._simulation.run_until(deadline)
-                break
-            self._simulation.step()
-        return self._inbox.popleft() if self._inbox else None
+        inbox, simulation = self._inbox, self._simulation
+        while not inbox:
+            if not simulation.step(deadline):
+                simulation.run_until(deadline)
+                return None
+        return inbox.popleft()
 
 
 def lane_of(

@@ -42,7 +42,7 @@ class Station:
     def receive(self, packet: bytes) -> None:
         """A packet arrives."""
         self.captured.append(Captured(self._simulation.now, "iut", False, packet))
-        self.step(lambda now: self._host.receive(packet, now))
+        self.step(partial(self._host.receive, packet))
 
     def step(self, action: Callable[[float], object]) -> None:
         """Let something happen at the host, then send what it has to send."""
@@ -60,7 +60,7 @@ class Station:
             cancel(self._alarm)
             self._alarm = None
         if deadline is not None:
-            self._alarm = self._simulation.call_at(deadline, lambda: self.step(self._host.advance))
+            self._alarm = self._simulation.call_at(deadline, partial(self.step, self._host.advance))
 
     def _emit(self, packet: bytes) -> None:
         assert self._link is not None, "the station is attached first"

@@ -128,8 +128,7 @@ def connected(
 
 def run_transfer(simulation: Simulation, stations: Iterable[Station], until: float) -> None:
     """Let them communicate until then, in seconds, or :data:`MOST_PACKETS`."""
-    while (following := simulation.next_time()) is not None and following <= until:
-        simulation.step()
+    while simulation.step(until):
         if sum(len(station.captured) for station in stations) > MOST_PACKETS:
             return
 

@@ -33,10 +33,14 @@ class ImpairedPort:
         link: what happens.
         most: packets, of both directions, after which nothing is sent or received any more until
             :meth:`relieve`.
+
+    Attributes:
+        now: see :class:`Port`.
     """
 
     def __init__(self, port: Port, link: Sequence[Impairment], most: int = UNLIMITED) -> None:
         self._port = port
+        self.now = port.now
         self._link = list(link)
         self._left = most
         self._began = port.now()
@@ -44,10 +48,6 @@ class ImpairedPort:
         self._free: dict[int, float] = {}
         self._held: list[_Held] = []
         self._order = 0
-
-    def now(self) -> float:
-        """See :class:`Port`."""
-        return self._port.now()
 
     @property
     def spent(self) -> bool:
@@ -70,6 +70,9 @@ class ImpairedPort:
     def send(self, packet: bytes) -> None:
         """See :class:`Port`."""
         self._count()
+        if not self._link:
+            self._port.send(packet)
+            return
         for late, octets in self._fates("to-iut", packet):
             if late > 0:
                 self._hold(self.now() + late, "to-iut", octets)
@@ -112,8 +115,6 @@ class ImpairedPort:
     def _fates(self, way: Way, packet: bytes) -> list[tuple[float, bytes]]:
         """The copies of a packet that arrive, each with the seconds that it takes longer."""
         self._offered[way] += 1
-        if not self._link:
-            return [(0.0, packet)]
         now = self.now() - self._began
         late, octets, copies = 0.0, packet, []
         for number, item in enumerate(self._link):

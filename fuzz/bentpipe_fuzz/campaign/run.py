@@ -129,7 +129,7 @@ def play(
 
     def drive(peer: Any) -> None:
         nonlocal judged_until
-        before = _held_at_first(lane)
+        before = _held_at_first(lane) if judging else None
         peer.random.seed(script.seed)
         player = binding.player(peer)
         player.expressive = expressive

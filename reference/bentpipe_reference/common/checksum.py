@@ -24,4 +24,6 @@ def checksum_field(residue: int) -> int:
 
 def internet_checksum(data: bytes) -> int:
     """The checksum of ``data``: 0 when ``data`` holds a valid one, 0xFFFF for all zeros."""
-    return checksum_field(ones_complement_residue(data)) or (0 if any(data) else 0xFFFF)
+    if residue := ones_complement_residue(data):
+        return 0xFFFF - residue
+    return 0 if any(data) else 0xFFFF

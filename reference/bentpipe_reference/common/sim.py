@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -69,10 +70,14 @@ class Simulation:
             heapq.heappop(self._queue)
         return float(self._queue[0][0]) if self._queue else None
 
-    def step(self) -> bool:
-        """Advance to the next planned call and run it; False when nothing is planned."""
-        while self._queue:
-            handle = heapq.heappop(self._queue)
+    def step(self, limit: float = math.inf) -> bool:
+        """Advance to the next planned call and run it; False when none is planned up to ``limit``.
+
+        The clock then stays where it is.
+        """
+        queue = self._queue
+        while queue and queue[0][0] <= limit:
+            handle = heapq.heappop(queue)
             action, handle[2] = handle[2], None
             if action is not None:
                 self.now = handle[0]
@@ -93,8 +98,8 @@ class Simulation:
 
     def run_while(self, pending: Callable[[], bool], limit: float) -> None:
         """Run planned calls while ``pending()``, but none planned for later than ``limit``."""
-        while pending() and (following := self.next_time()) is not None and following <= limit:
-            self.step()
+        while pending() and self.step(limit):
+            pass
 
     def run(self) -> None:
         """Run until nothing is planned."""

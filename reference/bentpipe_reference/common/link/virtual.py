@@ -6,7 +6,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Generic, TypeVar
 
 from bentpipe_reference.common.link.profile import Direction
@@ -63,9 +63,14 @@ class VirtualLink(Generic[Item]):
         self.drops = set[int]()
         self._simulation = simulation
         self._deliver = deliver
-        self._random = random.Random(seed)
+        self._seed = seed
         self._starts: deque[float] = deque()
         self._free_at = 0.0
+
+    @cached_property
+    def _random(self) -> random.Random:
+        """Made when it is first asked: most links have no faults, and cases have a new one each."""
+        return random.Random(self._seed)
 
     @property
     def waiting(self) -> int:
@@ -92,24 +97,24 @@ class VirtualLink(Generic[Item]):
             return
         direction = self.direction
         arrival += direction.delay_s
-        if self._happens(direction.reorder_probability):
+        if direction.reorder_probability and self._happens(direction.reorder_probability):
             counters.reordered += 1
             arrival += direction.reorder_delay_s
         self._simulation.call_at(arrival, partial(self._arrive, item))
-        if self._happens(direction.duplicate_probability):
+        if direction.duplicate_probability and self._happens(direction.duplicate_probability):
             counters.duplicated += 1
             self._simulation.call_at(arrival, partial(self._arrive, item))
 
     def _happens(self, probability: float) -> bool:
-        return bool(probability) and self._random.random() < probability
+        return self._random.random() < probability
 
     def _is_lost(self, size: int) -> bool:
         direction, counters = self.direction, self.counters
-        if counters.offered in self.drops:
+        if self.drops and counters.offered in self.drops:
             self.drops.discard(counters.offered)
             counters.dropped_by_list += 1
             return True
-        if self._happens(direction.loss_probability):
+        if direction.loss_probability and self._happens(direction.loss_probability):
             counters.dropped_at_random += 1
             return True
         if direction.ber and self._random.random() >= (1.0 - direction.ber) ** (8 * size):
@@ -119,18 +124,19 @@ class VirtualLink(Generic[Item]):
 
     def _serialised_at(self, size: int) -> float | None:
         """When the last bit leaves the rate limiter; None when the queue is full."""
-        now = self._simulation.now
-        if self.direction.rate_bit_s is None:
-            return now
-        start = max(now, self._free_at)
-        if start > now:
+        start = self._simulation.now
+        direction = self.direction
+        if direction.rate_bit_s is None:
+            return start
+        if self._free_at > start:
+            start = self._free_at
             waiting = self.waiting
-            if waiting >= self.direction.queue_packets:
+            if waiting >= direction.queue_packets:
                 return None
             self._starts.append(start)
             self.counters.longest_queue = max(self.counters.longest_queue, waiting + 1)
-        self._free_at = start + 8 * size / self.direction.rate_bit_s
-        return self._free_at
+        self._free_at = start = start + 8 * size / direction.rate_bit_s
+        return start
 
     def _arrive(self, item: Item) -> None:
         self.counters.delivered += 1
