@@ -24,6 +24,7 @@ from bentpipe_reference.stp.states import State, Table
 from bentpipe_reference.stp.tracing import note, stray_record
 from bentpipe_reference.stp.variables import Address, Identity
 
+_V = int(Flags.V)
 _FIRST_EPHEMERAL, _LAST_EPHEMERAL = 49152, 65535
 
 
@@ -228,7 +229,7 @@ class StpEndpoint:
     def take_call(self, begin: Begin, arrival: Arrival) -> None:
         """Open a connection by a BEGIN with a good cookie."""
         peer, now = arrival
-        self._cookies.use(peer, begin.cookie, voids=bool(begin.flags & Flags.V))
+        self._cookies.use(peer, begin.cookie, voids=bool(begin.flags & _V))
         connection = self._make(Identity(peer, begin.sport, begin.dport))
         self._machine.actions.take_call(connection, begin, now)
         self._add(connection)

@@ -54,6 +54,7 @@ class StpHost:
         self.config = config
         self.ignored = 0
         directly = config.protocol != UDP
+        self._udp_port = 0 if directly else config.udp_port
         self.endpoint = StpEndpoint(
             config, seed, parts=parts,
             pseudo_header=self._pseudo_header if directly else None, trace=trace,
@@ -75,9 +76,11 @@ class StpHost:
         except MalformedPacket:
             self._ignore()
             return
-        config = self.config
-        wanted = (self.address, config.protocol, config.udp_port if config.protocol == UDP else 0)
-        if (datagram.destination, datagram.protocol, datagram.udp_dport) != wanted:
+        if (
+            datagram.destination != self.address
+            or datagram.protocol != self.config.protocol
+            or datagram.udp_dport != self._udp_port
+        ):
             self._ignore()
             return
         peer = (datagram.source, datagram.udp_sport)

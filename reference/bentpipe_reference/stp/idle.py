@@ -26,7 +26,7 @@ from bentpipe_reference.stp.sequence import TAG_MASK
 from bentpipe_reference.stp.states import Cells, Row, State, cells, row
 from bentpipe_reference.stp.variables import Address
 
-_A_R = int(Flags.A | Flags.R)
+_A_R, _R = int(Flags.A | Flags.R), int(Flags.R)
 _IDLE = State.IDLE
 
 
@@ -107,7 +107,10 @@ class Idle:
         return self._row(begin, arrival).next is State.READY
 
     def _row(self, packet: Packet, arrival: Arrival) -> Row:
-        return next(row for row in self.cells[packet.type] if row.guard(self, arrival, packet))
+        for found in self.cells[packet.type]:
+            if found.guard(self, arrival, packet):
+                break
+        return found
 
     # Guards
 
@@ -137,7 +140,7 @@ class Idle:
 
     def is_reflected(self, arrival: Arrival, end: End) -> bool:
         """Section 5.5: an END with R flag is never answered."""
-        return bool(end.flags & Flags.R)
+        return bool(end.flags & _R)
 
     # Actions
 

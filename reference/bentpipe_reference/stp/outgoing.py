@@ -220,6 +220,8 @@ class Outgoing:
         self._note_report(packet, now, valid=False)
 
     def _note_report(self, packet: Stat | Ustat, now: float, *, valid: bool = True) -> None:
+        if self.on_step is None:
+            return
         asked = {"n_ps": packet.n_ps} if isinstance(packet, Stat) else {}
         name, elements = "stat" if asked else "ustat", list(packet.elements)
         self._note(

@@ -80,15 +80,14 @@ class Connection(tcp_connection.Connection):
         elif rwbp:
             self.appended = option_octets(interval, self.unit)
         self._offers = counting_in(self.appended)
+        self._they_offer = False
         if unit is None and self._offers is not None:
             self.unit = self._offers.unit
 
     @property
     def agreed(self) -> bool:
         """Whether the SYN-ACK, or the SYN, of the IUT agrees with what the tester offers."""
-        theirs = self.syn_ack
-        agreed = isinstance(theirs, Rwbp) and theirs.offers
-        return agreed and self._offers is not None and self.syn.sack_permitted
+        return self._they_offer and self._offers is not None and self.syn.sack_permitted
 
     @property
     def timestamps(self) -> bool:
@@ -98,6 +97,7 @@ class Connection(tcp_connection.Connection):
     def _negotiate(self, syn_ack: Tcp) -> None:
         super()._negotiate(syn_ack)
         option = syn_ack.counting if isinstance(syn_ack, Rwbp) else None
+        self._they_offer = option is not None and syn_ack.sack_permitted
         if self.agreed and option is not None:
             self._shift = self._iut_shift = 0
             self.iut_unit, self.interval = option.unit, option.interval
@@ -112,9 +112,8 @@ class Connection(tcp_connection.Connection):
 
         It agrees to RWBP if the IUT offered it.
         """
-        theirs = self.syn_ack
         kept, scale = self.appended, self.syn.window_scale
-        if not (isinstance(theirs, Rwbp) and theirs.offers):
+        if not self._they_offer:
             self.appended = b""
         elif self.agreed:
             self.syn = replace(self.syn, window_scale=None)
@@ -128,7 +127,8 @@ class Connection(tcp_connection.Connection):
         """A segment of this connection, see TCP's; with RWBP, one with data has no options."""
         if self.agreed and sack is None and (payload or flags & FIN):
             sack = ()
-        segment = super().compose(payload, flags=flags, sack=sack, **usual)
-        if not self.agreed:
-            return segment
-        return replace(segment, window=min(self.window // self.unit, 0xFFFF))
+        return super().compose(payload, flags=flags, sack=sack, **usual)
+
+    def window_field(self) -> int:
+        """See TCP's; with RWBP, in units."""
+        return self.window // self.unit if self.agreed else super().window_field()

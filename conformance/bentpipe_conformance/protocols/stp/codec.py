@@ -316,12 +316,17 @@ def octets_of(packet: Stp) -> bytes:
         )  # fmt: skip
     except (struct.error, OverflowError) as error:
         raise ValueError(f"{packet.name} has a field out of its range: {error}") from error
-    return with_checksum(packet, header + body)
+    return _checked(packet, header + body)
 
 
 def with_checksum(packet: Stp, octets: bytes) -> bytes:
     """Octets that are carried as ``packet`` is, at least 10, with the correct checksum."""
-    covered = octets = octets[:8] + b"\0\0" + octets[10:]
+    return _checked(packet, octets[:8] + b"\0\0" + octets[10:])
+
+
+def _checked(packet: Stp, octets: bytes) -> bytes:
+    """The same of octets whose checksum is still zero."""
+    covered = octets
     if packet.protocol != UDP:
         src, dst = socket.inet_aton(packet.src), socket.inet_aton(packet.dst)
         covered = pseudo_header(src, dst, packet.protocol, len(octets)) + octets
@@ -383,6 +388,8 @@ def _words(*words: int) -> bytes:
 
 
 def _with_reserved(numbers: list[int | None], reserved: tuple[int, ...]) -> list[int]:
+    if not reserved:
+        return [_24_bits(number) for number in numbers]
     high = (*reserved, *[0] * len(numbers))
     return [_24_bits(number) | octet << 24 for number, octet in zip(numbers, high, strict=False)]
 

@@ -19,6 +19,9 @@ from bentpipe_conformance.protocols.stp.speaking import Speaker
 
 Kinds = int | Iterable[int]
 
+_WITH_N_R = (codec.BGAK, codec.STAT, codec.USTAT, codec.END)
+_WITH_N_S = (codec.SD, codec.SDP, codec.POLL)
+
 
 class Connection(Speaker):
     """One connection of the tester with the IUT; see :class:`Speaker` for what can be sent.
@@ -107,14 +110,14 @@ class Connection(Speaker):
             self.opening = Arrival(time, packet, near(packet.n_r or 0, self.iss, self.vt_a))
         if self.peer_iss is None:
             return Arrival(time, packet)
-        if kind in (codec.BGAK, codec.STAT, codec.USTAT, codec.END):
+        if kind in _WITH_N_R:
             n_r = near((packet.n_r if kind == codec.BGAK else packet.seq) or 0, self.iss, self.vt_a)
             if kind != codec.END:
                 self.vt_a = max(self.vt_a, n_r)
                 self.vt_ms = max(self.vt_ms, near(packet.n_mr or 0, self.iss, self.vt_ms))
-            listed = tuple(near(element, self.iss, n_r) for element in packet.elements)
+            listed = tuple([near(element, self.iss, n_r) for element in packet.elements])
             return Arrival(time, packet, n_r, listed)
-        if kind in (codec.SD, codec.SDP, codec.POLL):
+        if kind in _WITH_N_S:
             number = near(packet.seq, self.peer_iss, self.highest)
             if kind != codec.POLL:
                 self.highest = max(self.highest, number + 1)

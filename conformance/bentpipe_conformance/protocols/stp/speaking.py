@@ -108,43 +108,43 @@ class Speaker(BaseConnection[Stp, Arrival]):
         peer = self.peer
         right: dict[str, Any] = {
             "src": peer.address, "dst": peer.iut_address, "sport": self.source_port,
-            "dport": self.port, "tag": tag_of(self.csn), **self._carriage,
+            "dport": self.port, "type": kind, "tag": tag_of(self.csn), **self._carriage,
         }  # fmt: skip
         right |= self._usual(kind)
-        return Stp(type=kind, **{**right, **fields})
+        right |= fields
+        return Stp(**right)
 
     def _usual(self, kind: int) -> dict[str, Any]:
         """The usual values of the fields that not all types have in common."""
-        reception = self.reception
-        vr_r, vr_mr = self.theirs(reception.vr_r), self.theirs(reception.vr_mr)
-        peer_csn = self.peer_csn or 0
-        opening = {"seq": self.iss, "csn": self.csn}
+        reception, theirs, peer_csn = self.reception, self.theirs, self.peer_csn or 0
         match kind:
-            case codec.BEGIN:
-                options = self._options(self.cookie)
-                return {**opening, **options, "n_mr": reception.vr_mr, "version": VERSION}
-            case codec.BGAK:
-                options = self._options(self.jar.make())
-                return {**opening, **options, "peer_csn": peer_csn, "n_mr": vr_mr, "n_r": vr_r}
-            case codec.BGREJ:
-                return {"tag": 0, "peer_csn": peer_csn, "reason": 3}
-            case codec.END:
-                return {"seq": vr_r, "csn": self.csn, "peer_csn": peer_csn, "reason": 0}
-            case codec.ENDAK:
-                return {"peer_csn": peer_csn}
             case codec.SD:
                 return {"seq": self.ours(self.vt_s)}
             case codec.SDP | codec.POLL:
-                own = self.ours(self.vt_s)
                 polling = {"n_ps": self.vt_ps, "timestamp": self.timestamp()}
-                return {"seq": own, "csn": self.csn, **polling}
+                return {"seq": self.ours(self.vt_s), "csn": self.csn, **polling}
             case codec.STAT:
                 n_ps, timestamp = self.last_poll
                 polled = {"n_ps": n_ps, "timestamp": timestamp}
                 elements = self.their_list(reception.elements())
-                return {"seq": vr_r, "n_mr": vr_mr, "elements": elements, **polled}
+                credit = {"seq": theirs(reception.vr_r), "n_mr": theirs(reception.vr_mr)}
+                return {**credit, "elements": elements, **polled}
             case codec.USTAT:
-                return {"seq": vr_r, "n_mr": vr_mr}
+                return {"seq": theirs(reception.vr_r), "n_mr": theirs(reception.vr_mr)}
+            case codec.BEGIN:
+                opening = {"seq": self.iss, "csn": self.csn, **self._options(self.cookie)}
+                return {**opening, "n_mr": reception.vr_mr, "version": VERSION}
+            case codec.BGAK:
+                opening = {"seq": self.iss, "csn": self.csn, **self._options(self.jar.make())}
+                credit = {"n_r": theirs(reception.vr_r), "n_mr": theirs(reception.vr_mr)}
+                return {**opening, "peer_csn": peer_csn, **credit}
+            case codec.BGREJ:
+                return {"tag": 0, "peer_csn": peer_csn, "reason": 3}
+            case codec.END:
+                numbers = {"csn": self.csn, "peer_csn": peer_csn}
+                return {"seq": theirs(reception.vr_r), **numbers, "reason": 0}
+            case codec.ENDAK:
+                return {"peer_csn": peer_csn}
         raise KeyError(kind)
 
     def _options(self, cookie: bytes | None) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
 
     def their_list(self, counts: Iterable[int]) -> tuple[int, ...]:
         """A list of the IUT's SDs as it is on the wire."""
-        return tuple(self.theirs(count) for count in counts)
+        return tuple([self.theirs(count) for count in counts])
 
     def timestamp(self) -> int:
         """The tester's clock for POLLs: milliseconds, 32 bits."""
@@ -175,7 +175,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         """
         usual = self.compose(kind, **fields)
         packet = self.alter(usual)
-        odd = odd or packet != usual
+        odd = odd or (packet is not usual and packet != usual)
         if odd or packet.reserved_flags or not ODD.isdisjoint(fields):
             self.peer.send(craft(packet), after=after)
         else:
@@ -238,7 +238,6 @@ class Speaker(BaseConnection[Stp, Arrival]):
         fields = {"seq": self.ours(count), "data": octets, "flags": FIN if fin else 0, **fields}
         if poll:
             self.vt_ps += 1
-            fields = {"n_ps": self.vt_ps, "timestamp": self.timestamp(), **fields}
         return self.send(codec.SDP if poll else codec.SD, after=after, **fields)
 
     def await_credit(self) -> None:
@@ -264,7 +263,7 @@ class Speaker(BaseConnection[Stp, Arrival]):
         """Send a POLL with the next poll number; with ``repeat``, the last number again."""
         if not repeat:
             self.vt_ps += 1
-        return self.send(codec.POLL, after=after, **{"n_ps": self.vt_ps, **fields})
+        return self.send(codec.POLL, after=after, **fields)
 
     def stat(
         self, *, n_r: int | None = None, n_mr: int | None = None,

@@ -6,11 +6,12 @@ Offsets count octets of a direction, 0 being the first octet of data.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from bentpipe_reference.common.ranges import Range
+from bentpipe_reference.common.record import record
 
 from bentpipe_conformance.engine.peer import (
     BaseConnection,
@@ -46,7 +47,7 @@ def _soon_wrapping(numbers: Random, bits: float) -> int:
     return (MODULUS // 2 if kind == 0 else MODULUS) - before
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Segment:
     """A segment of the IUT as it reached the tester: time, payload as offsets, dissection."""
 
@@ -321,16 +322,19 @@ class Connection(BaseConnection[Tcp, Segment]):
         """
         if sack is None:
             sack = self.sack_blocks() if self.sack else ()
-        stamp = self.timestamp() if tsval is None else tsval
+        tsecr = None
+        if not self.timestamps:
+            tsval = None
+        else:
+            tsval, tsecr = self.timestamp() if tsval is None else tsval, self._ts_recent
         syn, first = self.syn, self._irs + 1
         return Tcp(
             syn.src, syn.dst, syn.sport, syn.dport,
             (self._iss + 1 + (self.next_offset if at is None else at)) % MODULUS,
             (first + (self.delivered if ack is None else ack)) % MODULUS,
-            flags, min(self.offered >> self._shift, 0xFFFF), payload,
+            flags, min(self.window_field(), 0xFFFF), payload,
             sack=tuple(((first + a) % MODULUS, (first + b) % MODULUS) for a, b in sack),
-            tsval=stamp if self.timestamps else None,
-            tsecr=self._ts_recent if self.timestamps else None,
+            tsval=tsval, tsecr=tsecr,
         )  # fmt: skip
 
     @property
@@ -338,6 +342,10 @@ class Connection(BaseConnection[Tcp, Segment]):
         """Octets of the window, in which what has been delivered and not read takes room."""
         unread = 0 if self.read is None else self.delivered - self.read
         return max(self.window - unread, 0)
+
+    def window_field(self) -> int:
+        """What stands for the window in a segment, where the field has room for it."""
+        return self.offered >> self._shift
 
     def send_data(
         self, octets: int, *, at: int | None = None, flags: int = ACK | PSH, pause: float = 0.0
