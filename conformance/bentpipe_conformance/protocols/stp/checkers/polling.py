@@ -6,6 +6,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise, zip_longest
+from operator import attrgetter
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.protocols.stp.checkers import Context, Findings, judged, transfer
@@ -23,6 +24,8 @@ from bentpipe_conformance.protocols.stp.replay.events import PollSent, ReportHea
 from bentpipe_conformance.protocols.stp.replay.flow import Flow
 from bentpipe_conformance.protocols.stp.replay.round_trip import RoundTrips
 from bentpipe_conformance.protocols.stp.replay.window import smss
+
+_frame, _time = attrgetter("frame"), attrgetter("time")
 
 FOLLOWS_S = 0.02
 """Seconds within which a POLL follows the last SD (STP-PL-003, STP-PL-004)."""
@@ -136,10 +139,10 @@ def _arrived_by(flow: Flow, sd: SdSent, time: float) -> bool:
 
     One that arrived just before may have been read after the SD had left.
     """
-    return any(
-        sd.time - flow.due_s <= report.time <= time and not report.fault and report.holds(sd.number)
-        for report in flow.reports_heard
-    )
+    reports = flow.reports_heard
+    first = bisect_left(reports, sd.time - flow.due_s, key=_time)
+    last = bisect_right(reports, time, key=_time)
+    return any(not report.fault and report.holds(sd.number) for report in reports[first:last])
 
 
 @checker("STP-PL-002", of=transfer)
@@ -268,7 +271,8 @@ def _polls(
     if _arrives_after(flow, sd) <= sd.time + within:
         return  # it may bring data, credit, or the end
     following = polls.behind(sd)
-    after = next((item for item in flow.sds_sent if item.frame > sd.frame), None)
+    behind = bisect_right(flow.sds_sent, sd.frame, key=_frame)
+    after = next(iter(flow.sds_sent[behind : behind + 1]), None)
     if following is not None and following.time - sd.time <= within:
         yield context.holds(f"{what} is followed by a POLL", sd, following)
     elif after is not None and after.time - sd.time <= within:
@@ -288,7 +292,7 @@ def polls_ride_on_sds(flow: Flow, context: Context) -> Findings:
     """A POLL that is due soon after a new SD rides on it (section 7.1)."""
     arrivals = [at.time for at in flow.heard]
     reports = [report.time for report in flow.reports_heard if not report.fault]
-    reports += [poll.time for poll in flow.polls_sent[:1]]
+    reports = sorted(reports + [poll.time for poll in flow.polls_sent[:1]])
     trips = context.prepared.round_trips(context.ics)
     for poll in flow.polls_sent:
         if poll.stp.type == SDP:
@@ -300,10 +304,13 @@ def polls_ride_on_sds(flow: Flow, context: Context) -> Findings:
         if flow.iut_calls or flow.service != CHARGEN:
             continue
         latest = max(0.0, RIDES_S - flow.timing_error)
-        before = next((sd for sd in reversed(flow.sds_sent) if sd.frame < poll.frame), None)
-        if before is None or not before.new or poll.time - before.time > latest:
+        sent_before = bisect_left(flow.sds_sent, poll.frame, key=_frame)
+        if not sent_before:
             continue
-        since = max(time for time in reports if time <= poll.time)
+        before = flow.sds_sent[sent_before - 1]
+        if not before.new or poll.time - before.time > latest:
+            continue
+        since = reports[bisect_right(reports, poll.time) - 1]
         if poll.time - since >= trips.silence(poll.time)[0] - FOLLOWS_S - flow.timing_error:
             continue
         first = bisect_left(arrivals, before.time - FOLLOWS_S - flow.timing_error)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter
 
 from bentpipe_conformance.protocols.stp.codec import BEGIN, POLL, SD, SDP, STAT, USTAT, Stp
 from bentpipe_conformance.protocols.stp.numbers import CHARGEN, DISCARD, ECHO, near
@@ -137,7 +138,7 @@ class Flow:
         """Well-formed packets of these types that reached the IUT."""
         of_each = [found for kind in kinds if (found := self._heard_by_type.get(kind))]
         if len(of_each) > 1:
-            return [at for at in self.heard if at.stp.type in kinds and at.stp.wellformed]
+            return sorted(chain(*of_each), key=attrgetter("frame"))
         return of_each[0] if of_each else ()
 
     def heard_beside(self, at: At, *kinds: int) -> bool:
