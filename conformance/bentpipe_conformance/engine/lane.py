@@ -97,7 +97,7 @@ def as_recorded(captured: Iterable[Captured]) -> list[Captured]:
     on these packets, so that judging the stored ones again gives the same.
     """
     rounded = [
-        Captured(nanoseconds(item) / NANO, item.point, item.outgoing, item.data, item.side)
+        Captured(round(item.time * NANO) / NANO, item.point, item.outgoing, item.data, item.side)
         for item in captured
     ]
     return sorted(rounded, key=_PLACE)

@@ -10,11 +10,11 @@ def address_number(text: str) -> int:
         ValueError: the text is not four numbers from 0 to 255 joined by dots.
     """
     parts = text.split(".")
-    if len(parts) != 4 or not all(part.isdecimal() and int(part) < 256 for part in parts):
-        raise ValueError(
-            f"{text!r} is not an IPv4 address; write it as four numbers, as in 10.77.0.2."
-        )
-    return int.from_bytes(bytes(int(part) for part in parts), "big")
+    if len(parts) == 4 and all(map(str.isdecimal, parts)):
+        numbers = [int(part) for part in parts]
+        if max(numbers) < 256:
+            return int.from_bytes(numbers, "big")
+    raise ValueError(f"{text!r} is not an IPv4 address; write it as four numbers, as in 10.77.0.2.")
 
 
 def address_text(number: int) -> str:
