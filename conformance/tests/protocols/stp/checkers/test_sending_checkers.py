@@ -410,6 +410,7 @@ def test_reports_of_millions_of_numbers_take_the_memory_of_the_sds_sent(n_r: int
     missing = (1, far + 1) if n_r == 1 else ()
     story.tester(STAT, n_r, n_ps=2, n_mr=far + 1, elements=missing, after=RTT)
     story.iut(SD, far, after=0.01)
+    StpStory().opened().verdicts("STP-DT-006")  # loads what checkers need
     tracemalloc.start()
     try:
         verdicts = later(story).verdicts("STP-DT-006")
