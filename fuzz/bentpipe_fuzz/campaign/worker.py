@@ -55,11 +55,13 @@ def work(
     told: Callable[[Tally, Discovery | None], None],
     before: Callable[[Script], None] = lambda _: None,
 ) -> Tally:  # fmt: skip
-    """Run a shard, storing each finding as it comes."""
+    """Run a shard, storing each finding as it comes; it plays one conversation in any case."""
     suite, folder = load_iut(order.iut).suite, Path(order.folder)
     campaign = campaign_of(order, before)
 
     def wanted(tally: Tally) -> bool:
+        if not tally.conversations:
+            return True
         return (not order.examples or tally.conversations < order.examples) and goes_on(tally)
 
     last = 0.0

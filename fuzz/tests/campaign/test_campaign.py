@@ -159,6 +159,13 @@ def test_guest_that_dies_leaves_what_it_played_and_is_started_again(
     assert ends[0].sentence == "its guest or process ended during this conversation"
 
 
+def test_campaign_without_time_plays_one_conversation(tmp_path: Path) -> None:
+    order = Order("reference", "geo", "rfc", 1, 0, (), 0.0, 0, str(tmp_path), patience=1)
+    here = Workplace("simulation", "")
+    figures, _ = run_shards(order, here, 1, 1e-9, lambda *_: None)
+    assert (figures.conversations, figures.problem) == (1, "")
+
+
 # Making small
 
 LONG = Script(
