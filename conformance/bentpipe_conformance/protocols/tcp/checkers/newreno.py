@@ -438,7 +438,10 @@ def lost_retransmission_is_repaired(flow: Flow, context: Context) -> Findings:
     silence = flow.horizon - last.time
     patience = min(LONGEST_TIMEOUT_S * 2**timeouts, 8 * LONGEST_TIMEOUT_S)
     # What met an arrival may have been timed as well.
-    if silence > max(patience, measurements(flow).at_last.longest_after(timeouts + 1)):
+    patience = max(patience, measurements(flow).at_last.longest_after(timeouts + 1))
+    # What was repeated before may have backed the timer off; it had not begun before this segment.
+    earlier = (sent.time for sent in flow.sent if sent.start == una and sent.time < last.time)
+    if silence > max(patience, 2 * (last.time - max(earlier, default=last.time))):
         yield context.violated(
             f"offset {una} was retransmitted once and then forgotten",
             last,

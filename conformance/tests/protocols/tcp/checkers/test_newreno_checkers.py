@@ -165,6 +165,15 @@ def test_lost_retransmission_repaired_or_forgotten() -> None:
     assert lost().ack(2, after=40.0).verdicts("SNR-REC-008") == FAIL
 
 
+@pytest.mark.parametrize(("silence", "expected"), [(100.0, NOTHING), (130.0, FAIL)])
+def test_retransmission_not_repeated_yet_by_a_timer_that_was_backed_off(
+    silence: float, expected: set[Verdict]
+) -> None:
+    """Timeouts of what went before left a timeout of a minute, which doubles."""
+    story = Story(sack=False).send(0).ack(1, after=RTT).send(1).send(1, after=60.0)
+    assert story.ack(1, after=silence).verdicts("SNR-REC-008") == expected
+
+
 @pytest.mark.parametrize(("rtt", "expected"), [(RTT, FAIL), (6.0, NOTHING)])
 def test_retransmission_not_repeated_yet_over_long_round_trips(
     rtt: float, expected: set[Verdict]
