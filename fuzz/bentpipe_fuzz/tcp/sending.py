@@ -311,11 +311,18 @@ idle_duplicates = episode(
     wait(some_of([0.65, 0.9])), step("segment", times=some_of([1, 2])), receive(2.0),
 )  # fmt: skip
 """Acknowledgments come again while nothing is outstanding, and then while something is."""
+third_opens = episode(
+    step("knock", service=some_of(["chargen", "echo"]), syn_window=some_of([0, 1, 1000, 3000]),
+         window=some_of([8000, 40_000])),
+    step("segment", octets=some_of([0, 0, 100])), wait(some_of([0.7, 1.3, 3.0])), receive(3.0),
+    settle,
+)  # fmt: skip
+"""The SYN offers little, and the third segment of the handshake far more."""
 
 SENDING: tuple[Situation, ...] = (
     *RECOVERING,
     lone, backed_off, gone_back, no_reports, lost_again, one_report, thrown_away, stretched,
     divided, shut, shut_again, shrunk, rested, long_after, requested, dribble, steady, filled,
     small_writes, written_amid_recovery, reports_with_windows, last_lost, owed, end_with_text,
-    end_alone, often, idle_duplicates,
+    end_alone, often, idle_duplicates, third_opens,
 )  # fmt: skip
