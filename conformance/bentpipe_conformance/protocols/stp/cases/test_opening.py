@@ -15,7 +15,7 @@ from bentpipe_conformance.protocols.stp.cases.steps import (
     over,
     send_foreign_begin,
 )
-from bentpipe_conformance.protocols.stp.codec import FIN, A
+from bentpipe_conformance.protocols.stp.codec import FIN, A, R
 from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.cookies import altered
 from bentpipe_conformance.protocols.stp.numbers import CSN_MODULUS, LEAST_MAX_SD, tag_of
@@ -414,6 +414,16 @@ def _call_often(peer: Peer) -> None:
 def test_idle_many_calls(peer: Peer) -> None:
     """The IUT chooses numbers for many calls, and keeps nothing of those that are gone."""
     _call_often(peer)
+
+
+@case("STP-CC-012")
+def test_idle_many_calls_that_their_caller_forgets(peer: Peer) -> None:
+    """Nothing is kept of a connection whose caller says that it knows none."""
+    for _ in range(36):
+        connection = peer.connect("discard")
+        connection.end(flags=A | R, reason=2, seq=0)
+        connection.closed = "the tester says that it knows no connection"
+        peer.wait(APART_S)
 
 
 @case("STP-CC-012")

@@ -129,6 +129,19 @@ def test_syn_received_reset(peer: Peer) -> None:
     connection.ack()
 
 
+@case("SNR-CON-012", needs=("challenge_acks",))
+def test_syn_received_reset_in_the_window(peer: Peer) -> None:
+    """A RST beyond the next expected octet is challenged, and the handshake goes on."""
+    for beyond in (1, 1000):
+        connection = _answered(peer, "echo")
+        connection.send_odd(flags=RST, at=beyond)
+        peer.wait(peer.rtt + PAUSE_S)
+        connection.establish()
+        connection.send(b"still there")
+        peer.wait(peer.rtt + 2.0)
+        connection.abort()
+
+
 @case("SNR-CON-045", needs=("patient_syn_ack",))
 def test_syn_received_for_three_minutes(peer: Peer) -> None:
     """The SYN-ACK is not acknowledged before three minutes have nearly passed, then with data."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
-from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay.answers import (
     LONGEST_DELAY_S,
     THROTTLED_S,
@@ -132,6 +132,20 @@ def _in_syn_received(flow: Flow, context: Context) -> list[Segment]:
     ends = [item.packet.number for item in (established, reset) if item is not None]
     until = min(ends, default=float("inf"))
     return [item for item in flow.arriving if begin < item.packet.number <= until]
+
+
+def early_reset(flow: Flow, context: Context) -> tuple[Segment, int] | None:
+    """The first thing that arrived in SYN-RECEIVED if it is a RST, and its place in the window.
+
+    That is the octets by which it lies beyond the next expected one; None if it lies elsewhere.
+    """
+    arrived, answer, offer = _in_syn_received(flow, context), flow.handshake.answer, None
+    if answer is not None and arrived and is_reset(arrived[0]) and arrived[0].tcp.options_ok:
+        offer = flow.handshake.offer
+    if offer is None or answer is None:
+        return None
+    offset = nearest(arrived[0].tcp.seq - offer.seq - 1 - len(offer.payload), 0)
+    return (arrived[0], offset) if 0 < offset < answer.window - len(offer.payload) else None
 
 
 def refused_by_reset(

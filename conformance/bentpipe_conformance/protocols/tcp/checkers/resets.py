@@ -9,6 +9,7 @@ from itertools import accumulate
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
 from bentpipe_conformance.protocols.tcp.checkers import Context, Findings, judged
+from bentpipe_conformance.protocols.tcp.checkers.opening import early_reset
 from bentpipe_conformance.protocols.tcp.checkers.receiving import never_accepted
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN, nearest
 from bentpipe_conformance.protocols.tcp.replay import Packet
@@ -332,7 +333,14 @@ def _challenged_reset(flow: Flow, context: Context, *, at_held: bool) -> Finding
 @checker("SNR-CON-012")
 def reset_in_the_window_is_challenged(flow: Flow, context: Context) -> Findings:
     """A RST in the window but not at its left edge is challenged (RFC 5961 section 3.2)."""
-    # Exercised by the first such RST, but for one at the end of what is held (SNR-CON-041).
+    # Exercised by the first such RST, but for one at the end of what is held (SNR-CON-041), and by
+    # one that is the first to come in SYN-RECEIVED.
+    early = early_reset(flow, context)
+    if early is not None:
+        reset, offset = early
+        what = f"a RST {offset} octets into the window in SYN-RECEIVED"
+        yield from _challenged(flow, context, reset, None, what)
+        return
     yield from _challenged_reset(flow, context, at_held=False)
 
 

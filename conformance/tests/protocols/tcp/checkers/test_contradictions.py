@@ -413,6 +413,22 @@ def test_challenge_acknowledges_data_whose_options_cannot_be_read_or_not(
     assert receipt.later().verdicts("SNR-CON-012") == expected
 
 
+@pytest.mark.parametrize(
+    ("at", "challenged", "expected"),
+    [(1, True, PASS), (1, False, FAIL | PASS), (0, False, NOTHING), (70_000, False, NOTHING)],
+)
+def test_reset_in_syn_received(at: int, challenged: bool, expected: set[Verdict]) -> None:
+    """One beyond the next octet and in the window is challenged, whoever has called."""
+    receipt = Receipt()
+    receipt.packets.clear()
+    receipt.syn().reply(0, seq=-1, flags=ACK | SYN, sack_permitted=True)
+    receipt.data(at, at, flags=RST, after=0.3)
+    if challenged:
+        receipt.reply(0)
+    receipt.data(0, 0, ack=0, after=1.0).data(0, 100, after=0.1).reply(100 if challenged else 0)
+    assert receipt.later().verdicts("SNR-CON-012") == expected
+
+
 def test_second_reset_meets_no_connection() -> None:
     first = Receipt().data(0, 100).reply(100).reset(100, after=1.0).reset(150, after=0.5)
     _innocent(first.later(), "SNR-CON-012", "SNR-CON-011", "SNR-CON-044")
