@@ -58,6 +58,14 @@ def set_reserved_bits(segment: Segment) -> bytes:
     return _with_header(packet, lambda body: body.__setitem__(12, body[12] | 8))
 
 
+@mutant("snr-answers-with-bits-of-ecn", breaks="SNR-SEG-008", part="emit")
+def set_ecn_bits(segment: Segment) -> bytes:
+    """A SYN-ACK has the bits that ask for ECN, and not those that answer."""
+    if segment.flags & Flags.SYN and segment.flags & Flags.ACK:
+        segment = replace(segment, flags=segment.flags | Flags.ECE | Flags.CWR)
+    return emit_packet(segment)
+
+
 def _minding(kind: Callable[[int], bool]) -> Callable[[bytes], Segment]:
     def parse(packet: bytes) -> Segment:
         segment = parse_packet(packet)

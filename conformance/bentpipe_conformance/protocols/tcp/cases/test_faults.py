@@ -69,7 +69,7 @@ def test_established_data_in_packets_with_ip_options(connection: Connection) -> 
     _say(connection)
 
 
-@case("SNR-SEG-003")
+@case("SNR-SEG-003", "SNR-SEG-008")
 def test_listening_syn_with_ecn_bits(peer: Peer) -> None:
     """A SYN with ECE and CWR is answered as any other, and so is data with either of them."""
     peer.connect("echo").abort()

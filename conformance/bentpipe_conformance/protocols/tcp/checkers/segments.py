@@ -17,10 +17,14 @@ from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.lifetime import lasts, leaving_after
 from bentpipe_conformance.protocols.tcp.replay.option_list import has_ip_options, offset_octet
+from bentpipe_conformance.protocols.tcp.replay.order import later
 from bentpipe_conformance.protocols.tcp.replay.recovery import PROMPT_S
 
 RESERVED = 0x0E
 """The reserved bits of the octet that begins with the data offset, without that of RFC 9768."""
+
+ACCURATE = 0x01
+"""The bit of the same octet to which RFC 9768 has given a meaning."""
 
 
 def reserved_bits(packet: Packet) -> int:
@@ -93,6 +97,30 @@ def reserved_bits_are_ignored(flow: Flow, context: Context) -> Findings:
             yield context.violated(
                 f"{what} was not acknowledged", arrival, expected=expected, actual="none"
             )
+
+
+@checker("SNR-SEG-008")
+def ecn_bits_are_not_reflected(flow: Flow, context: Context) -> Findings:
+    """A SYN-ACK has CWR never and ECE where a SYN asks for ECN (RFC 3168 section 6.1.1)."""
+    # Exercised by a SYN-ACK that answers a SYN with ECE or CWR, but not by accurate ECN.
+    syns = [item for item in flow.arriving if item.tcp.flags & (SYN | ACK) == SYN]
+    asked = [item for item in syns if item.tcp.flags & (ECE | CWR)]
+    if (
+        flow.handshake.iut_opens
+        or not asked
+        or any(offset_octet(s.packet) & ACCURATE for s in syns)
+    ):
+        return
+    accepts = any(item.tcp.flags & ECE and item.tcp.flags & CWR for item in asked)
+    permitted = ECE if accepts else 0
+    for item in later(flow.leaving, asked[0].packet):
+        if item.tcp.flags & (SYN | ACK) == SYN | ACK:
+            bits = item.tcp.flags & (ECE | CWR)
+            yield judged(
+                context, not bits & ~permitted, "a SYN with bits of ECN was answered", item,
+                asked[0], expected="ECE alone or neither" if accepts else "neither ECE nor CWR",
+                actual=f"a SYN-ACK with flags {item.tcp.flag_names}",
+            )  # fmt: skip
 
 
 @checker("SNR-SEG-007")

@@ -329,6 +329,20 @@ def test_syn_with_reserved_bits_and_options_that_cannot_be_read(
     assert receipt.verdicts("SNR-SEG-003") - PASS == expected
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered", "expected"),
+    [(0xC0, 0x40, PASS), (0xC0, 0, PASS), (0xC0, 0xC0, FAIL), (0xC0, 0x80, FAIL),
+     (0x40, 0x40, FAIL), (0x80, 0, PASS), (0, 0x40, set())],
+)  # fmt: skip
+def test_syn_ack_to_a_syn_with_bits_of_ecn(
+    asked: int, answered: int, expected: set[Verdict]
+) -> None:
+    receipt = Receipt()
+    receipt.packets.clear()
+    receipt.data(-1, -1, flags=SYN | asked).reply(0, seq=-1, flags=SYN | ACK | answered)
+    assert receipt.data(0, 0, after=0.6).verdicts("SNR-SEG-008") == expected
+
+
 @pytest.mark.parametrize(("flags", "expected"), [(SYN | RST, set()), (SYN, FAIL)])
 def test_syn_with_reserved_bits_that_is_a_reset(flags: int, expected: set[Verdict]) -> None:
     receipt = Receipt().open(answer=None)
