@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import goes_on, unasked
-from bentpipe_conformance.protocols.rwbp.checkers.waiting import guessed
+from bentpipe_conformance.protocols.rwbp.checkers.waiting import guessed, refuses_late
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import Segment, Why, after
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
@@ -239,7 +239,7 @@ def abort_is_one_reset(flow: Flow, context: Context) -> Findings:
     if not own or own[0].packet.number > flow.ended or _gave_up(flow, own[0]):
         return
     reset = own[0]
-    if reset.time >= guessed(flow, context):
+    if reset.time >= guessed(flow, context) or refuses_late(flow, context, reset):
         return  # its end may have been acknowledged before anybody saw it
     sender = flow.sender
     at = sender.offset(reset.tcp.seq)

@@ -16,6 +16,7 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     judged,
     rule,
 )
+from bentpipe_conformance.protocols.rwbp.checkers.waiting import refuses_late
 from bentpipe_conformance.protocols.rwbp.credit import MODULUS
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.account import LIFE_S
@@ -232,6 +233,8 @@ def patience(flow: Flow, context: Context) -> Findings:
             if item.time + 1.0 < one.time <= end and one.packet.number <= flow.ended
         ]  # fmt: skip
         given_up = next((one for one in sent if one.tcp.flags & RST), None)
+        if given_up is not None and refuses_late(flow, context, given_up):
+            return
         if given_up is not None:
             silence = given_up.time - item.time
             yield judged(

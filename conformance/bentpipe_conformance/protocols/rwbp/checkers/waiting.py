@@ -12,9 +12,17 @@ from collections import deque
 
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, ip_queue
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
-from bentpipe_conformance.protocols.rwbp.replay.events import Ack, Outgoing, Sent, Why, after
+from bentpipe_conformance.protocols.rwbp.replay.events import (
+    Ack,
+    Outgoing,
+    Segment,
+    Sent,
+    Why,
+    after,
+)
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.link import entries
+from bentpipe_conformance.protocols.tcp.codec import ACK
 
 
 def guessed(flow: Flow, context: Context) -> float:
@@ -30,6 +38,17 @@ def guessed(flow: Flow, context: Context) -> float:
         if (ack.refused and ack.ack > ack.nxt) or any(right > ack.nxt for _, right in ack.untrue)
     )  # fmt: skip
     return next(above, math.inf)
+
+
+def refuses_late(flow: Flow, context: Context, reset: Segment) -> bool:
+    """Whether a RST may have waited that answers a wrong acknowledgment in SYN-RECEIVED.
+
+    It ends nothing (RFC 9293 section 3.10.7.4), and the handshake has gone on meanwhile.
+    """
+    if flow.leaves_at_once(context.ics) or flow.established is None:
+        return False
+    early = (item for item in flow.arriving if item.time < flow.established)
+    return any(item.tcp.flags & ACK and item.tcp.ack == reset.tcp.seq for item in early)
 
 
 def arrived_meanwhile(flow: Flow, context: Context) -> Findings:

@@ -141,3 +141,17 @@ def test_syn_that_waits_for_credit_to_be_answered(claims: dict[str, Any], accuse
     later.at = odd.at + 1
     later.syn(after=6.0)
     assert bool(later.verdicts("RWBP-SEC-003", claims=claims) & FAIL) is accused
+
+
+@pytest.mark.parametrize(("gateway", "expected"), [(True, NOTHING), (False, FAIL)])
+@pytest.mark.parametrize("rule", ["RWBP-CX-006", "RWBP-TM-006"])
+def test_reset_that_refused_what_came_in_syn_received(
+    rule: str, gateway: bool, expected: set[object]
+) -> None:
+    """It has waited for credit, and nobody has given the connection up."""
+    story = Story(open=False)
+    story.at = RTT
+    story.put(False, flags=ACK, seq=100, ack=501).ack(0, after=0.1)
+    story.put(True, flags=RST, seq=501, ack=0, after=60.0).send(0, after=0.01)
+    story.put(False, flags=ACK, seq=100, ack=500, after=0.1)
+    assert story.verdicts(rule, claims={**CLAIMS, "gateway": gateway}) & FAIL == expected
