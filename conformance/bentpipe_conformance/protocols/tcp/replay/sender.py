@@ -91,7 +91,8 @@ class Sender:
         self._last_window = -1
         self.widest = 0
         self._edge = -1  # none yet
-        self._updated = (0, 0)
+        # What completes the handshake of a called IUT offers its window in any case.
+        self._updated = (-MODULUS, 0)
         self._duplicates = 0
         self._sacked = RangeSet()
         self._transmissions = Transmissions()
@@ -111,6 +112,7 @@ class Sender:
         It is the first acknowledgment whose window another can repeat (RFC 5681 section 2).
         """
         self._last_window = tcp.window
+        self._updated = (0, 0)
         self._una = self._max = min(self._max, max(0, self.offset(tcp.ack)))
 
     @property

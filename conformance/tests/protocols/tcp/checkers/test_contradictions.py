@@ -429,6 +429,15 @@ def test_reset_in_syn_received(at: int, challenged: bool, expected: set[Verdict]
     assert receipt.later().verdicts("SNR-CON-012") == expected
 
 
+def test_window_of_text_that_begins_below_the_syn_and_completes_the_handshake() -> None:
+    """In SYN-RECEIVED SND.WND is set, whatever SND.WL1 is (RFC 9293 section 3.10.7.4, fifth)."""
+    receipt = Receipt()
+    receipt.packets.clear()
+    receipt.syn(window=16).reply(0, seq=-1, flags=ACK | SYN, sack_permitted=True)
+    receipt.data(-2, 98, ack=0, window=20_000, after=0.6).reply(98, payload=bytes(500))
+    _innocent(receipt, "SNR-WIN-001")
+
+
 def test_second_reset_meets_no_connection() -> None:
     first = Receipt().data(0, 100).reply(100).reset(100, after=1.0).reset(150, after=0.5)
     _innocent(first.later(), "SNR-CON-012", "SNR-CON-011", "SNR-CON-044")
