@@ -7,7 +7,7 @@ from typing import Any
 
 from bentpipe_conformance.engine.peer import NotReached, pattern
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
-from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, PSH, Tcp
+from bentpipe_conformance.protocols.tcp.codec import ACK, CWR, ECE, FIN, PSH, Tcp
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.crafting import craft
 
@@ -36,6 +36,15 @@ def receive_some(connection: Connection) -> None:
         return connection.delivered >= begun + octets
 
     connection.serve(enough, ack_every=2)
+
+
+def report_congestion(connection: Connection) -> None:
+    """Acknowledge what arrives for a while with ECE, and send data that has CWR, ECE or both."""
+    for flags in (ECE, ECE | CWR, CWR):
+        connection.send(flags=ACK | flags)
+        connection.send_data(UNIT, flags=ACK | PSH | flags)
+        connection.collect(connection.rtt)
+        connection.ack()
 
 
 def send_some(connection: Connection, segments: int = 20) -> None:

@@ -8,7 +8,12 @@ from typing import Any
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import Row, each
-from bentpipe_conformance.protocols.rwbp.cases.exchange import receive_some, send_crafted, send_some
+from bentpipe_conformance.protocols.rwbp.cases.exchange import (
+    receive_some,
+    report_congestion,
+    send_crafted,
+    send_some,
+)
 from bentpipe_conformance.protocols.rwbp.cases.steps import (
     PAUSE_S,
     RECEIVES,
@@ -157,6 +162,35 @@ def test_syns_cross(peer: Peer) -> None:
         connection.answer()
         connection.ack()
         receive_some(connection)
+        connection.abort()
+        peer.wait(PAUSE_S)
+
+
+@case("RWBP-NG-001", "RWBP-WN-001", "RWBP-AK-004", needs=CALLS)
+def test_syns_cross_and_the_syn_ack_has_another_option(peer: Peer) -> None:
+    """Both ends call; the SYN-ACK that follows has another unit and interval: the SYN counts."""
+    for port, use in ((SENDS, receive_some), (RECEIVES, send_some)):
+        connection = peer.summon(port)
+        connection.answer(flags=SYN)
+        peer.wait(connection.rtt + PAUSE_S)
+        kept, connection.appended = connection.appended, option_octets(2, 500)
+        connection.answer()
+        connection.appended = kept
+        connection.ack()
+        use(connection)
+        connection.abort()
+        peer.wait(PAUSE_S)
+
+
+@case("RWBP-NG-010", needs=CALLS)
+def test_ecn_answered_and_used(peer: Peer) -> None:
+    """The SYN-ACK has ECE, and so have segments after it: agreement has made that void."""
+    for port, use in ((SENDS, receive_some), (RECEIVES, send_some)):
+        connection = peer.summon(port)
+        _answer(connection, Answer("", "", (), flags=ECE))
+        connection.wait(connection.rtt)
+        report_congestion(connection)
+        use(connection)
         connection.abort()
         peer.wait(PAUSE_S)
 

@@ -8,7 +8,12 @@ from typing import Any
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.scripts import Row, each
-from bentpipe_conformance.protocols.rwbp.cases.exchange import receive_some, send_crafted, send_some
+from bentpipe_conformance.protocols.rwbp.cases.exchange import (
+    receive_some,
+    report_congestion,
+    send_crafted,
+    send_some,
+)
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S
 from bentpipe_conformance.protocols.rwbp.codec import build, option_octets
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
@@ -143,6 +148,17 @@ def _drive(peer: Peer, row: Offer) -> None:
 
 
 each(globals(), ROWS, _drive)
+
+
+@case("RWBP-NG-010", "RWBP-NG-004")
+def test_ecn_offered_and_used(peer: Peer) -> None:
+    """The SYN offers ECN, and segments after it report congestion: agreement has made that void."""
+    for service, use in (("chargen", receive_some), ("echo", send_some)):
+        connection = open_with(peer, service, Offer("", "", (), flags=ECE | CWR))
+        report_congestion(connection)
+        use(connection)
+        connection.abort()
+        peer.wait(PAUSE_S)
 
 
 @case("RWBP-NG-003", "RWBP-NG-004", "RWBP-CX-002")

@@ -106,6 +106,21 @@ def test_three_segments_overtaken(peer: Peer) -> None:
     connection.receive(base + 40, losing=[base + 4, base + 9])
 
 
+@case("RWBP-FF-003", "RWBP-EC-002")
+def test_lower_segments_tell_once_the_threshold_is_raised(peer: Peer) -> None:
+    """Of a window the last segment arrives first, then two others: the lowest is lost by then."""
+    connection = _opened(peer)
+    _overtaken(connection, 3)
+    connection.receive_more(16)
+    for _ in range(2):
+        segments = _round(connection)
+        for segment in (segments[-1], *segments[1:3]):
+            connection.hold(segment)
+            connection.ack(pause=0.02)
+        connection.wait(PAUSE_S)
+        connection.receive_more(16)
+
+
 @case("RWBP-FF-003")
 def test_three_segments_overtaken_at_once(peer: Peer) -> None:
     """Three are reported missing together and arrive together: each of the losses was false."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.protocols.rwbp.cases.steps import PAUSE_S, make_room
-from bentpipe_conformance.protocols.rwbp.cases.test_gateway import FEW, opened, starve
+from bentpipe_conformance.protocols.rwbp.cases.test_gateway import FEW, opened, permit, starve
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT, Connection
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
 from bentpipe_conformance.protocols.rwbp.peer import SHARE_S, Peer
@@ -144,6 +144,24 @@ def test_packets_of_unequal_size(peer: Peer) -> None:
     """Three connections have packets of 1,500, 576 and 300 octets, and windows of one size."""
     gateway, connections = contended(peer, 3, (SEGMENT, 536, 260))
     serve(peer, gateway, connections, 150)
+
+
+@case("RWBP-SC-003", needs=(*NEEDS, "scheduler=drr"))
+def test_nothing_is_left_of_turns_that_were_not_used(peer: Peer) -> None:
+    """A connection has had room for one small packet at a time; then it shares the link."""
+    gateway, _ = opened(peer, 0)
+    large, small = (peer.connect(mss=size, window=16_000 // size * size) for size in (800, 260))
+    peer.wait(peer.rtt + PAUSE_S)
+    for _ in range(12):
+        permit(small, small.segment)
+        peer.wait(peer.rtt + 0.1)
+    gateway.restart(0, pause=PAUSE_S)
+    small.window = large.window
+    for connection in (large, small):
+        make_room(connection)
+        peer.wait(0.1)
+    peer.wait(peer.rtt + PAUSE_S)
+    serve(peer, gateway, [large, small], 150)
 
 
 @case("RWBP-FC-005", "RWBP-SC-001", needs=("link_rate",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from bentpipe_conformance.engine.case import case
 from bentpipe_conformance.engine.peer import pattern
@@ -164,6 +165,24 @@ def test_syn_within_the_window_of_an_answer(peer: Peer) -> None:
         connection.wait(connection.rtt + PAUSE_S)
         connection.ack()
         receive_some(connection)
+
+
+@case("RWBP-WN-005", "RWBP-EC-006", "RWBP-SEC-003")
+def test_acknowledgment_and_window_of_a_syn(peer: Peer) -> None:
+    """A SYN within the window acknowledges everything and offers more: both count for nothing.
+
+    It has ACK flag or not, and is below the window once.
+    """
+    for flags, at in ((SYN | ACK, 0), (SYN | ACK, 100), (SYN | ACK, -1), (SYN, 0)):
+        connection = peer.connect("chargen", window=4 * SEGMENT)
+        connection.await_round()
+        said: dict[str, Any] = {"flags": flags, "at": at, "ack": connection.highest, "sack": ()}
+        connection.send_odd(**said, fields={"window": 0xFFFF})
+        connection.wait(connection.rtt + PATIENCE_S / 10)
+        connection.inbox.clear()
+        receive_some(connection)
+        connection.abort()
+        peer.wait(PAUSE_S)
 
 
 @case("RWBP-EC-015", "RWBP-WF-002")

@@ -307,6 +307,25 @@ def test_segments_around_the_window(peer: Peer) -> None:
         connection.abort()
 
 
+@case("RWBP-AK-004", "RWBP-WN-004")
+def test_segments_behind_one_that_was_cut_off(peer: Peer) -> None:
+    """What ends beyond the window is cut off there; what continues when it is open is orderly."""
+    for inside, beyond in ((UNIT, 200), (200, UNIT), (100, SEGMENT - 100)):
+        connection = peer.connect("echo", window=0)
+        sent = fill(connection, but=inside)
+        connection.send_data(inside + beyond, at=sent, pause=connection.rtt + PAUSE_S)
+        connection.next_offset = sent + inside
+        connection.window = 16 * SEGMENT
+        connection.ack()
+        receive_octets(connection, min(connection.next_offset, 50_000))
+        # The echo cannot send any more, so that what acknowledges is pure.
+        connection.ack(window=0, pause=connection.rtt)
+        for _ in range(12):
+            connection.send_data(100)
+        await_silence(connection)
+        connection.abort()
+
+
 @connected("RWBP-WN-004", "RWBP-CX-003", to="echo", window=0)
 def test_fin_at_the_edge(connection: Connection) -> None:
     """The last data that the echo has room for comes with FIN, which there is none for."""

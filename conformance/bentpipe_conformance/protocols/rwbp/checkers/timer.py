@@ -52,12 +52,14 @@ def in_time(context: Context, expiry: Expiry, sentence: str) -> Finding:
     """The finding about how long the timer ran."""
     least = expiry.least - TICK_S - context.timing_error
     most = expiry.most + AT_ONCE_S + context.timing_error
-    ran = expiry.lasted
-    if least <= ran <= most:
+    ran, (low, high) = expiry.lasted, expiry.gap
+    between = low + most - expiry.most < ran < high + least - expiry.least
+    if least <= ran <= most and not between:
         return context.holds(f"{sentence}, after {ran:.2f} s", expiry.copies[0], expiry.started)
     expected = f"{expiry.least:.2f} s"
     if expiry.most - expiry.least > 0.01:
-        expected = f"{expiry.least:.2f} to {expiry.most:.2f} s"
+        link = "or" if low < high else "to"
+        expected = f"{expiry.least:.2f} {link} {expiry.most:.2f} s"
     if context.timing_error > 0.1 and least - 0.2 <= ran <= most + 0.2:
         return context.unclear(f"{sentence}, about in time", expiry.copies[0])
     return context.violated(

@@ -45,7 +45,21 @@ class Estimate:
             spread = 4 * self._variation
             low = self._smoothed + spread - 5 * self._error
             high = self._smoothed + max(spread, GRANULARITY_S) + 5 * self._error
-        factor = 2 ** min(doublings, 16)
+        factor = _factor(doublings)
         bounded = (min(MOST_S, max(LEAST_S, bound)) for bound in (low, high))
         low, high = (min(MOST_S, bound * factor) for bound in bounded)
         return low, high
+
+    def gap(self, doublings: int = 0) -> tuple[float, float]:
+        """Seconds between which it does not lie: it is one of two where a SYN-ACK may count twice.
+
+        Of equal numbers there is nothing between.
+        """
+        if self.least is not None:
+            return 0.0, 0.0
+        low, high = (min(MOST_S, first * _factor(doublings)) for first in self._first)
+        return low, high
+
+
+def _factor(doublings: int) -> int:
+    return 1 << min(doublings, 16)

@@ -190,6 +190,7 @@ class Expiry:
         started: the segment that started it.
         why: ``sent``, ``progress`` or ``timeout``.
         least, most: seconds for which it has to run.
+        gap: seconds between which it must not expire, though they lie between the others.
         backoff: BACKOFF when it was started.
         outgoing: the segment that was lowest then.
         copies: what it sent; empty where nothing was sent.
@@ -200,6 +201,7 @@ class Expiry:
     why: str
     least: float
     most: float
+    gap: tuple[float, float]
     backoff: int
     outgoing: Outgoing
     copies: list[Sent]

@@ -133,7 +133,8 @@ class Sender:
         self._timer = None
         if lowest is not None:
             least, most = self.estimate.timeout(self._backoff)
-            self._timer = Expiry(at, why, least, most, self._backoff, lowest, [], 0.0)
+            gap = self.estimate.gap(self._backoff)
+            self._timer = Expiry(at, why, least, most, gap, self._backoff, lowest, [], 0.0)
 
     # -- leaving
 

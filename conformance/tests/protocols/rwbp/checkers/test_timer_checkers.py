@@ -22,6 +22,21 @@ def test_first_timeout(after: float, expected: set[object]) -> None:
     assert story.verdicts("RWBP-TM-001") == expected
 
 
+@pytest.mark.parametrize(
+    ("after", "expected"), [(1.0, PASS), (3.0, PASS), (2.4, FAIL), (1.3, FAIL), (4.8, FAIL)]
+)
+def test_first_timeout_after_a_syn_ack_that_was_sent_twice(
+    after: float, expected: set[object]
+) -> None:
+    """It took 0.8 s to be answered, of which there is no sample: RTO is 3 s, or 1 s still.
+
+    Whether a SYN-ACK that the caller's SYN has called for "had to be repeated" may be disputed.
+    """
+    story = Story(open=False).syn(after=0.5).own_syn(after=0.001).ack(0, after=0.8)
+    story.send(0).send(0, 0, after=after).ack(1, after=RTT)
+    assert story.verdicts("RWBP-TM-001") == expected
+
+
 @pytest.mark.parametrize(("karn", "expected"), [(True, PASS), (False, FAIL)])
 def test_timeout_after_an_acknowledgment_of_a_copy(karn: bool, expected: set[object]) -> None:
     """The copies are acknowledged after 3.3 s: a sample of 1.5 s must not be taken."""
