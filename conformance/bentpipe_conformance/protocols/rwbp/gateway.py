@@ -30,6 +30,7 @@ class Gateway:
         silent: whether frames are not repeated.
         proxy: the address of the IUT to which the frames go.
         source: the same as it stands in its packets.
+        strays: whether a frame of another epoch has been sent, which the proxy may have taken.
     """
 
     def __init__(self, tester: BasePeer[Any, Any], *, obeyed: bool = True) -> None:
@@ -39,6 +40,7 @@ class Gateway:
         self.silent = True
         self.proxy = tester.iut_address
         self.source = inet_aton(self.proxy)
+        self.strays = False
         self._tester = tester
         self._obeyed = obeyed
         self._due = tester.now()
@@ -62,6 +64,7 @@ class Gateway:
     def tell(self, *, pause: float = 0.0, **odd: Any) -> None:
         """Send a frame, and wait; what is odd about it is an argument of :func:`.build_frame`."""
         fields = {"epoch": self.epoch, "arrived": self.arrived, "limit": self.limit, **odd}
+        self.strays = self.strays or fields["epoch"] != self.epoch
         if self._obeyed:
             self._tester.send(build_frame(self.proxy, **fields))
         if not odd:
@@ -83,6 +86,18 @@ class Gateway:
         self.arrived, self.limit = arrived % MODULUS, arrived + packets
         self.silent = False
         self.tell(pause=pause)
+
+    def return_to_epoch(self) -> None:
+        """Lead a proxy that has taken another epoch back to the present one, round the circle.
+
+        A frame of an older epoch that is late may be newer than what has been begun meanwhile, and
+        all that the gateway says then is old. Of three steps that lead round one is newer.
+        """
+        if self.strays:
+            for step in (EPOCHS // 3, 2 * EPOCHS // 3):
+                self.tell(epoch=(self.epoch + step) % EPOCHS)
+            self.tell()
+            self.strays = False
 
     def stop(self, *, pause: float = 0.0) -> None:
         """Fall silent, and wait."""

@@ -78,6 +78,9 @@ class Peer(tcp_peer.Peer):
         """Let leave what waits, so that a RST stands where the last acknowledgment says."""
         gateway.restart(AMPLE)
         self.wait(self.rtt + SETTLED_S)
+        if gateway.strays:
+            gateway.return_to_epoch()
+            self.wait(self.rtt + SETTLED_S)
 
     def share(self, seconds: float, credit: int = 0) -> None:
         """Receive on all connections for a while, with :meth:`tend`."""

@@ -21,6 +21,7 @@ class _Interview(probe.Interview):
     def open(self, service: str | int) -> Connection:
         if self._peer.gateway is not None:
             self._peer.gateway.grant(AMPLE)
+            self._peer.gateway.return_to_epoch()
         connection = self._peer.connect(service)
         assert isinstance(connection, Connection)
         if isinstance(service, str) and not connection.agreed:

@@ -9,6 +9,7 @@ from bentpipe_conformance.engine.settings import RunSettings
 from bentpipe_conformance.engine.suite import suite_named
 from bentpipe_conformance.iut.inprocess import SimulatedLane
 from bentpipe_conformance.protocols.rwbp.codec import option_octets
+from bentpipe_conformance.protocols.rwbp.credit import EPOCHS
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE
 from bentpipe_reference.common.link.profile import load_profiles
 from bentpipe_reference.common.subject import subject_of
@@ -42,6 +43,24 @@ def test_last_questions_behind_a_link_are_answered_though_the_gateway_has_fallen
     peer.wait(60.0)
     interview = suite_named("rwbp").driver.interview(peer)
     assert interview.echo(interview.open("echo")) == ECHO_TEXT
+
+
+def test_last_questions_are_answered_though_the_proxy_has_taken_another_epoch() -> None:
+    """A frame of an epoch that was half the circle away comes late, and is newer by then."""
+    for late in (False, True):
+        _, peer = _on_a_lane()
+        gateway = peer.behind_the_link()
+        gateway.grant(AMPLE)
+        stray = (gateway.epoch + EPOCHS // 2) % EPOCHS
+        if not late:
+            gateway.restart(AMPLE)
+            gateway.tell(epoch=stray)
+        peer.finish()
+        if late:
+            gateway.tell(epoch=stray)
+        peer.wait(60.0)
+        interview = suite_named("rwbp").driver.interview(peer)
+        assert interview.echo(interview.open("echo")) == ECHO_TEXT
 
 
 def test_tester_counts_in_the_unit_of_the_option_that_it_sends() -> None:
