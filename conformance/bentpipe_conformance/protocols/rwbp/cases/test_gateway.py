@@ -365,6 +365,20 @@ def test_acknowledgments_of_one_service_wait(peer: Peer) -> None:
     gateway.grant(AMPLE, pause=peer.rtt + 1.0)
 
 
+@case("RWBP-SC-005", needs=NEEDS)
+def test_acknowledgments_of_one_connection_alone_wait(peer: Peer) -> None:
+    """They fill the queue once and again; how many are left tells how many each has replaced."""
+    gateway, _ = opened(peer, 0)
+    connection = peer.connect("discard", interval=1)
+    for segments in (1, 11, 25, 47):
+        gateway.restart(0, pause=PAUSE_S)
+        for _ in range(segments):
+            connection.send_data(10)
+            peer.wait(0.005)
+        peer.wait(peer.rtt + PAUSE_S)
+        gateway.grant(AMPLE, pause=peer.rtt + PAUSE_S)
+
+
 @case("RWBP-LC-008", needs=NEEDS)
 def test_credit_after_acknowledgments_were_replaced(peer: Peer) -> None:
     """Of the acknowledgments that meet a full queue one leaves, and the others use no credit.

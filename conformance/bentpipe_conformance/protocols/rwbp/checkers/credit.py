@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from itertools import pairwise, zip_longest
 from operator import attrgetter
 
-from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, ip_queue, judged, rule
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    Context,
+    Findings,
+    ip_queue,
+    judged,
+    replacing,
+    rule,
+)
 from bentpipe_conformance.protocols.rwbp.replay.events import (
     Arrival,
     Call,
@@ -173,6 +180,7 @@ def acknowledgments_do_not_pile_up(flow: Flow, context: Context) -> Findings:
     if not flow.agreed or flow.leaves_at_once(context.ics):
         return
     yield from _given_up(flow, context)
+    yield from replacing.counted(flow, context)
     places = ip_queue(context)
     for calls, replies in _bunches(flow):
         if calls > 2 * places and replies:

@@ -11,6 +11,7 @@ from bentpipe_conformance.engine.codec import build_ipv4
 from bentpipe_conformance.engine.story import IUT
 from bentpipe_conformance.protocols.rwbp.credit import build_frame
 from bentpipe_conformance.protocols.rwbp.story import CLAIMS, FAIL, NOTHING, PASS, Story
+from bentpipe_conformance.protocols.tcp.codec import ACK
 
 BEHIND = {**CLAIMS, "gateway": True}
 
@@ -154,5 +155,52 @@ def test_acknowledgment_that_a_later_one_of_its_connection_replaces() -> None:
     second.reply(1)
     first.at = second.at
     first.reply(2)
+    first.packets.sort(key=lambda packet: packet.time)
+    assert FAIL.isdisjoint(first.verdicts("RWBP-SC-005", claims=BEHIND))
+
+
+def _alone(left: int, *, calls: int = 25, size: int = 10) -> Behind:
+    """One connection's segments arrive while there is no credit; the last acknowledgments leave."""
+    story = Behind(granted=3, service=9, interval=1)
+    story.arrive(0, size=size, after=0.1).put(True, flags=ACK, seq=500, ack=100 + size)
+    for index in range(1, calls + 1):
+        after = 0.1 if index == 1 else 0.01
+        story.put(False, flags=ACK, seq=100 + index * size, payload=bytes(size), after=after)
+    story.frame(500, after=0.2)
+    for number in range(calls + 2 - left, calls + 2):
+        story.put(True, flags=ACK, seq=500, ack=100 + number * size)
+    return story
+
+
+@pytest.mark.parametrize(
+    ("calls", "left", "expected"),
+    [
+        (25, 5, PASS), (25, 10, FAIL), (25, 1, FAIL), (11, 1, PASS), (11, 10, FAIL), (20, 10, PASS),
+        (9, 9, NOTHING),
+    ],
+)  # fmt: skip
+def test_acknowledgments_that_are_left_of_one_connection_alone(
+    calls: int, left: int, expected: set[object]
+) -> None:
+    assert _alone(left, calls=calls).verdicts("RWBP-SC-005", claims=BEHIND) - expected == NOTHING
+    assert _alone(left, calls=calls).verdicts("RWBP-SC-005", claims=BEHIND) >= expected
+
+
+def test_how_many_are_left_is_not_known_where_another_connection_has_sent() -> None:
+    first = Behind(granted=4, service=9, interval=1)
+    second = Story(service=9, port=4001, interval=1, packets=first.packets)
+    first.at = second.at
+    first.arrive(0, size=10, after=0.1).put(True, flags=ACK, seq=500, ack=110)
+    second.at = first.at
+    second.arrive(0, size=10, after=0.1)
+    first.at = second.at
+    for index in range(1, 26):
+        first.put(False, flags=ACK, seq=100 + index * 10, payload=bytes(10), after=0.01)
+    first.frame(500, after=0.2)
+    second.at = first.at
+    second.put(True, flags=ACK, seq=500, ack=110)
+    first.at = second.at
+    for number in range(17, 27):
+        first.put(True, flags=ACK, seq=500, ack=100 + number * 10)
     first.packets.sort(key=lambda packet: packet.time)
     assert FAIL.isdisjoint(first.verdicts("RWBP-SC-005", claims=BEHIND))
