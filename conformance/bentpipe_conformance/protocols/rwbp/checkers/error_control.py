@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from bentpipe_conformance.protocols.rwbp.checkers import (
     Context,
     Findings,
+    expiring,
     judged,
     rule,
     spans,
@@ -107,10 +108,13 @@ def retransmissions_first(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"{sent.span} was sent again before anything else", sent)
 
 
-@rule("RWBP-EC-005", at_once=True)
+@rule("RWBP-EC-005", agreed=True)
 def timer_runs(flow: Flow, context: Context) -> Findings:
     """The timer runs while anything is outstanding."""
     # Exercised by silence of the receiver for longer than the timeout.
+    if not flow.leaves_at_once(context.ics):
+        yield from expiring.expires_at_last(flow, context)
+        return
     for expiry in flow.sender.expiries:
         late = expiry.lasted - expiry.most
         if late > STALLED_S or not expiry.copies:
@@ -146,10 +150,13 @@ def kept_until_arrived(flow: Flow, context: Context) -> Findings:
             )
 
 
-@rule("RWBP-EC-007", at_once=True)
+@rule("RWBP-EC-007", agreed=True)
 def two_copies(flow: Flow, context: Context) -> Findings:
     """A timeout sends the earliest outstanding segment twice, and nothing else."""
     # Exercised by a timeout.
+    if not flow.leaves_at_once(context.ics):
+        yield from expiring.two_copies(flow, context)
+        return
     for expiry in flow.sender.expiries:
         if not expiry.copies:
             continue

@@ -12,9 +12,11 @@ from bentpipe_conformance.protocols.rwbp.checkers import (
     TICK_S,
     Context,
     Findings,
+    expiring,
     ip_queue,
     judged,
     rule,
+    waiting,
 )
 from bentpipe_conformance.protocols.rwbp.checkers.waiting import refuses_late
 from bentpipe_conformance.protocols.rwbp.credit import MODULUS
@@ -97,10 +99,13 @@ def what_is_measured(flow: Flow, context: Context) -> Findings:
             yield in_time(context, expiry, f"{expiry.outgoing.span} timed out after that sample")
 
 
-@rule("RWBP-TM-003", at_once=True)
+@rule("RWBP-TM-003", agreed=True)
 def started_anew_by_progress(flow: Flow, context: Context) -> Findings:
     """Progress of any kind starts the timer anew."""
     # Exercised by a timeout after an acknowledgment that reported one of several segments.
+    if not flow.leaves_at_once(context.ics):
+        yield from expiring.started_anew(flow, context)
+        return
     for expiry in expired(flow):
         if expiry.why == "progress" or _restarted(flow, context, expiry):
             sentence = f"{expiry.outgoing.span} timed out, counted from the last progress"
@@ -116,10 +121,13 @@ def _restarted(flow: Flow, context: Context, expiry: Expiry) -> bool:
     return any(expiry.least - TICK_S <= it <= expiry.most + AT_ONCE_S for it in waited)
 
 
-@rule("RWBP-TM-004", at_once=True)
+@rule("RWBP-TM-004", agreed=True)
 def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
     """The timeout doubles with each expiry, up to 60 s, until there is progress."""
     # Exercised by two timeouts in a row, and by one after progress after another.
+    if not flow.leaves_at_once(context.ics):
+        yield from expiring.backs_off(flow, context)
+        return
     before = False
     for expiry in expired(flow):
         if expiry.why == "timeout":
@@ -166,9 +174,7 @@ def _others_wait(flow: Flow, context: Context) -> Iterator[Finding]:
     if flow.leaves_at_once(context.ics):
         return
     entered = entries(flow.link, ip_queue(context))
-    for ack in flow.acks:
-        if any(item.cause is not None for item in ack.arrived):
-            return  # the loss may have been false, by times that the IP queue hides (section 8.5)
+    for ack in waiting.in_order(flow):
         again = [next(after(item.transmissions, ack.packet.number), None) for item in ack.taken]
         last = max((it for it in again if it is not None), key=_number, default=None)
         since = ack.time + AT_ONCE_S + flow.slack

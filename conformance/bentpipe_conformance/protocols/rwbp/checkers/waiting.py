@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Iterator
 
 from bentpipe_conformance.protocols.rwbp.checkers import Context, Findings, ip_queue
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
@@ -22,7 +23,22 @@ from bentpipe_conformance.protocols.rwbp.replay.events import (
 )
 from bentpipe_conformance.protocols.rwbp.replay.flow import Flow
 from bentpipe_conformance.protocols.rwbp.replay.link import entries
+from bentpipe_conformance.protocols.rwbp.replay.sender import FALL_BACK
 from bentpipe_conformance.protocols.tcp.codec import ACK
+
+
+def in_order(flow: Flow) -> Iterator[Ack]:
+    """The acknowledgments while K is surely 1: before the third loss that may have been false.
+
+    By what times a loss was false the IP queue hides (section 8.5). What is taken for lost here is
+    so at most, for what waits in the queue has been sent already.
+    """
+    suspects = 0
+    for ack in flow.acks:
+        suspects += sum(item.cause is not None for item in ack.arrived)
+        if suspects >= FALL_BACK:
+            return
+        yield ack
 
 
 def guessed(flow: Flow, context: Context) -> float:
@@ -78,9 +94,7 @@ def lowest_first(flow: Flow, context: Context) -> Findings:
     """What was taken for lost goes before what is higher, and before anything new (RWBP-EC-004)."""
     # Exercised by several losses that one acknowledgment tells of, and that wait for credit.
     entered, until = entries(flow.link, ip_queue(context)), guessed(flow, context)
-    for ack in flow.acks:
-        if any(item.cause is not None for item in ack.arrived):
-            return  # a loss may have been false, by times that the IP queue hides (section 8.5)
+    for ack in in_order(flow):
         waiting = {item.start: item for item in ack.taken}
         since, counted = ack.time + AT_ONCE_S + flow.slack, len(waiting)
         for sent in after(flow.sent, ack.packet.number):

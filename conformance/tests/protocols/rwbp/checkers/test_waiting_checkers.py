@@ -45,6 +45,19 @@ def test_what_was_in_the_queue_before_may_leave_first() -> None:
     assert story.verdicts("RWBP-EC-004", claims=claims) == PASS
 
 
+@pytest.mark.parametrize(("suspects", "accused"), [(0, True), (2, True), (3, False)])
+def test_order_after_losses_that_may_have_been_false(suspects: int, accused: bool) -> None:
+    """Each is sent again and arrives; K is 1 until three were false (section 8.5)."""
+    story, at = Story(window=40), 0
+    for _ in range(suspects):
+        story.send(at, at + 1).ack(at, (at + 1, at + 2), after=RTT).send(at, after=0.1)
+        at += 2
+        story.ack(at, after=RTT)
+    story.send(*range(at, at + 5)).ack(at, (at + 2, at + 3), (at + 4, at + 5), after=RTT)
+    story.send(at + 5, after=0.2).send(at + 6, after=0.1).send(at, at + 1, at + 3, after=0.1)
+    assert bool(story.verdicts("RWBP-EC-004", claims=ONE_PLACE) & FAIL) is accused
+
+
 def test_loss_that_is_reported_to_have_arrived_is_no_more_in_the_order() -> None:
     story = _hole().ack(2, (4, 5), after=0.1).send(3, after=0.1).send(6, after=0.1)
     assert story.verdicts("RWBP-EC-004", claims=ONE_PLACE) & FAIL == NOTHING
