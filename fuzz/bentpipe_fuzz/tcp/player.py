@@ -147,15 +147,18 @@ class Player(BasePlayer[BasePeer[Any, Any], Connection]):
     def answer(self, flags: str = "SA", ack: int = 0, raw: str = "") -> None:
         """Answer the implementation's SYN, whose acknowledgment is ``ack`` octets off.
 
-        ``raw`` are further options, hexadecimal.
+        ``raw`` are further options, hexadecimal, left out where they find no room.
         """
         connection = self.connection
-        if connection is not None and connection.answered:
-            usual = connection.appended
-            more = bytes.fromhex(raw)[:20]
-            connection.appended = usual + more + bytes(-len(more) % 4)
-            connection.answer(flags=_bits(flags), ack=ack)
-            connection.appended = usual
+        if connection is None or not connection.answered:
+            return
+        usual, more = connection.appended, bytes.fromhex(raw)[:20]
+        for appended in (usual + more + bytes(-len(more) % 4), usual):
+            connection.appended = appended
+            with suppress(ValueError):  # the header would be too large
+                connection.answer(flags=_bits(flags), ack=ack)
+                break
+        connection.appended = usual
 
     @verb
     def quit(self) -> None:

@@ -82,6 +82,13 @@ def test_second_sack_option_stands_beside_the_first() -> None:
     assert (left - reporting.ack) % MODULUS == 2000
 
 
+def test_answer_without_room_for_more_options_has_none() -> None:
+    offer = {"option": "fd04f989fd0a525742501f0805b4", "timestamps": True, "window_scale": 7}
+    came = sent(step("ring", **offer), step("answer", raw="0101080a" + 8 * "00"), suite="rwbp")
+    (answer,) = [item for item in came if item.flags & SYN]
+    assert answer.mss is not None
+
+
 def test_answer_has_an_option_that_the_call_had_not() -> None:
     came = sent(step("ring"), step("answer", raw="01030305"), suite="rwbp")
     (answer,) = [item for item in came if item.flags & SYN]
