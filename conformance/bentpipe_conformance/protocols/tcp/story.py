@@ -129,11 +129,12 @@ class Story(BaseStory):
         seq: int | None = None,
         data: bytes = b"",
         fin: bool = False,
+        flags: int = ACK,
     ) -> Story:
         """The tester acknowledges up to a segment, reports ranges held, may send data or FIN."""
         blocks = tuple((500 + int(a * SIZE), 500 + int(b * SIZE)) for a, b in held)
         self._put(
-            False, flags=ACK | (FIN if fin else 0), seq=100 + self._said if seq is None else seq,
+            False, flags=flags | (FIN if fin else 0), seq=100 + self._said if seq is None else seq,
             after=after, ack=500 + int(segment * SIZE), sack=blocks,
             window=self.window if window is None else window, payload=data,
         )  # fmt: skip

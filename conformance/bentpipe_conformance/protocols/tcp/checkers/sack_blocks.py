@@ -94,12 +94,13 @@ def _moments(flow: Flow) -> Iterator[_Moment]:
 def _answered_after(flow: Flow, reply: Reply, arrival: Arrival) -> bool:
     """Whether a further reply at once holds the segment, or acknowledges it: the gap was filled.
 
-    A RST of the user's may have come before it could leave.
+    What lies beyond the window's edge may have been cut off. A RST of the user's may have come
+    before it could leave.
     """
     until = arrival.time + flow.reaction
     if any(arrival.time <= reset.time <= until for reset in flow.resets[:1]):
         return True
-    block = arrival.start, arrival.start + arrival.payload
+    block = arrival.start, min(arrival.start + arrival.payload, arrival.window_edge)
     after = count_through(flow.replies, reply.packet.number)
     soon = takewhile(lambda later: later.time <= until, islice(flow.replies, after, None))
     return any(later.ack >= block[1] or _inside(block, later.sack[:1]) for later in soon)

@@ -217,6 +217,8 @@ def one_timeout_repairs_a_window(flow: Flow, context: Context) -> Findings:
             arrived = next(later(flow.acks, ack.packet), None)
             until = following.time if following else flow.horizon
             disturbed = arrived is not None and arrived.time < until
+            if reaction.repeated:
+                continue  # though a report of before the timeout had it
             if reaction.pipe == 0 and not disturbed and until - ack.time > max(rtt, patience):
                 yield context.violated(
                     f"nothing followed an acknowledgment below recover, {aftermath.recover}",

@@ -61,6 +61,7 @@ class Reaction:
             segment at most (RFC 5681 section 3.1). SMSS is at least as large as any segment sent.
         disturbed: duplicates, or the loss of a repair, may have begun a fast recovery since.
         spurious: as in :class:`Step`.
+        repeated: whatever it leaves missing has left again since the timeout.
     """
 
     ack: Ack
@@ -70,6 +71,7 @@ class Reaction:
     growth: int
     disturbed: bool
     spurious: bool
+    repeated: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -150,7 +152,8 @@ class _Account:
         """Everything the last acknowledgment clocked out has left."""
         if self._open is not None:
             what = self._pipe(self._since), self._reach(), self._acks, self._growth
-            doubts = self._disturbed, self._spurious
+            again = self._since.covers(self._una, max(self._una, self.aftermath.recover))
+            doubts = self._disturbed, self._spurious, again
             self.aftermath.reactions.append(Reaction(self._open, *what, *doubts))
             self._open = None
 

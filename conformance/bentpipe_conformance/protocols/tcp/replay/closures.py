@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
-from bentpipe_conformance.protocols.tcp.codec import MODULUS, RST, SYN
+from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Reply, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
 from bentpipe_conformance.protocols.tcp.replay.order import later
@@ -117,8 +117,12 @@ def read_closures(flow: Flow) -> tuple[Closure, ...]:
     found: list[Closure] = []
     current: Closure | None = None
     opened: Closure | None = None
-    # A RST or SYN is no event, and may be answered by an acknowledgment (RFC 5961).
-    challenges = [item.time for item in flow.arriving if item.tcp.flags & (RST | SYN)]
+    # What has RST, SYN or no ACK is no event, and may be answered by an acknowledgment (RFC 5961,
+    # RFC 9293 section 3.10.7.4, first).
+    challenges = [
+        item.time for item in flow.arriving
+        if item.tcp.flags & (RST | SYN) or not item.tcp.flags & ACK
+    ]  # fmt: skip
     arrived = 0.0
     ended = _user_ends(flow)
     told = edge = expired = highest = 0

@@ -99,7 +99,7 @@ class Receiver:
         self._feedback: Feedback
         self._patience = _BURST
         self._stamped: deque[_Stamped] = deque()
-        self._doubt = self._broken = False
+        self._doubt = self._broken = self._contradicted = False
         self._offered = 0
         self._moved = 0.0
         self._fin: int | None = None
@@ -240,6 +240,7 @@ class Receiver:
         # What lies beyond an edge that has moved back may be refused, or not.
         shrunk = inside and self._offered < min(end, self.edge)
         sure = sure and inside and not stale and not shrunk and not self._doubt and tcp.options_ok
+        sure = sure and not self._contradicted
         # Nor is any text acceptable to a closed window (RFC 9293 section 3.10.7.4).
         sure = sure and not (tcp.length and self.is_closed)
         self._stamp(packet.time, tcp, start, end, usable=sure)
@@ -251,7 +252,10 @@ class Receiver:
         acceptable = acceptable and bool(tcp.flags & ACK) and not unsent
         # Behind a FIN text is ignored (seventh); a peer that sends any, or a FIN below what it has
         # sent, contradicts itself.
-        acceptable = acceptable and not self._contradicts(tcp, end)
+        contradicts = acceptable and self._contradicts(tcp, end)
+        acceptable = acceptable and not contradicts
+        # Its text may be taken all the same, and then what repeats that is old.
+        self._contradicted = self._contradicted or contradicts
         # What follows one that may have been dropped can be in sequence or not.
         perhaps = (stale and not paws) or (low and not unsent)
         self._doubt = self._doubt or shrunk or (perhaps and inside)

@@ -396,6 +396,16 @@ def test_timestamp_of_a_segment_that_may_have_been_dropped() -> None:
     _innocent(receipt, "SNR-TS-001")
 
 
+def test_timestamp_of_what_repeats_data_behind_a_fin() -> None:
+    """There are two FINs; who heeds the other takes the data, and what repeats it is old."""
+    receipt = Receipt(timestamps=True).data(1000, 1000, flags=ACK | FIN).reply(0)
+    receipt.data(0, 0, flags=ACK | FIN).reply(0).data(0, 100)
+    receipt.data(-900, 100, after=0.09, tsval=1090).reply(100)
+    _innocent(receipt, "SNR-TS-001")
+    known = Receipt(timestamps=True).data(0, 50).reply(50).data(0, 100, after=0.09, tsval=1090)
+    assert known.reply(100).verdicts("SNR-TS-001") >= FAIL
+
+
 def test_fin_into_an_opening_of_an_octet_is_all_that_there_is() -> None:
     receipt = Receipt(service=7).data(0, 0, window=1).data(0, 0, flags=ACK | FIN, window=1)
     receipt.reply(1, flags=ACK | FIN).later()

@@ -52,6 +52,11 @@ def test_first_block_in_data_that_the_acknowledgment_released() -> None:
     assert Verdict.FAIL not in filled.verdicts("SNR-RCV-007")
     aborted = released(followed=False).reply(100, seq=50, flags=RST)
     assert Verdict.FAIL not in aborted.verdicts("SNR-RCV-007")
+    # Of what crosses the edge of the window the rest was cut off.
+    crossing = _holes(200).data(20_050, 20_150, after=0.1)
+    crossing.reply(100, (200, 300), payload=bytes(50))
+    crossing.reply(100, (20_050, 20_100), (200, 300), seq=50)
+    assert Verdict.FAIL not in crossing.verdicts("SNR-RCV-007")
 
 
 def test_first_block_in_a_fin_of_the_user() -> None:

@@ -107,6 +107,19 @@ def test_acknowledgment_after_a_timeout_answered_or_not() -> None:
     assert story.send(2, after=4).verdicts("SNR-RTO-012") == FAIL
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_acknowledgment_amid_what_has_been_repeated(again: bool) -> None:
+    """The rest of it, a FIN, had been reported before the timeout, after which no report counts."""
+    text = 0.1
+    octets = int(text * SIZE)
+    story = Story(service=13).send_octets(0, octets).send_octets(octets, 0, fin=True)
+    story.ack(0, (text, text + 1.5 / SIZE), after=RTT)
+    story.send_octets(0, octets, after=2.0, fin=again)
+    story.send_octets(0, octets, after=4.0, fin=again).ack(text, after=RTT)
+    story.send_octets(octets, 0, after=9.0, fin=True)
+    assert (Verdict.FAIL in story.verdicts("SNR-RTO-012")) != again
+
+
 @pytest.mark.parametrize(("octets", "expected"), [(300, PASS), (1000, FAIL)])
 def test_acknowledgment_of_less_than_a_segment_opens_the_window_by_as_much(
     octets: int, expected: set[Verdict]

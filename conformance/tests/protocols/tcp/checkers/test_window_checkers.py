@@ -216,6 +216,13 @@ def test_fin_behind_a_probe_whose_octet_is_taken_begins_a_new_series() -> None:
     assert FAIL.isdisjoint(story.verdicts("SNR-WIN-005"))
 
 
+def test_answer_to_a_segment_without_ack_is_no_probe() -> None:
+    story = _closed().send_octets(4 * SIZE, 1, after=1.0)
+    story.ack(4, after=1.6, seq=99, window=0, flags=0).send_octets(4 * SIZE + 1, 0)
+    story.send_octets(4 * SIZE, 1, after=2.0).ack(4, after=RTT, window=0)
+    assert story.verdicts("SNR-WIN-005").isdisjoint(FAIL)
+
+
 def test_probe_timed_from_what_arrived_after_the_last() -> None:
     story = _closed().send_octets(4 * SIZE, 1, after=1.0).ack(4, after=2 * RTT, window=0)
     story.send_octets(4 * SIZE, 1, after=2.0)
