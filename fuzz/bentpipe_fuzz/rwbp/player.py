@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bentpipe_conformance.engine.peer import pattern
 from bentpipe_conformance.protocols.rwbp.credit import EPOCHS
 from bentpipe_conformance.protocols.rwbp.gateway import AMPLE, Gateway
 from bentpipe_conformance.protocols.rwbp.peer import Peer
 from bentpipe_conformance.protocols.tcp import connection as tcp_connection
 
 from bentpipe_fuzz.campaign.player import verb, verbs_of
-from bentpipe_fuzz.rwbp.telling import Told
 from bentpipe_fuzz.tcp import player as tcp
-
-DATA_BESIDE = 1000
-"""Octets of data at most in a segment with blocks."""
 
 OPTIONS = 40
 """Octets of all options of a segment (RFC 9293 section 3.1)."""
@@ -26,42 +21,6 @@ class Player(tcp.Player):
     """See :class:`.tcp.Player`; ``option`` of an offer is hexadecimal."""
 
     peer: Peer
-
-    def __init__(self, peer: Peer) -> None:
-        super().__init__(peer)
-        self._told: dict[int, Told] = {}
-
-    @verb
-    def tell(
-        self, ack: int = 0, hole: int = 0, held: int = 0, *, old: int = 0, known: bool = False,
-        window: int | None = None, octets: int = 0, times: int = 1,
-    ) -> None:  # fmt: skip
-        """Report some of what has arrived, and keep silent about the rest, as if it were missing.
-
-        Args:
-            ack: so many segments more in sequence, and what has been reported behind them.
-            hole: then so many that are not reported,
-            held: and so many that are, in a block.
-            old: acknowledge a number so many octets below.
-            known: whether blocks that were reported before are listed again.
-            window: segments for which there is room behind what is acknowledged, from now on.
-            octets: of new data that the segment carries.
-            times: how often it is sent.
-        """
-        connection: Any = self.connection
-        if connection is None or not connection.answered:
-            return
-        told = self._told.get(id(connection))
-        if told is None or told.is_old(connection):
-            told = self._told[id(connection)] = Told(connection)
-        told.report(connection, ack, max(hole, 0), held, known=known)
-        if window is not None:
-            connection.window = max(window, 0) * connection.segment
-        data = min(max(octets, 0), DATA_BESIDE) if self.fin is None else 0
-        start = connection.next_offset
-        for _ in range(min(times, tcp.MOST_TIMES)):
-            connection.send(pattern(start, data), at=start, ack=told.number - old, sack=told.blocks)
-        connection.next_offset = start + data
 
     @verb
     def ring(self, role: str = "send", **offer: Any) -> None:

@@ -17,6 +17,8 @@ from bentpipe_fuzz.tcp.episodes import HONEST, LAZY, ODD
 from bentpipe_fuzz.tcp.options import OPTIONS, OPTIONS_OF_SYN
 from bentpipe_fuzz.tcp.sending import SENDING
 from bentpipe_fuzz.tcp.situations import CARRYING, ENDING, OPENING
+from bentpipe_fuzz.tcp.walks import SENDERS
+from bentpipe_fuzz.tcp.wandering import LONG, RECEIVERS, STATES
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 536, -536, 1460, -1460, 1 << 16, 1 << 30, (1 << 31) - 1, -(1 << 31)]
@@ -108,16 +110,19 @@ SHORT = episode(
 
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
     "honest": conversation(
-        opening | calling, honest, episodes=HONEST, situations=(*OPENING, *ENDING, *SENDING)
+        opening | calling, honest, episodes=HONEST,
+        situations=(*OPENING, *ENDING, *SENDING, *SENDERS, *STATES),
     ),
     "lazy": conversation(
-        weighted(opening, opening, calling), honest, lazy, episodes=LAZY, situations=SENDING
+        weighted(opening, opening, calling), honest, lazy, episodes=LAZY,
+        situations=(*SENDING, *SENDERS),
     ),
     "on-path": conversation(
         opening | calling | odd_opening, honest, almost_valid, garbage, episodes=ODD,
-        situations=(*OPENING, *ENDING, *CARRYING),
+        situations=(*OPENING, *ENDING, *CARRYING, *RECEIVERS, *RECEIVERS, *STATES, *LONG),
     ),
     "off-path": conversation(
-        opening, honest, off_path, situations=(*OPENING, *ENDING, *CARRYING, *SENDING)
+        opening, honest, off_path,
+        situations=(*OPENING, *ENDING, *CARRYING, *SENDING, *SENDERS, *RECEIVERS, *STATES),
     ),
 }  # fmt: skip

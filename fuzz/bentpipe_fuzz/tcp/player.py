@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from bentpipe_conformance.engine.lane import LaneError
-from bentpipe_conformance.engine.peer import BasePeer, NotReached, pattern, rule_to_lose
+from bentpipe_conformance.engine.peer import NotReached, pattern, rule_to_lose
 from bentpipe_conformance.protocols.tcp.codec import ACK, FIN, MODULUS, PSH, RST, SYN, build
 from bentpipe_conformance.protocols.tcp.connection import Connection, Segment
 from bentpipe_conformance.protocols.tcp.crafting import (
@@ -25,7 +25,8 @@ from bentpipe_conformance.protocols.tcp.crafting import (
     wrong_checksum,
 )
 
-from bentpipe_fuzz.campaign.player import BasePlayer, Place, long_verb, verb, verbs_of
+from bentpipe_fuzz.campaign.player import Place, long_verb, verb, verbs_of
+from bentpipe_fuzz.tcp.telling import MOST_TIMES, TellingPlayer
 
 SYN_TIMES_S = (2.0, 3.0)
 """Seconds after which the tester sends its SYN again, and the usual one where that was odd."""
@@ -38,9 +39,6 @@ MOST_FILLING = 2000
 
 MOST_WINDOWS = 8
 """Windows of data after which one that is as large as at first will not be filled."""
-
-MOST_TIMES = 20
-"""How often one step sends a segment at most."""
 
 SACK = 5
 """Kind of the option that reports blocks (RFC 2018 section 3)."""
@@ -68,21 +66,8 @@ def fuzzed_fields(seed: int) -> dict[str, Any]:
         random.setstate(usual)
 
 
-class Player(BasePlayer[BasePeer[Any, Any], Connection]):
-    """See :class:`BasePlayer`."""
-
-    def __init__(self, peer: BasePeer[Any, Any]) -> None:
-        super().__init__(peer)
-        self._ends: dict[int, int] = {}
-
-    @property
-    def fin(self) -> int | None:
-        """Offset of the FIN that the tester has sent on the connection; None if it has not."""
-        return self._ends.get(id(self.connection))
-
-    @fin.setter
-    def fin(self, offset: int) -> None:
-        self._ends[id(self.connection)] = offset
+class Player(TellingPlayer):
+    """See :class:`.BasePlayer`, and :class:`.TellingPlayer` for what it reports on purpose."""
 
     # -- users
 
