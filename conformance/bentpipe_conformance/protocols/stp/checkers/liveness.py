@@ -53,7 +53,8 @@ def silent_peer_is_given_up(flow: Flow, context: Context) -> Findings:
         (at for at in flow.sent if at.stp.type == END and at.stp.reason == NO_ANSWER), None
     )
     error = LATE_S + flow.timing_error
-    for early, late, end in _unanswered(flow):
+    for early, sure, end in _unanswered(flow):
+        late = sure or early
         if gave_up is not None and early.time < gave_up.time <= end + error:
             waited = gave_up.time - early.time
             if (
@@ -68,7 +69,7 @@ def silent_peer_is_given_up(flow: Flow, context: Context) -> Findings:
                     expected=f"{NO_RESPONSE_S:g} s", actual=f"{waited:.1f} s",
                 )  # fmt: skip
             return
-        if end - late.time > NO_RESPONSE_S + error:
+        if sure is not None and end - late.time > NO_RESPONSE_S + error:
             yield context.violated(
                 f"no report followed a POLL for {end - late.time:.1f} s; the peer was not given "
                 "up",
@@ -87,11 +88,11 @@ def _since_established(flow: Flow, time: float) -> float:
     return 0.0 if flow.established is None else time - flow.established
 
 
-def _unanswered(flow: Flow) -> Iterator[tuple[PollSent, PollSent, float]]:
+def _unanswered(flow: Flow) -> Iterator[tuple[PollSent, PollSent | None, float]]:
     """From the first POLL after a report to the next report, or the end.
 
     Two POLLs: the first one that left after the report, and the first one that left when the report
-    had been read for sure.
+    had been read for sure, None if there is none.
     """
     end = flow.over
     reports = [
@@ -104,7 +105,7 @@ def _unanswered(flow: Flow) -> Iterator[tuple[PollSent, PollSent, float]]:
         sent = islice(flow.polls_sent, first, bisect_left(frames, stop))
         polls = [poll for poll in sent if poll.time < end]
         sure = next((poll for poll in polls if poll.time > heard + flow.due_s), None)
-        if polls and sure is not None:
+        if polls:
             yield polls[0], sure, until
 
 

@@ -215,8 +215,9 @@ def unknown_options_are_ignored(flow: Flow, context: Context) -> Findings:
             continue
         largest = max(flow.sds_sent, key=lambda sd: len(sd.stp.data), default=None)
         most = 0 if largest is None else len(largest.stp.data)
-        if largest is not None and max_sd is not None and most > max_sd:
-            large = next(sd for sd in flow.sds_sent if len(sd.stp.data) > max_sd)
+        limit = None if max_sd is None else max(max_sd, LEAST_MAX_SD)
+        if largest is not None and limit is not None and most > limit:
+            large = next(sd for sd in flow.sds_sent if len(sd.stp.data) > limit)
             yield context.violated(
                 f"SD {large.number} exceeds the MaxSD behind an unknown option", at, large
             )

@@ -21,6 +21,7 @@ from bentpipe_conformance.protocols.stp.codec import (
     STAT,
     USTAT,
 )
+from bentpipe_conformance.protocols.stp.numbers import NO_ANSWER
 from bentpipe_conformance.protocols.stp.replay.events import (
     DUE_S,
     At,
@@ -119,6 +120,8 @@ def forged_packets_do_not_end_a_connection(flow: Flow, context: Context) -> Find
         ends = answers(flow, at, _ENDING)
         if at.stp.type == BEGIN:  # which may be refused, or told of no connection
             ends = [end for end in ends if end.stp.peer_csn == flow.tester_csn]
+        # A peer that is given up is a matter of STP-PL-008.
+        ends = [end for end in ends if end.stp.type != END or end.stp.reason != NO_ANSWER]
         # An END may be the abort of a user; an ENDAK or BGREJ answers a packet.
         if ends and not flow.served and any(end.stp.type == END for end in ends):
             continue

@@ -81,7 +81,8 @@ class Bounded:
         grown: what it were if unused windows grew as well (STP-CG-010), octets.
         phase: what decided on it.
         slow: whether the sender may be in slow start.
-        exempt: it may be the retransmission that does not wait for the window (STP-CG-006).
+        exempt: it may be the retransmission that does not wait for the window (STP-CG-006), the
+            first after a reduction by STP-CG-005, be there two silences between them or not.
         reduction: the report of the last reduction by STP-CG-005, None when there was none.
         certain: whether that report must have caused one.
         repetitions: whether of what it reported lost only retransmissions were made after the
@@ -368,7 +369,7 @@ class _Replay:
             for item in self.all:
                 item.reduce(float(item.smss))
             self.ssthresh = max(item.threshold for item in self.all)
-            self.phase, self.slow, self.reduction, self.exempt = "silence", True, None, False
+            self.phase, self.slow, self.reduction = "silence", True, None
 
 
 def read_from(flow: Flow, report: ReportHeard) -> float:

@@ -199,6 +199,14 @@ def test_retransmission_that_does_not_wait_after_two_silences(
     assert stream.verdicts("STP-CG-002") & FAIL == verdict
 
 
+def test_retransmission_that_is_still_the_first_after_two_silences() -> None:
+    """What a loss let go has arrived before it was sent again, and then there was silence."""
+    stream = Stream().sends(4).hears().sends(8).hears(missing=4).hears(after=0.001).sends(4)
+    stream.story.tester(STAT, 12, n_ps=3, elements=(12, 13), after=20.0)
+    assert Verdict.FAIL not in stream.repeats(12).verdicts("STP-CG-007")
+    assert Verdict.FAIL not in stream.verdicts("STP-CG-002") | stream.verdicts("STP-CG-005")
+
+
 def test_stat_after_two_silences() -> None:
     assert two_silences(12).sends(1).verdicts("STP-CG-007") == FAIL
 

@@ -219,6 +219,19 @@ def test_small_sds_behind_an_unknown_option_may_be_all_that_an_echo_has(
     assert story.of_service(service).verdicts("STP-PF-008") == verdict
 
 
+@pytest.mark.parametrize(
+    ("max_sd", "octets", "verdict"),
+    [(300, 512, PASS), (300, 513, FAIL), (600, 600, PASS), (600, 601, FAIL)],
+)
+def test_least_max_sd_behind_an_unknown_option(
+    max_sd: int, octets: int, verdict: set[Verdict]
+) -> None:
+    options = bytes((0xAA, 4, 0, 0)) + option_field(max_sd, COOKIES[0])
+    story = StpStory().asked().tester(BEGIN, options=options, after=1.0).iut(BGAK, after=0.01)
+    story.iut(SD, 0, data=bytes(octets), after=0.01).iut(SD, 1, data=bytes(octets), after=0.01)
+    assert story.verdicts("STP-PF-008") == verdict
+
+
 @pytest.mark.parametrize(("answered", "verdict"), [(True, PASS), (False, FAIL)])
 def test_begin_of_another_version_whose_options_do_not_fit(answered: bool, verdict: object) -> None:
     begin = bytes.fromhex("9c41 0009 0100 0000 0000 5678 1f00 0004 1234 5678 0101".replace(" ", ""))

@@ -240,6 +240,19 @@ def test_silent_peer_given_up(seconds: float, verdict: set[Verdict]) -> None:
     assert story.verdicts("STP-PL-008") == verdict
 
 
+@pytest.mark.parametrize(("seconds", "verdict"), [(60.0, PASS), (20.0, FAIL)])
+def test_peer_given_up_that_a_report_has_called_on(seconds: float, verdict: set[Verdict]) -> None:
+    """The only POLL leaves with the report: after a round trip of minutes silence is as long."""
+    story = StpStory().opened().iut(SDP, 0).tester(STAT, 1, after=50.0).iut(SDP, 1, n_ps=2)
+    story.iut(END, 0, flags=A, reason=7, after=seconds)
+    assert story.verdicts("STP-PL-008") == verdict
+
+
+def test_poll_that_a_report_crosses_gives_nobody_up() -> None:
+    story = opened().iut(SDP, 0).tester(STAT, 1, after=RTT).iut(SDP, 1, n_ps=2)
+    assert Verdict.FAIL not in story.tester(SD, 0, after=90.0).verdicts("STP-PL-008")
+
+
 def test_silent_peer_never_given_up() -> None:
     story = silence(1.8, 5.4, 12.6, 27.0, 42.0, 57.0, 72.0).tester(SD, 0, after=5.0)
     assert story.verdicts("STP-PL-008") == FAIL

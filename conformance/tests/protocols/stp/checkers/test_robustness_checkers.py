@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from bentpipe_conformance.protocols.stp.codec import (
     BEGIN,
     BGAK,
@@ -69,6 +70,15 @@ def test_report_ahead_of_everything_sent_that_ends_the_connection() -> None:
     story = opened().iut(SD, 0, after=0.1).iut(POLL, 1)
     story.tester(STAT, 9, n_ps=1, after=0.6).iut(END, 0, flags=A, reason=6, after=0.01)
     assert story.verdicts("STP-SEC-005") == FAIL
+
+
+@pytest.mark.parametrize(("reason", "accused"), [(7, False), (6, True)])
+def test_peer_given_up_just_when_a_forged_packet_comes(reason: int, accused: bool) -> None:
+    """Chance has the minute end then; any other END is an answer."""
+    story = opened().iut(SD, 0, after=0.1).iut(POLL, 1)
+    story.tester(POLL, 0, n_ps=2, csn=TESTER_CSN ^ 1, after=59.99)
+    story.iut(END, 0, flags=A, reason=reason, after=0.01)
+    assert (story.verdicts("STP-SEC-005") >= FAIL) == accused
 
 
 def test_end_with_both_csns_ends_a_connection_rightly() -> None:
