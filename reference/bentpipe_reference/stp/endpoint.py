@@ -28,6 +28,10 @@ _V = int(Flags.V)
 _FIRST_EPHEMERAL, _LAST_EPHEMERAL = 49152, 65535
 
 
+class NoMemoryLeft(ValueError):
+    """A call of the user's own that the bound on all receivers' memory does not permit."""
+
+
 class StpEndpoint:
     """An STP endpoint without sockets.
 
@@ -102,8 +106,8 @@ class StpEndpoint:
         before.
 
         Raises:
-            ValueError: there is a connection from ``local_port`` to there, no port is free, or no
-                memory is left for what the peer may send.
+            ValueError: there is a connection from ``local_port`` to there, or no port is free.
+            NoMemoryLeft: none is left for what the peer may send.
         """
         if local_port is None:
             local_port = self._free_port(peer, port)
@@ -111,7 +115,7 @@ class StpEndpoint:
         if key in self.connections:
             raise ValueError(f"port {local_port} already has a connection to port {port}")
         if not self._memory.has_room(self.config):
-            raise ValueError("no memory is left for another connection")
+            raise NoMemoryLeft("no memory is left for another connection")
         connection = self._make(key)
         connection.state = State.OUTGOING
         self._add(connection)

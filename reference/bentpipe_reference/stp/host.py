@@ -11,7 +11,7 @@ from bentpipe_reference.common.encapsulation import UDP, Datagram, emit_datagram
 from bentpipe_reference.stp.codec import MalformedPacket
 from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.connection import Connection
-from bentpipe_reference.stp.endpoint import StpEndpoint
+from bentpipe_reference.stp.endpoint import NoMemoryLeft, StpEndpoint
 from bentpipe_reference.stp.events import TraceSink
 from bentpipe_reference.stp.parts import TRUE_PARTS, Parts
 from bentpipe_reference.stp.services import NAMED, SERVICES, Chargen, Service
@@ -141,10 +141,11 @@ class StpHost:
         now: float,  # noqa: ARG002 - the BEGIN leaves with transmit
         udp_port: int | None = None,
         octets: int | None = None,
-    ) -> Connection:
+    ) -> Connection | None:
         """Open a connection to ``remote`` and run ``echo``, ``discard`` or ``chargen`` on it.
 
-        Chargen closes after so many octets, if they are given.
+        Chargen closes after so many octets, if they are given. None comes of it where there is no
+        memory for another connection, which is no crash of the host.
 
         Raises:
             ValueError: there is no such service.
@@ -152,7 +153,10 @@ class StpHost:
         if service not in NAMED:
             raise ValueError(f"there is no service {service!r}; there are {', '.join(NAMED)}")
         user = Chargen(octets) if service == "chargen" else NAMED[service]()
-        connection = self.connect(remote, port, user, udp_port=udp_port)
+        try:
+            connection = self.connect(remote, port, user, udp_port=udp_port)
+        except NoMemoryLeft:
+            return None
         self._opened = [each for each in self._opened if each() is not None]
         self._opened.append(weakref.ref(connection))
         return connection

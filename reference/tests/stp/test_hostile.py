@@ -14,6 +14,7 @@ from bentpipe_reference.stp.config import StpConfig
 from bentpipe_reference.stp.cookies import CookieJar, Ticket
 from bentpipe_reference.stp.endpoint import StpEndpoint
 from bentpipe_reference.stp.events import Events
+from bentpipe_reference.stp.host import StpHost
 from bentpipe_reference.stp.packets import Begin, Bgak, Bgrej, Packet, Sd, Stat, Ustat
 from bentpipe_reference.stp.states import State
 from hypothesis import given, settings
@@ -130,6 +131,12 @@ def test_own_call_needs_memory_for_what_the_peer_may_send(stp: Any) -> None:
     script.call()
     with pytest.raises(ValueError, match="no memory"):
         script.endpoint.connect(("peer", 1), 1, 1)
+
+
+def test_host_whose_memory_is_promised_goes_on_without_the_call() -> None:
+    host = StpHost("10.0.0.1", StpConfig(receive_memory=4 * 1448), 1)
+    assert host.open("10.0.0.2", 9, "chargen", 0.0) is not None
+    assert host.open("10.0.0.2", 9, "chargen", 0.0) is None
 
 
 def test_full_endpoint_refuses_calls_for_want_of_resources(stp: Any) -> None:
