@@ -66,15 +66,23 @@ class SimulatedLane:
         self._link = link
         self._seed = seed
         self._latency_s = latency_s
+        self._varied = 0
         self.port = SimulatedPort()
         self._simulation = Simulation()
         self.begin()
+
+    def vary(self, number: int) -> None:
+        """Give the hosts of the next cases other initial sequence numbers, the same for a number.
+
+        Numbers that are always the same never wrap where others would.
+        """
+        self._varied = number
 
     def begin(self) -> str:
         """Start a case on a new host."""
         self._simulation.abandon()
         self._simulation = simulation = Simulation()
-        self._host = self._make(IUT_ADDRESS, self._setup, self._seed)
+        self._host = self._make(IUT_ADDRESS, self._setup, self._seed + self._varied)
         self._station = _MortalStation(simulation, self._host, self._latency_s)
         station, link = self._station, self._link
         towards_iut = VirtualLink(simulation, link.return_, station.receive, self._seed + 1)

@@ -123,6 +123,7 @@ def play(
     binding.check(script)
     verbs = [binding.verbs[step.verb] for step in script.steps]
     is_long = any(hasattr(verb, "is_long") for verb in verbs)
+    _vary(lane, script.seed)
     impaired = ImpairedLane(lane, script.link, _most_packets(0 if is_long else script.seed))
     ending: list[tuple[str, str]] = []
     judged_until = math.inf
@@ -192,6 +193,13 @@ def play(
 
 def _most_packets(seed: int) -> int:
     return next(most for every, most in MOST_PACKETS.items() if seed % every == 0)
+
+
+def _vary(lane: Lane, seed: int) -> None:
+    """Let an implementation in this process choose other numbers in each conversation."""
+    vary = getattr(lane, "vary", None)
+    if vary is not None:
+        vary(seed)
 
 
 def _held(lane: Lane) -> int | None:

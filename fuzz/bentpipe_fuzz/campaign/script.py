@@ -114,7 +114,8 @@ class Script:
         mode: what the tester is like, one of the protocol's modes.
         steps: what it does.
         link: what the link does.
-        seed: of the tester's own numbers (ports, initial sequence numbers).
+        seed: of the tester's own numbers (ports, initial sequence numbers), and of those of an
+            implementation in the campaign's process.
     """
 
     suite: str
