@@ -1,20 +1,13 @@
-"""Walks: a condition, and things that happen amid it in any order; see :mod:`.situations`.
-
-What a person thinks of is a situation. What needs two or three things at once, of which nobody has
-thought, is met by going about: each walk has a few kinds of events and pauses of its own, so that
-the same ones meet each other again and again.
-"""
+"""Walks of RWBP, see :mod:`bentpipe_fuzz.campaign.walks`, and :mod:`.situations`."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
 
 from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
 from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import episode, repeated, step, weighted
 from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.campaign.walks import PAUSES, events, walk
 from bentpipe_fuzz.rwbp.linked import and_back
 from bentpipe_fuzz.rwbp.situations import NARROW, WINDOWS
 from bentpipe_fuzz.tcp.leads import (
@@ -32,32 +25,8 @@ from bentpipe_fuzz.tcp.leads import (
     wait,
 )
 
-_Steps = st.SearchStrategy[list[Step]]
 _few, _half = some_of([1, 1, 2, 3]), SEGMENT // 2
 
-
-def _as_steps(kind: st.SearchStrategy[Any]) -> _Steps:
-    return episode(kind)
-
-
-@st.composite
-def walk(
-    draw: st.DrawFn, events: Sequence[Situation], pauses: Sequence[Sequence[float]], most: int
-) -> list[Step]:
-    """So many events of two to four kinds, with pauses of one kind or two between them."""
-    kinds = draw(st.lists(st.sampled_from(events), min_size=2, max_size=4, unique=True))
-    among = [0.0, *draw(st.sampled_from(pauses)), *draw(st.sampled_from(pauses))]
-    steps: list[Step] = []
-    for _ in range(draw(st.integers(4, most))):
-        steps += draw(weighted(*kinds))
-        pause = draw(st.sampled_from(among))
-        if pause:
-            steps.append(Step("wait", {"seconds": pause}))
-    return steps
-
-
-PAUSES = ((0.02, 0.05), (0.15, 0.25), (0.35, 0.7), (0.7, 0.9), (1.3, 2.0), (3.5, 8.0), (20.0, 45.0))
-"""Seconds: less than half a round trip, more, a timeout, several."""
 
 # -- a sender, of which something is reported
 
@@ -82,10 +51,10 @@ _quits = episode(wait(one(0.4)), step("quit"))
 """What was sent before has arrived, and is not taken for the reason."""
 _receives = step("receive", segments=some_of([1, 3]), seconds=some_of([0.1, 0.7]),
                  losing=some_of([[], [0], [1]]))  # fmt: skip
-_TRUE: tuple[Situation, ...] = tuple(map(_as_steps, (
+_TRUE: tuple[Situation, ...] = events(
     _progress, _gap, _gap, _far, _no_news, _old, _beside_data, _all, _lower, _wider, _receives,
-)))  # fmt: skip
-_REPORTS: tuple[Situation, ...] = (*_TRUE, _as_steps(_untrue), _as_steps(_beyond))
+)  # fmt: skip
+_REPORTS: tuple[Situation, ...] = (*_TRUE, *events(_untrue, _beyond))
 """What is untrue may be true of what waits for the link, and then shows nothing."""
 _end = episode(perhaps | receive(3.0), step("tell", ack=one(99), window=one(16)), receive(3.0))
 
@@ -124,7 +93,7 @@ finite = episode(
            interval=some_of([1, 8])),
     step("write", octets=some_of([1000, 4000, 10_000]), at_once=some_of([100, 700, 1460])),
     perhaps | close, perhaps | wait(one(0.7)),
-    walk((*_REPORTS, _as_steps(close), _as_steps(_asks), _as_steps(_asks)), PAUSES, 12), _end,
+    walk((*_REPORTS, *events(close, _asks, _asks)), PAUSES, 12), _end,
     perhaps | close, settle,
 )  # fmt: skip
 """A sender whose data ends, with its FIN or without."""
@@ -144,19 +113,19 @@ reopened = episode(
 """A window is closed, probed for and opened again, several times."""
 of_its_own = episode(
     step("call", role=one("send"), window=WINDOWS, interval=some_of([1, 8])),
-    walk((*_REPORTS, _as_steps(close), _quits), PAUSES, 14), _end,
+    walk((*_REPORTS, *events(close, _quits)), PAUSES, 14), _end,
     perhaps | close, receive(3.0),
 )  # fmt: skip
 """A user of the implementation's own that sends some segments and closes."""
 
 # -- amid lack of credit
 
-_CREDIT = tuple(map(_as_steps, (
+_CREDIT = events(
     step("grant", packets=some_of([0, 1, 1, 2, 3])), step("grant", packets=some_of([5, 20])),
     step("epoch", packets=some_of([0, 0, 1, 2, 4])), step("turn", back=some_of([0, 1, 2])),
     step("frame", limit=some_of([0, -1, 1]), arrived=some_of([0, 0, -1])),
     step("miss", packets=some_of([1, 2])), step("mute"), step("grant", packets=one(1)),
-)))  # fmt: skip
+)  # fmt: skip
 _SOON = (*PAUSES[:-2], (3.5, 5.0))
 """The gateway repeats its frame ten times a second, and a conversation has so many packets."""
 _held_up = episode(
@@ -170,7 +139,7 @@ _filling = repeated(episode(
     perhaps | step("turn", back=some_of([1, 2])),
 ), 3)  # fmt: skip
 """New segments fill the IP queue, so that repairs have no room in it."""
-_lossy = episode(_gap, perhaps | wait(some_of([0.15, 0.35, 1.3])), perhaps | _as_steps(_far))
+_lossy = episode(_gap, perhaps | wait(some_of([0.15, 0.35, 1.3])), perhaps | _far)
 _then_silent = perhaps | wait(some_of([4.0, 8.0, 12.0]))
 """With credit again, but nobody answers, so that timers show what has become of them."""
 outwaited = episode(
@@ -193,12 +162,12 @@ bounded = episode(
     perhaps | opened("chargen", window=WINDOWS), step("turn"),
     step("write", octets=some_of([10_000, 20_000]), at_once=some_of([500, 1460])), perhaps | close,
     wait(one(1.1)), step("epoch", packets=some_of([0, 0, 1])), perhaps | _filling, _lossy,
-    walk((*_TRUE, *_CREDIT, _as_steps(close), _as_steps(_asks)), _SOON, 12), step("grant"),
+    walk((*_TRUE, *_CREDIT, *events(close, _asks)), _SOON, 12), step("grant"),
     _end, perhaps | close, settle,
 )  # fmt: skip
 """Likewise, and the stream has an end."""
 ample = episode(
-    _held_up, walk((*_TRUE, _as_steps(step("turn"))), _SOON, 12),
+    _held_up, walk((*_TRUE, *events(step("turn"))), _SOON, 12),
     step("tell", ack=one(99), window=one(16)), receive(3.0), settle,
 )  # fmt: skip
 """The link is shared, and slow, but credit is not short."""
@@ -221,11 +190,11 @@ def _pieces(draw: st.DrawFn, base: str, first: int, last: int, least: int) -> li
 
 _empty = step("segment", seq=st.one_of(place("next", 0, -1, 1, 1000), place("edge", 0, 1, -1)),
               flags=some_of(["A", "A", "FA", "R", "S", ""]))  # fmt: skip
-_stream: tuple[Situation, ...] = tuple(map(_as_steps, (
+_stream: tuple[Situation, ...] = events(
     _pieces("zero", 0, 8, 700), _pieces("zero", 0, 8, 700), _pieces("zero", 0, 5, 100),
     _pieces("next", -3, 3, 400), _empty, step("write", octets=some_of([100, 1460, 3000])),
     step("segment", seq=place("next", 0, -1), times=some_of([1, 3])),
-)))  # fmt: skip
+)  # fmt: skip
 _DELAYS = ((0.01, 0.03), (0.06, 0.09), (0.11, 0.2), (0.7, 1.3))
 pieces = episode(
     step("open", service=some_of(["discard", "discard", "echo", "chargen"]),
@@ -234,10 +203,10 @@ pieces = episode(
     settle,
 )  # fmt: skip
 """Pieces of a stream that overlap, in any order."""
-_at_edge: tuple[Situation, ...] = tuple(map(_as_steps, (
+_at_edge: tuple[Situation, ...] = events(
     _pieces("edge", -6, 1, 500), _pieces("edge", -6, 1, 500), _pieces("next", -2, 3, 500),
     _pieces("edge", -4, 1, 100), _empty, _empty, step("offer", window=some_of([0, 500, 1460])),
-)))  # fmt: skip
+)  # fmt: skip
 brim = episode(
     opened("echo", window=one(0), interval=some_of([1, 8])),
     step("fill", octets=some_of([1000, 1460]), leaving=some_of([1, 100, 700, 1460, 2500])),
@@ -249,7 +218,7 @@ brim = episode(
 _both: tuple[Situation, ...] = (*_REPORTS, *_stream)
 two_ways = episode(
     step("open", service=some_of(["chargen", "echo"]), window=WINDOWS, interval=some_of([1, 2, 8])),
-    perhaps | _as_steps(_asks), wait(one(0.7)), walk(_both, (*_DELAYS, *PAUSES), 14), _end, settle,
+    perhaps | _asks, wait(one(0.7)), walk(_both, (*_DELAYS, *PAUSES), 14), _end, settle,
 )  # fmt: skip
 """Data goes both ways, and either is disturbed."""
 choked_pieces = episode(
@@ -285,10 +254,10 @@ _intruder = step(
                   place("zero", -(1 << 30), -(1 << 30) - 1)),
     octets=some_of([0, 0, 0, 1, 100]), times=some_of([1, 1, 1, 3]),
 )  # fmt: skip
-_of_states: tuple[Situation, ...] = tuple(map(_as_steps, (
+_of_states: tuple[Situation, ...] = events(
     _intruder, _intruder, _intruder, _fin, _progress, _no_news, _gap,
     step("answer", flags=some_of(["SA", "SA", "S"])), step("segment"), _wider,
-)))  # fmt: skip
+)  # fmt: skip
 states = episode(
     weighted(*_LEADS), walk(_of_states, ((0.02, 0.1), (0.35, 0.7), (1.1, 2.0)), 7),
     perhaps | step("segment"), receive(2.0), perhaps | close, settle,
