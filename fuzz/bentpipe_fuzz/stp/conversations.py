@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import conversation, episode, step
 from bentpipe_fuzz.campaign.script import Step
+from bentpipe_fuzz.stp.called import CALLED, CALLING
 from bentpipe_fuzz.stp.episodes import HONEST, LAZY, ODD, STRAY
 from bentpipe_fuzz.stp.odd import KINDS
 from bentpipe_fuzz.stp.openings import OPENING
 from bentpipe_fuzz.stp.situations import ENDING, SENDING, SPOILT
+from bentpipe_fuzz.stp.walks import LONG, RECEIVERS, SENDERS, STATES
 
 distance = st.sampled_from(
     [0, 0, 0, 1, -1, 2, -2, 64, -64, (1 << 22), (1 << 23) - 1, -(1 << 23)]
@@ -112,18 +114,20 @@ habits = step("habit", reserved=st.sampled_from([True, True, False]), tag=st.boo
 
 MODES: Mapping[str, st.SearchStrategy[Sequence[Step]]] = {
     "honest": conversation(
-        opening | calling, honest, episodes=HONEST, situations=(*ENDING, *SENDING),
-        habits=habits,
+        opening | calling, honest, episodes=HONEST,
+        situations=(*ENDING, *SENDING, *SENDERS, *RECEIVERS, *CALLING, *LONG), habits=habits,
     ),
     "lazy": conversation(
-        opening, honest, lazy, episodes=LAZY, situations=(*OPENING, *SENDING), habits=habits,
+        opening, honest, lazy, episodes=LAZY,
+        situations=(*OPENING, *SENDING, *SENDERS, *CALLING, *CALLED, *LONG), habits=habits,
     ),
     "on-path": conversation(
         opening | calling, honest, almost_valid, garbage, episodes=ODD,
-        situations=(*OPENING, *ENDING, *SPOILT),
+        situations=(*OPENING, *ENDING, *SPOILT, *STATES, *STATES, *CALLED, *RECEIVERS),
         habits=habits,
     ),
     "off-path": conversation(
-        opening, honest, off_path, episodes=STRAY, situations=(*OPENING, *ENDING, *SENDING)
+        opening, honest, off_path, episodes=STRAY,
+        situations=(*OPENING, *ENDING, *SENDING, *CALLED, *CALLED, *STATES),
     ),
 }  # fmt: skip

@@ -21,8 +21,8 @@ ring, call = step("ring", **user), step("call", **user)
 ring_at_first = step("ring", anew=some_of([True, True, False]), **user)
 BEGINNING = {"iss": some_of([None, None, (1 << 24) - 1, (1 << 24) - 3, (1 << 24) - 9])}
 """Streams that wrap soon are as many as others."""
-MAX_SD = some_of([None, 512, 512, 513, 1000, 1400, 9000, (1 << 16) - 1])
-"""As little as there can be, and more than a packet has room for."""
+MAX_SD = some_of([None, 0, 300, 511, 512, 512, 513, 1000, 1400, 9000, (1 << 16) - 1])
+"""Less than there can be, as little, and more than a packet has room for."""
 FULL = 9000
 """More than any MaxSD: SDs are as long as the implementation takes them."""
 

@@ -17,7 +17,7 @@ from bentpipe_conformance.protocols.stp.crafting import (
     craft_octets,
     wrong_checksum,
 )
-from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, tag_of
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD, MODULUS, tag_of
 from bentpipe_conformance.protocols.stp.peer import Peer
 
 from bentpipe_fuzz.campaign.player import BasePlayer, Place, verb
@@ -251,13 +251,17 @@ class OddPlayer(BasePlayer[Peer, Connection]):
         self.peer.send(crafted if right else wrong_checksum(crafted))
 
     def places(self) -> Mapping[str, int]:
-        """``next``, ``acked`` and ``edge`` (the credit) are of the tester's SDs, the others not."""
+        """``next``, ``acked`` and ``edge`` (the credit) are of the tester's SDs, the others not.
+
+        ``wrap`` is the one that is numbered 0.
+        """
         connection = self.connection
         assert connection is not None
         return {
             "next": connection.vt_s, "acked": connection.vt_a, "edge": connection.vt_ms,
             "delivered": connection.reception.vr_r, "highest": connection.highest,
             "credit": connection.reception.vr_mr,
+            "wrap": MODULUS - (connection.peer_iss or 0),
         }  # fmt: skip
 
 

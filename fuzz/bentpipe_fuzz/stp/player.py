@@ -18,10 +18,14 @@ from bentpipe_conformance.protocols.stp.connection import Connection
 from bentpipe_conformance.protocols.stp.peer import CALL_ANEW, Peer, Role
 
 from bentpipe_fuzz.campaign.player import LONGEST_S, long_verb, verb, verbs_of
-from bentpipe_fuzz.stp.odd import MOST_OF_BEGIN, OddPlayer, raw_of
+from bentpipe_fuzz.stp.odd import MOST_OF_BEGIN, raw_of
+from bentpipe_fuzz.stp.telling import TellingPlayer
 
 MOST_SDS = 200
 """SDs that one step sends at most."""
+
+MOST_ROUNDS = 8
+"""How often one step uses all credit at most."""
 
 MOST_COOKIES = 20
 """Cookies that one step asks for at most."""
@@ -30,7 +34,7 @@ ENDS_S = 5.0
 """Seconds after which one that was called sends the END that its caller does not (STP-CC-031)."""
 
 
-class Player(OddPlayer):
+class Player(TellingPlayer):
     """See :class:`BasePlayer`."""
 
     def __init__(self, peer: Peer) -> None:
@@ -135,8 +139,9 @@ class Player(OddPlayer):
 
     @verb
     def knock(
-        self, service: str = "discard", back: int = 0, flip: int = -1, voiding: bool = False,
-        fin: bool = False,
+        self, service: str | int = "discard", back: int = 0, flip: int = -1, voiding: bool = False,
+        fin: bool = False, octets: int = 0, over: int = 0, here: bool = False, stay: bool = False,
+        **own: Any,
     ) -> None:  # fmt: skip
         """Call with a cookie and look at no answer.
 
@@ -147,20 +152,41 @@ class Player(OddPlayer):
             flip: number of a bit of it that is changed; below 0: none.
             voiding: whether older cookies are to be void (the V flag).
             fin: whether the stream ends at once.
+            octets: of data, at most what the implementation takes,
+            over: and so many more.
+            here: between the ports of the connection.
+            stay: whether the tester goes on with that one then, as if it had not called.
+            own: what the tester offers, see :meth:`open`.
         """
-        if back < 0:
-            before = [*self.peer.jar.kept]
-            cookie = self.peer.fresh_cookie(service)
-            self.peer.jar.kept.extend(before)
-        else:
-            cookie = self.used[-back] if 0 < back <= len(self.used) else self.peer.cookie(service)
+        cookie = self._cookie(service, back)
         self.used.append(cookie)
         if flip >= 0:
             changed = bytearray(cookie)
             changed[flip // 8 % len(changed)] ^= 1 << flip % 8
             cookie = bytes(changed)
-        self.connection = self.peer.begin(service, cookie=cookie, voiding=voiding, fin=fin)
+        last, own = self.connection, raw_of(own)
+        if here and last is not None:
+            own["source_port"] = last.source_port
+            service = last.port
+        data = pattern(0, min(max(octets, 0), self.peer.jar.max_sd) + min(max(over, 0), 8))
+        made = self.peer.begin(
+            service, data=data, cookie=cookie, voiding=voiding, fin=fin, **own
+        )  # fmt: skip
+        if here and stay and last is not None:
+            made.closed = "the tester goes on with the connection before"
+            self.peer.add(last)
+            return
+        self.connection = made
         self.ended = fin
+
+    def _cookie(self, service: str | int, back: int) -> bytes:
+        """A cookie for a call, see :meth:`knock`."""
+        if back < 0:
+            before = [*self.peer.jar.kept]
+            cookie = self.peer.fresh_cookie(service)
+            self.peer.jar.kept.extend(before)
+            return cookie
+        return self.used[-back] if 0 < back <= len(self.used) else self.peer.cookie(service)
 
     @verb
     def collect(self, cookies: int = 1, service: str = "discard") -> None:
@@ -220,17 +246,25 @@ class Player(OddPlayer):
                 self.receive(gap)
 
     @long_verb
-    def fill(self, octets: int = 8, leaving: int = 0) -> None:
+    def fill(self, octets: int = 8, leaving: int = 0, rounds: int = 1) -> None:
         """Send what the credit permits at once, but for so many SDs.
 
         Args:
             octets: of each SD.
             leaving: SDs that the credit still permits afterwards.
+            rounds: how often at most; after each it asks for more credit, if there are several.
         """
         connection = self.connection
-        if connection is not None and not self.ended and not connection.closed:
+        if connection is None or self.ended:
+            return
+        for _ in range(min(max(rounds, 1), MOST_ROUNDS)):
             count = connection.vt_ms - connection.vt_s - leaving
-            connection.sds(min(max(count, 0), MOST_SDS), max(octets, 0))
+            if connection.closed or count <= 0:
+                return
+            connection.sds(min(count, MOST_SDS), max(octets, 0))
+            if rounds > 1:
+                connection.poll()
+                self.receive(connection.rtt + 0.1, credit=None)
 
     @long_verb
     def widen(self, sds: int = 100) -> None:

@@ -17,7 +17,7 @@ from bentpipe_fuzz.stp.player import ENDS_S, MOST_SDS
 NAMES: Mapping[str, str] = {
     "next": "connection.vt_s", "acked": "connection.vt_a", "edge": "connection.vt_ms",
     "delivered": "connection.reception.vr_r", "highest": "connection.highest",
-    "credit": "connection.reception.vr_mr",
+    "credit": "connection.reception.vr_mr", "wrap": "((1 << 24) - connection.peer_iss)",
 }  # fmt: skip
 
 _POSSESSED: Mapping[str, frozenset[str]] = {
@@ -72,7 +72,7 @@ def _refuse(
 
 def _knock(
     service: str = "discard", back: int = 0, flip: int = -1, voiding: bool = False,
-    fin: bool = False,
+    fin: bool = False, octets: int = 0, over: int = 0, here: bool = False,
 ) -> list[str]:  # fmt: skip
     # Which cookies have been used before is for the author of the case to say.
     lines = [f"cookie = peer.cookie({service!r})" + (f"  # used {back} calls ago" if back else "")]
@@ -86,6 +86,9 @@ def _knock(
         lines[:1] = ["before = [*peer.jar.kept]", fresh, "peer.jar.kept.extend(before)"]
     cookie = "bytes(changed)" if flip >= 0 else "cookie"
     told = (", voiding=True" if voiding else "") + (", fin=True" if fin else "")
+    told += ", source_port=connection.source_port" if here else ""
+    if octets or over:
+        told += f", data=pattern(0, min({octets}, peer.jar.max_sd) + {over})"
     return [*lines, f"connection = peer.begin({service!r}, cookie={cookie}{told})"]
 
 
@@ -187,6 +190,19 @@ def _packet(
     return [f"connection.send({', '.join([_kind(kind), *words])})"]
 
 
+def _tell(
+    kind: str = "STAT", ack: int = 0, hole: int = 0, held: int = 0, wrong: str = "", **more: Any
+) -> list[str]:  # fmt: skip
+    # Which POLL is answered, and what else is said, is for the author of the case to choose.
+    said = f"{wrong or 'valid'}, {more}"
+    lines = ["connection.collect(0.0)", f"first = connection.reception.told + {ack}"]
+    if kind == "USTAT":
+        run = f"first + {held}, first + {held + max(hole, 1)}, seq=connection.theirs(first)"
+        return [*lines, f"connection.ustat({run})  # {said}"]
+    ends = f"(first, first + {hole}, first + {hole + held})" if hole and held else "()"
+    return [*lines, f"connection.stat(n_r=first, elements={ends})  # {said}"]
+
+
 def _begin(service: str | int = "chargen", octets: int = 0, cookie: int = -1) -> list[str]:
     told = "" if cookie < 0 else f", cookie=pattern(0, {min(max(cookie, 8), 32)})"
     return [f"peer.begin({service!r}, data=pattern(0, {octets}){told})"]
@@ -258,6 +274,12 @@ LINES: Mapping[str, Callable[..., list[str]]] = {
     "fill": lambda octets=8, leaving=0: [
         f"count = connection.vt_ms - connection.vt_s - {leaving}",
         f"connection.sds(min(max(count, 0), {MOST_SDS}), {octets})",
+    ],
+    "tell": _tell,
+    "approach": lambda sds=2, credit=16: [
+        f"near = (1 << 24) - connection.peer_iss - {sds}",
+        "with suppress(NotReached):",
+        f"    connection.receive(near, credit={credit}, within=20.0)",
     ],
     "widen": lambda sds=100: [
         "with suppress(NotReached):",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from bentpipe_conformance.protocols.stp.codec import Stp
+from bentpipe_conformance.protocols.stp.numbers import LEAST_MAX_SD
 
 LIFE_S = 500.0
 """Seconds for which the tester keeps a cookie; it is good for 600 s (section 8)."""
@@ -29,17 +30,20 @@ class Jar:
     Attributes:
         kept: cookies of the IUT that have not been used, in the order in which they came.
         made: the tester's own, in the order in which they were made.
+        max_sd: the IUT's MaxSD, as the last of them came with it.
     """
 
     def __init__(self, random: Random) -> None:
         self.kept: deque[Kept] = deque()
         self.made: list[bytes] = []
+        self.max_sd = LEAST_MAX_SD
         self._random = random
 
     def keep(self, time: float, packet: Stp) -> None:
         """Remember the cookie of a BGAK or BGREJ, if there is one."""
         if packet.cookie is not None:
             self.kept.append(Kept(packet.cookie, time))
+            self.max_sd = max(packet.max_sd or 0, LEAST_MAX_SD)
 
     def take(self, now: float) -> bytes | None:
         """The oldest cookie that is still good, to be used once; None when there is none."""
