@@ -154,11 +154,12 @@ def expires_at_last(flow: Flow, context: Context) -> Findings:
     if flow.established is None or flow.opening.iut_calls:
         return
     heard = [item.time for item in flow.arriving]
-    for begin, end in _idle(context):
+    for begin, ends in _idle(context):
+        end = min(ends, until)
         if end - begin <= LEAST_S:
             continue
         inside = heard[bisect_left(heard, begin) : bisect_left(heard, end)]
-        for since, following in pairwise([begin, *inside, min(end, until)]):
+        for since, following in pairwise([begin, *inside, end]):
             before = bisect_right(heard, since)
             last = min(following, heard[before - 1] + PATIENCE_S if before else since)
             if last - since <= LEAST_S:

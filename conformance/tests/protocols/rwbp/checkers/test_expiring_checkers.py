@@ -11,6 +11,7 @@ import pytest
 from bentpipe_conformance.engine.story import IUT
 from bentpipe_conformance.protocols.rwbp.credit import build_frame
 from bentpipe_conformance.protocols.rwbp.story import CLAIMS, FAIL, NOTHING, PASS, RTT, Story
+from bentpipe_conformance.protocols.tcp.codec import RST
 
 RTO = 1.8
 
@@ -97,6 +98,13 @@ def test_silence_of_a_sender(times: tuple[float, ...], expected: set[object]) ->
         story.send(0, 0, after=after)
     story.ack(0, window=2, after=times[-1])
     assert story.verdicts("RWBP-EC-005", claims=RATED) == expected
+
+
+def test_silence_of_a_sender_whose_connection_is_over() -> None:
+    story = Story(window=2).send(0, 1).reset(after=1.0, outgoing=False, seq=100)
+    story.put(False, flags=RST, seq=100, ack=0, after=4.0)
+    story.put(False, flags=RST, seq=100, ack=0, after=20.0)
+    assert story.verdicts("RWBP-EC-005", claims=RATED) == NOTHING
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1000, FAIL), (4, NOTHING)])
