@@ -226,7 +226,7 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
                 actual = f"a segment with flags {answer.tcp.flag_names}"
                 yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
             yield from _survives(flow, context, reset, "a RST outside its window")
-            return
+            continue
         if offset < reply.window_edge:
             return  # what follows may be its effect
 
@@ -234,7 +234,7 @@ def reset_outside_the_window_is_ignored(flow: Flow, context: Context) -> Finding
 @checker("SNR-CON-044")
 def edge_is_outside_the_window(flow: Flow, context: Context) -> Findings:
     """A RST at the right edge is outside the window (RFC 9293 section 3.10.7.4)."""
-    # Exercised by the first such RST on a connection without scaling.
+    # Exercised by such a RST on a connection without scaling.
     if flow.handshake.window_scale:
         return
     for reset, offset, reply in _resets(flow, context.prepared.lifetime):
@@ -249,7 +249,6 @@ def edge_is_outside_the_window(flow: Flow, context: Context) -> Findings:
             actual = f"a segment with flags {answer.tcp.flag_names}"
             yield context.violated(sentence, answer, reset, expected="nothing", actual=actual)
         yield from _survives(flow, context, reset, "a RST at the right edge of the window")
-        return
 
 
 def _at_last_acknowledgment(flow: Flow, context: Context) -> Findings:
@@ -314,7 +313,7 @@ def _expected_since(flow: Flow, known: Reply, odd: Segment) -> set[int]:
 
 
 def _challenged_reset(flow: Flow, context: Context, *, at_held: bool) -> Findings:
-    """How the first RST in the window was answered, beyond the next expected octet.
+    """How each RST in the window was answered, beyond the next expected octet.
 
     ``at_held`` says whether it lies at the end of the highest data held above a gap.
     """
@@ -327,14 +326,13 @@ def _challenged_reset(flow: Flow, context: Context, *, at_held: bool) -> Finding
             if at_held:
                 what += ", at the end of what is held,"
             yield from _challenged(flow, context, reset, reply, what)
-        return
 
 
 @checker("SNR-CON-012")
 def reset_in_the_window_is_challenged(flow: Flow, context: Context) -> Findings:
     """A RST in the window but not at its left edge is challenged (RFC 5961 section 3.2)."""
-    # Exercised by the first such RST, but for one at the end of what is held (SNR-CON-041), and by
-    # one that is the first to come in SYN-RECEIVED.
+    # Exercised by such a RST, but for one at the end of what is held (SNR-CON-041), and by one that
+    # is the first to come in SYN-RECEIVED.
     early = early_reset(flow, context)
     if early is not None:
         reset, offset = early
@@ -347,14 +345,14 @@ def reset_in_the_window_is_challenged(flow: Flow, context: Context) -> Findings:
 @checker("SNR-CON-041")
 def reset_at_the_end_of_held_data_is_challenged(flow: Flow, context: Context) -> Findings:
     """A RST at the end of the highest data held is challenged (RFC 5961 section 3.2)."""
-    # Exercised by the first such RST.
+    # Exercised by such a RST.
     yield from _challenged_reset(flow, context, at_held=True)
 
 
 @checker("SNR-CON-013")
 def syn_is_challenged(flow: Flow, context: Context) -> Findings:
     """A SYN on an open connection is challenged (RFC 5961 section 4.2)."""
-    # Exercised by the first SYN on an open connection, the IUT's FIN not having been acknowledged.
+    # Exercised by a SYN on an open connection, the IUT's FIN not having been acknowledged.
     lifetime = context.prepared.lifetime
     if flow.handshake.iut_opens or lifetime.established is None or not flow.replies:
         return
@@ -371,7 +369,6 @@ def syn_is_challenged(flow: Flow, context: Context) -> Findings:
             if _perhaps_reset(flow, item):
                 return
             yield from _challenged(flow, context, item, None, "a SYN on an open connection")
-            return
 
 
 def _perhaps_reset(flow: Flow, segment: Segment) -> bool:

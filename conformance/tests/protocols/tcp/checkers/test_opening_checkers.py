@@ -41,6 +41,28 @@ def test_exact_reset_heeded_or_answered() -> None:
     assert ignored.reply(200, after=0.1).verdicts("SNR-CON-010") == FAIL
 
 
+@pytest.mark.parametrize("answered", [True, False])
+@pytest.mark.parametrize(
+    ("requirement", "flags", "first", "second"),
+    [
+        ("SNR-CON-012", RST, 150, 250),
+        ("SNR-CON-013", SYN, 100, 200),
+        ("SNR-CON-011", RST, 20, 60),
+    ],
+)
+def test_what_is_challenged_or_ignored_once_is_so_again(
+    requirement: str, flags: int, first: int, second: int, answered: bool
+) -> None:
+    silent = requirement == "SNR-CON-011"
+    receipt = Receipt().data(0, 100).reply(100).data(first, first, flags=flags, after=1.0)
+    receipt = receipt if silent else receipt.reply(100, after=0.01)
+    receipt.data(100, 200, after=1.0).reply(200, after=0.01)
+    receipt.data(second, second, flags=flags, after=2.0)
+    receipt = receipt.reply(200, after=0.01) if answered else receipt
+    receipt.data(200, 300, after=1.0).reply(300, after=0.01).later()
+    assert (Verdict.FAIL in receipt.verdicts(requirement)) == (answered == silent)
+
+
 def test_reset_in_the_window_challenged_or_heeded() -> None:
     met = Receipt().data(0, 100).reply(100).reset(150, after=1.0).reply(100, after=0.01)
     met.data(100, 200, after=1.0).reply(200, after=0.01).later()
