@@ -6,7 +6,6 @@ from bentpipe_conformance.protocols.rwbp.connection import SEGMENT
 from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import episode, repeated, step, weighted
-from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.campaign.walks import PAUSES, events, walk
 from bentpipe_fuzz.rwbp.linked import and_back
 from bentpipe_fuzz.rwbp.situations import NARROW, WINDOWS
@@ -24,37 +23,44 @@ from bentpipe_fuzz.tcp.leads import (
     some_of,
     wait,
 )
+from bentpipe_fuzz.tcp.reports import (
+    arrives,
+    beyond,
+    everything,
+    far,
+    few,
+    gap,
+    lost_again,
+    old,
+    piece,
+    progress,
+    receives,
+    repaired,
+    silence,
+    swiftly,
+    writes,
+)
 
-_few, _half = some_of([1, 1, 2, 3]), SEGMENT // 2
+_half = SEGMENT // 2
 
 
 # -- a sender, of which something is reported
 
-_progress = step("tell", ack=_few)
-_gap = step("tell", ack=some_of([0, 0, 1, 2]), hole=_few, held=_few, known=either)
-_far = step("tell", hole=some_of([2, 4, 5, 7]), held=_few, known=either)
 _no_news = step("tell", known=either, times=some_of([1, 1, 3]))
-_old = step("tell", ack=some_of([0, 1]), hole=_few, held=some_of([0, 1, 2]),
-            old=some_of([1, SEGMENT, 3 * SEGMENT, 1 << 16, 1 << 30]))  # fmt: skip
-_beside_data = step("tell", ack=some_of([0, 1]), hole=_few, held=some_of([0, 1]),
+_beside_data = step("tell", ack=some_of([0, 1]), hole=few, held=some_of([0, 1]),
                     octets=some_of([1, 100, 1000]))  # fmt: skip
-_all = step("tell", ack=one(99))
 _lower = step("tell", ack=some_of([0, 1]), window=some_of([0, 0, 1, 2, 3]))
 _wider = step("tell", ack=some_of([0, 1]), window=some_of([1, 2, 4, 8, 16]))
 _untrue = step("segment", ack=place("zero", 0), sack=some_of([
     [[("highest", 0), ("highest", SEGMENT)]], [[("highest", -SEGMENT), ("highest", 1)]],
     [[("zero", 0), ("delivered", SEGMENT)]], [[("delivered", SEGMENT), ("delivered", SEGMENT)]],
 ]))  # fmt: skip
-_beyond = step("segment", ack=place("highest", 1, SEGMENT, 1 << 20), octets=some_of([0, 0, 100]))
-_asks = step("write", octets=some_of([1, 100, 1460, 4000]), at_once=some_of([100, 1460]))
 _quits = episode(wait(one(0.4)), step("quit"))
 """What was sent before has arrived, and is not taken for the reason."""
-_receives = step("receive", segments=some_of([1, 3]), seconds=some_of([0.1, 0.7]),
-                 losing=some_of([[], [0], [1]]))  # fmt: skip
 _TRUE: tuple[Situation, ...] = events(
-    _progress, _gap, _gap, _far, _no_news, _old, _beside_data, _all, _lower, _wider, _receives,
+    progress, gap, gap, far, _no_news, old, _beside_data, everything, _lower, _wider, receives,
 )  # fmt: skip
-_REPORTS: tuple[Situation, ...] = (*_TRUE, *events(_untrue, _beyond))
+_REPORTS: tuple[Situation, ...] = (*_TRUE, *events(_untrue, beyond))
 """What is untrue may be true of what waits for the link, and then shows nothing."""
 _end = episode(perhaps | receive(3.0), step("tell", ack=one(99), window=one(16)), receive(3.0))
 
@@ -65,27 +71,22 @@ endless = episode(
 )  # fmt: skip
 """A sender who always has more, and reports of any kind."""
 _lost = step("tell", hole=one(1), held=some_of([1, 1, 2, 3]), window=some_of([16, 16, 24]))
-_arrives = step("tell", ack=some_of([1, 1, 1, 2]))
-_swiftly = wait(some_of([0.02, 0.1, 0.25, 0.25]))
-_repaired = wait(some_of([0.35, 0.7, 0.7, 0.9]))
-_silence = wait(some_of([1.3, 2.0, 3.5, 8.0]))
-_lost_again = step("tell", hole=one(1), held=some_of([8, 12, 18]), known=either)
 _COURSES: tuple[Situation, ...] = (
-    episode(_lost, _swiftly, _arrives), episode(_lost, _swiftly, _arrives),
-    episode(_lost, _repaired, _arrives),
-    episode(_lost, _repaired, _lost_again, _swiftly, _arrives),
-    episode(_lost, _repaired, _lost_again, _repaired, _arrives),
-    episode(_lost, _silence, _arrives), episode(_silence, _arrives), episode(_silence, _lost),
-    episode(_lost, _swiftly, step("tell", ack=one(1), hole=one(1), held=one(1))),
-    episode(step("tell", hole=one(2), held=one(1)), _swiftly, step("tell", ack=some_of([1, 2]))),
-    episode(_all), episode(_progress), episode(_no_news, _swiftly), episode(_old),
+    episode(_lost, swiftly, arrives), episode(_lost, swiftly, arrives),
+    episode(_lost, repaired, arrives),
+    episode(_lost, repaired, lost_again, swiftly, arrives),
+    episode(_lost, repaired, lost_again, repaired, arrives),
+    episode(_lost, silence, arrives), episode(silence, arrives), episode(silence, _lost),
+    episode(_lost, swiftly, step("tell", ack=one(1), hole=one(1), held=one(1))),
+    episode(step("tell", hole=one(2), held=one(1)), swiftly, step("tell", ack=some_of([1, 2]))),
+    episode(everything), episode(progress), episode(_no_news, swiftly), episode(old),
 )  # fmt: skip
 """What can become of a segment: late, lost, lost again, and a timer that expires at any stage."""
 disorder = episode(
     opened("chargen", window=some_of([8 * SEGMENT, 16 * SEGMENT]), interval=some_of([1, 8])),
     wait(one(1.1)),
-    repeated(episode(weighted(*_COURSES), weighted(_repaired, perhaps)), 8),
-    _lost, perhaps | _swiftly, perhaps | _far, _repaired, _end, segments([5]),
+    repeated(episode(weighted(*_COURSES), weighted(repaired, perhaps)), 8),
+    _lost, perhaps | swiftly, perhaps | far, repaired, _end, segments([5]),
 )  # fmt: skip
 """Such courses one behind the other, several of which are false losses."""
 finite = episode(
@@ -93,7 +94,7 @@ finite = episode(
            interval=some_of([1, 8])),
     step("write", octets=some_of([1000, 4000, 10_000]), at_once=some_of([100, 700, 1460])),
     perhaps | close, perhaps | wait(one(0.7)),
-    walk((*_REPORTS, *events(close, _asks, _asks)), PAUSES, 12), _end,
+    walk((*_REPORTS, *events(close, writes, writes)), PAUSES, 12), _end,
     perhaps | close, settle,
 )  # fmt: skip
 """A sender whose data ends, with its FIN or without."""
@@ -103,7 +104,7 @@ reopened = episode(
     wait(one(1.1)),
     repeated(episode(
         _shut, wait(some_of([2.0, 5.0, 12.0, 30.0])),
-        weighted(perhaps, perhaps, episode(weighted(_no_news, _old, _beside_data, _beyond), wait(
+        weighted(perhaps, perhaps, episode(weighted(_no_news, old, _beside_data, beyond), wait(
             some_of([0.7, 4.0])
         ))),
         step("tell", window=some_of([1, 1, 2, 4])), wait(some_of([0.1, 0.7, 0.9])),
@@ -132,14 +133,14 @@ _held_up = episode(
     step("link"), step("grant"),
     repeated(step("open", service=some_of(["chargen", "chargen", "chargen", "echo"]),
                   window=WINDOWS, mss=some_of([536, 1460, 1460])), 3),
-    wait(some_of([0.7, 1.3])), perhaps | _asks,
+    wait(some_of([0.7, 1.3])), perhaps | writes,
 )  # fmt: skip
 _filling = repeated(episode(
     step("tell", ack=some_of([1, 2, 4]), window=some_of([16, 30, 30])),
     perhaps | step("turn", back=some_of([1, 2])),
 ), 3)  # fmt: skip
 """New segments fill the IP queue, so that repairs have no room in it."""
-_lossy = episode(_gap, perhaps | wait(some_of([0.15, 0.35, 1.3])), perhaps | _far)
+_lossy = episode(gap, perhaps | wait(some_of([0.15, 0.35, 1.3])), perhaps | far)
 _then_silent = perhaps | wait(some_of([4.0, 8.0, 12.0]))
 """With credit again, but nobody answers, so that timers show what has become of them."""
 outwaited = episode(
@@ -147,7 +148,7 @@ outwaited = episode(
     opened("chargen", window=WINDOWS, mss=some_of([536, 1460])),
     perhaps | opened("chargen", window=NARROW), wait(one(1.1)), step("epoch"), _filling,
     perhaps | _lossy, step("mute"), wait(some_of([5.0, 20.0, 60.0])), step("grant"),
-    wait(some_of([8.0, 12.0])), _all, receive(3.0), settle,
+    wait(some_of([8.0, 12.0])), everything, receive(3.0), settle,
 )  # fmt: skip
 """Timers expire again and again while copies wait."""
 scarce = episode(
@@ -162,7 +163,7 @@ bounded = episode(
     perhaps | opened("chargen", window=WINDOWS), step("turn"),
     step("write", octets=some_of([10_000, 20_000]), at_once=some_of([500, 1460])), perhaps | close,
     wait(one(1.1)), step("epoch", packets=some_of([0, 0, 1])), perhaps | _filling, _lossy,
-    walk((*_TRUE, *_CREDIT, *events(close, _asks)), _SOON, 12), step("grant"),
+    walk((*_TRUE, *_CREDIT, *events(close, writes)), _SOON, 12), step("grant"),
     _end, perhaps | close, settle,
 )  # fmt: skip
 """Likewise, and the stream has an end."""
@@ -174,25 +175,11 @@ ample = episode(
 
 # -- a receiver
 
-
-@st.composite
-def _pieces(draw: st.DrawFn, base: str, first: int, last: int, least: int) -> list[Step]:
-    """A piece of the stream, which may overlap what has arrived, and may have its end.
-
-    Places are multiples of ``least`` from a base, here and there an octet off.
-    """
-    at = least * draw(st.integers(first, last)) + draw(some_of([0, 0, 0, 0, 1, -1]))
-    octets = min(least * draw(some_of([1, 1, 1, 2, 2, 3])) + draw(some_of([0, 0, 0, 1, -1])), 1460)
-    flags = draw(some_of(["A", "A", "A", "A", "A", "PA", "FA", "", "PUA", "EA"]))
-    ack = draw(some_of([("delivered", 0), ("delivered", 0), ("zero", 0), ("highest", 0)]))
-    return [Step("segment", {"seq": (base, at), "octets": octets, "flags": flags, "ack": ack})]
-
-
 _empty = step("segment", seq=st.one_of(place("next", 0, -1, 1, 1000), place("edge", 0, 1, -1)),
               flags=some_of(["A", "A", "FA", "R", "S", ""]))  # fmt: skip
 _stream: tuple[Situation, ...] = events(
-    _pieces("zero", 0, 8, 700), _pieces("zero", 0, 8, 700), _pieces("zero", 0, 5, 100),
-    _pieces("next", -3, 3, 400), _empty, step("write", octets=some_of([100, 1460, 3000])),
+    piece("zero", 0, 8, 700), piece("zero", 0, 8, 700), piece("zero", 0, 5, 100),
+    piece("next", -3, 3, 400), _empty, step("write", octets=some_of([100, 1460, 3000])),
     step("segment", seq=place("next", 0, -1), times=some_of([1, 3])),
 )  # fmt: skip
 _DELAYS = ((0.01, 0.03), (0.06, 0.09), (0.11, 0.2), (0.7, 1.3))
@@ -204,8 +191,8 @@ pieces = episode(
 )  # fmt: skip
 """Pieces of a stream that overlap, in any order."""
 _at_edge: tuple[Situation, ...] = events(
-    _pieces("edge", -6, 1, 500), _pieces("edge", -6, 1, 500), _pieces("next", -2, 3, 500),
-    _pieces("edge", -4, 1, 100), _empty, _empty, step("offer", window=some_of([0, 500, 1460])),
+    piece("edge", -6, 1, 500), piece("edge", -6, 1, 500), piece("next", -2, 3, 500),
+    piece("edge", -4, 1, 100), _empty, _empty, step("offer", window=some_of([0, 500, 1460])),
 )  # fmt: skip
 brim = episode(
     opened("echo", window=one(0), interval=some_of([1, 8])),
@@ -218,7 +205,7 @@ brim = episode(
 _both: tuple[Situation, ...] = (*_REPORTS, *_stream)
 two_ways = episode(
     step("open", service=some_of(["chargen", "echo"]), window=WINDOWS, interval=some_of([1, 2, 8])),
-    perhaps | _asks, wait(one(0.7)), walk(_both, (*_DELAYS, *PAUSES), 14), _end, settle,
+    perhaps | writes, wait(one(0.7)), walk(_both, (*_DELAYS, *PAUSES), 14), _end, settle,
 )  # fmt: skip
 """Data goes both ways, and either is disturbed."""
 choked_pieces = episode(
@@ -255,7 +242,7 @@ _intruder = step(
     octets=some_of([0, 0, 0, 1, 100]), times=some_of([1, 1, 1, 3]),
 )  # fmt: skip
 _of_states: tuple[Situation, ...] = events(
-    _intruder, _intruder, _intruder, _fin, _progress, _no_news, _gap,
+    _intruder, _intruder, _intruder, _fin, progress, _no_news, gap,
     step("answer", flags=some_of(["SA", "SA", "S"])), step("segment"), _wider,
 )  # fmt: skip
 states = episode(

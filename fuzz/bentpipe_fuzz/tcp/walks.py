@@ -27,29 +27,36 @@ from bentpipe_fuzz.tcp.leads import (
     text,
     wait,
 )
+from bentpipe_fuzz.tcp.reports import (
+    arrives,
+    beyond,
+    everything,
+    far,
+    few,
+    gap,
+    lost_again,
+    old,
+    progress,
+    receives,
+    repaired,
+    silence,
+    swiftly,
+    writes,
+)
 
-_few = some_of([1, 1, 2, 3])
 _sack, _stamped = some_of([True, True, False]), some_of([False, False, True])
 _ROOMY = some_of([8 * SEGMENT, 16 * SEGMENT, 40_000, 60_000])
 _MSS = some_of([536, 1460, 1460, 1460])
 
 # -- what is said of what has arrived
 
-_progress = step("tell", ack=_few)
-_gap = step("tell", ack=some_of([0, 0, 1, 2]), hole=_few, held=_few, known=either)
-_far = step("tell", hole=some_of([2, 4, 5, 7]), held=_few, known=either)
 _no_news = step("tell", known=either, times=some_of([1, 1, 2, 3, 4]))
-_old = step("tell", ack=some_of([0, 1]), hole=_few, held=some_of([0, 1, 2]),
-            old=some_of([1, SEGMENT, 3 * SEGMENT, 1 << 16, 1 << 30]))  # fmt: skip
-_beside_data = step("tell", ack=some_of([0, 0, 1]), hole=_few, held=some_of([0, 1]),
+_beside_data = step("tell", ack=some_of([0, 0, 1]), hole=few, held=some_of([0, 1]),
                     octets=some_of([1, 100, 1000]))  # fmt: skip
-_all = step("tell", ack=one(99))
 _lower = step("tell", ack=some_of([0, 1]), hole=some_of([0, 1]), held=some_of([0, 0, 1]),
               window=some_of([0, 1, 2, 3, 5]))  # fmt: skip
 _wider = step("tell", ack=some_of([0, 1]), hole=some_of([0, 1]), held=some_of([0, 0, 1]),
               window=some_of([4, 8, 16, 30]))  # fmt: skip
-_receives = step("receive", segments=some_of([1, 3]), seconds=some_of([0.1, 0.7]),
-                 losing=some_of([[], [0], [1]]))  # fmt: skip
 
 # -- what is not the truth, or not of use
 
@@ -75,7 +82,6 @@ _odd_blocks = step("segment", sack=some_of([
     [[("delivered", n * SEGMENT), ("delivered", (n + 1) * SEGMENT)] for n in (7, 5, 3, 1)],
 ]))  # fmt: skip
 """Blocks that end amid a segment, or of which there are many."""
-_beyond = step("segment", ack=place("highest", 1, SEGMENT, 1 << 20), octets=some_of([0, 0, 100]))
 _stale = step("segment", tsval=some_of([-1, -100, -100_000, -(1 << 30)]), bare=either,
               ack=some_of([("delivered", 0), ("highest", 0)]),
               octets=some_of([0, 0, 100]))  # fmt: skip
@@ -89,13 +95,12 @@ _flagless = step("segment", flags=some_of(["", "P", "U", "F"]), octets=some_of([
 _above = step("segment", seq=place("next", 100, 1000), octets=some_of([100, 900, 1000]))
 _fin = step("segment", flags=one("FA"), octets=some_of([0, 0, 100]),
             ack=some_of([("delivered", 0), ("zero", 0)]))  # fmt: skip
-_writes = step("write", octets=some_of([1, 100, 1460, 4000]), at_once=some_of([100, 1460]))
 
 TRUE: tuple[Event, ...] = events(
-    _progress, _gap, _gap, _far, _no_news, _old, _beside_data, _all, _lower, _wider, _receives,
+    progress, gap, gap, far, _no_news, old, _beside_data, everything, _lower, _wider, receives,
 )  # fmt: skip
 ODD: tuple[Event, ...] = events(
-    _in_part, _untrue, _duplicated, _odd_blocks, _beyond, _stale, _outside, _challenge, _flagless,
+    _in_part, _untrue, _duplicated, _odd_blocks, beyond, _stale, _outside, _challenge, _flagless,
     _above,
 )  # fmt: skip
 REPORTS: tuple[Event, ...] = (*TRUE, *TRUE, *ODD)
@@ -110,49 +115,43 @@ _ends = episode(
 
 _bulk = opened("chargen", window=_ROOMY, mss=_MSS, sack=_sack, timestamps=_stamped)
 endless = episode(
-    _bulk, wait(some_of([0.7, 1.3])), walk((*REPORTS, *events(_writes)), PAUSES, 12), _ends,
+    _bulk, wait(some_of([0.7, 1.3])), walk((*REPORTS, *events(writes)), PAUSES, 12), _ends,
 )  # fmt: skip
 """A sender who always has more, and reports of any kind."""
 _lost = step("tell", hole=one(1), held=some_of([3, 3, 4, 5, 8]))
-_arrives = step("tell", ack=some_of([1, 1, 1, 2]))
-_swiftly = wait(some_of([0.02, 0.1, 0.25, 0.25]))
-_repaired = wait(some_of([0.35, 0.7, 0.7, 0.9]))
-_silence = wait(some_of([1.3, 2.0, 3.5, 8.0]))
-_lost_again = step("tell", hole=one(1), held=some_of([8, 12, 18]), known=either)
 _COURSES: tuple[Event, ...] = (
-    episode(_lost, _swiftly, _arrives), episode(_lost, _repaired, _arrives),
-    episode(_lost, _repaired, _arrives, _repaired, _arrives),
-    episode(_lost, _repaired, _lost_again, _swiftly, _arrives),
-    episode(_lost, _repaired, _lost_again, _repaired, _arrives),
-    episode(_lost, _silence, _arrives), episode(_silence, _arrives), episode(_silence, _lost),
-    episode(_lost, _repaired, _all, _repaired, _no_news),
-    episode(_lost, _repaired, _silence, _gap, _swiftly, _arrives),
-    episode(_lost, _swiftly, step("tell", ack=one(1), hole=one(1), held=some_of([1, 3]))),
-    episode(step("tell", hole=one(2), held=one(3)), _repaired, step("tell", ack=some_of([1, 2]))),
-    episode(_silence, _no_news, _repaired, _no_news), episode(_lower, _repaired, _wider),
-    episode(_all), episode(_progress), episode(_no_news, _swiftly), episode(_old),
+    episode(_lost, swiftly, arrives), episode(_lost, repaired, arrives),
+    episode(_lost, repaired, arrives, repaired, arrives),
+    episode(_lost, repaired, lost_again, swiftly, arrives),
+    episode(_lost, repaired, lost_again, repaired, arrives),
+    episode(_lost, silence, arrives), episode(silence, arrives), episode(silence, _lost),
+    episode(_lost, repaired, everything, repaired, _no_news),
+    episode(_lost, repaired, silence, gap, swiftly, arrives),
+    episode(_lost, swiftly, step("tell", ack=one(1), hole=one(1), held=some_of([1, 3]))),
+    episode(step("tell", hole=one(2), held=one(3)), repaired, step("tell", ack=some_of([1, 2]))),
+    episode(silence, _no_news, repaired, _no_news), episode(_lower, repaired, _wider),
+    episode(everything), episode(progress), episode(_no_news, swiftly), episode(old),
 )  # fmt: skip
 """What can become of a segment: late, lost, lost again, and a timer that expires at any stage."""
 _grown = episode(_bulk, segments([3, 10, 20]), wait(some_of([0.7, 0.7, 0.0])))
 disorder = episode(
-    _grown, repeated(episode(weighted(*_COURSES), weighted(_repaired, perhaps)), 7),
-    perhaps | _lost, perhaps | _far, _repaired, _ends,
+    _grown, repeated(episode(weighted(*_COURSES), weighted(repaired, perhaps)), 7),
+    perhaps | _lost, perhaps | far, repaired, _ends,
 )  # fmt: skip
 """Such courses one behind the other."""
 _amid: tuple[Event, ...] = tuple(
-    episode(perhaps | _lost, perhaps | _repaired, kind) for kind in (*ODD, *ODD, *events(_writes))
+    episode(perhaps | _lost, perhaps | repaired, kind) for kind in (*ODD, *ODD, *events(writes))
 )
 recovering = episode(
-    _grown, _lost, perhaps | _repaired, walk((*TRUE, *_amid, *_amid, *events(_fin)), _SHORT, 8),
+    _grown, _lost, perhaps | repaired, walk((*TRUE, *_amid, *_amid, *events(_fin)), _SHORT, 8),
     _ends,
 )  # fmt: skip
 """What is odd, late or beside the point comes while a sender recovers."""
 _late: tuple[Event, ...] = tuple(
-    episode(perhaps | _silence, perhaps | _arrives, kind)
-    for kind in (*ODD, *events(_writes, _lost))
+    episode(perhaps | silence, perhaps | arrives, kind) for kind in (*ODD, *events(writes, _lost))
 )
 timed_out = episode(
-    _grown, perhaps | _lost, wait(some_of([1.3, 2.0, 3.5, 8.0, 20.0])), perhaps | _arrives,
+    _grown, perhaps | _lost, wait(some_of([1.3, 2.0, 3.5, 8.0, 20.0])), perhaps | arrives,
     walk((*TRUE, *_late, *_late, *events(_fin)), _SHORT, 8), _ends,
 )  # fmt: skip
 """Likewise after timeouts."""
@@ -175,7 +174,7 @@ shutting = episode(
 shrinking = episode(
     _grown, perhaps | _lost,
     step("segment", window=some_of([0, 536, 1460, 2920, 5000]), sack=some_of([None, []])),
-    walk((*TRUE, *ODD, *events(_lower, _lower, _sliver, _lost, _writes)), PAUSES[:-1], 10), _ends,
+    walk((*TRUE, *ODD, *events(_lower, _lower, _sliver, _lost, writes)), PAUSES[:-1], 10), _ends,
 )  # fmt: skip
 """A window that is smaller than what is outstanding."""
 
@@ -187,7 +186,7 @@ finite = episode(
     perhaps | episode(text, settle),
     step("write", octets=some_of([1000, 4000, 10_000]), at_once=some_of([100, 700, 1460])),
     perhaps | close, perhaps | wait(some_of([0.7, 1.3])),
-    walk((*REPORTS, *events(close, _writes, _writes, _fin)), PAUSES, 12), _ends,
+    walk((*REPORTS, *events(close, writes, writes, _fin)), PAUSES, 12), _ends,
     perhaps | close, settle,
 )  # fmt: skip
 """A sender whose data ends, with its FIN or without, and who may get more."""
@@ -202,7 +201,7 @@ _FIN_LEADS: tuple[Situation, ...] = (
             segments([12, 14, 20]), perhaps | wait(some_of([0.7, 2.0]))),
 )  # fmt: skip
 end_outstanding = episode(
-    weighted(*_FIN_LEADS), walk((*TRUE, *ODD, *ODD, *events(_writes, _fin, close)), PAUSES, 9),
+    weighted(*_FIN_LEADS), walk((*TRUE, *ODD, *ODD, *events(writes, _fin, close)), PAUSES, 9),
     perhaps | receive(3.0), step("tell", ack=one(99), window=one(16)), receive(2.0),
     perhaps | close, settle,
 )  # fmt: skip

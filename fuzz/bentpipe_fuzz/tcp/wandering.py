@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from bentpipe_fuzz.campaign.plan import episode, repeated, step, weighted
-from bentpipe_fuzz.campaign.script import Step
 from bentpipe_fuzz.campaign.walks import PAUSES, Event, events, walk
 from bentpipe_fuzz.tcp.leads import (
     DAYTIME,
@@ -23,6 +22,9 @@ from bentpipe_fuzz.tcp.leads import (
     text,
     wait,
 )
+from bentpipe_fuzz.tcp.reports import (
+    piece,
+)
 from bentpipe_fuzz.tcp.walks import REPORTS
 
 _DELAYS = ((0.01, 0.03), (0.06, 0.09), (0.11, 0.2), (0.25, 0.45), (0.7, 1.3))
@@ -31,20 +33,6 @@ _sack, _stamped = some_of([True, True, False]), some_of([False, True])
 _unscaled = some_of([None, None, 0, 7])
 
 # -- a receiver
-
-
-@st.composite
-def _pieces(draw: st.DrawFn, base: str, first: int, last: int, least: int) -> list[Step]:
-    """A piece of the stream, which may overlap what has arrived, and may have its end.
-
-    Places are multiples of ``least`` from a base, here and there an octet off.
-    """
-    at = least * draw(st.integers(first, last)) + draw(some_of([0, 0, 0, 0, 1, -1]))
-    octets = min(least * draw(some_of([1, 1, 1, 2, 2, 3])) + draw(some_of([0, 0, 0, 1, -1])), 1460)
-    flags = draw(some_of(["A", "A", "A", "A", "A", "PA", "FA", "", "PUA", "AE"]))
-    ack = draw(some_of([("delivered", 0), ("delivered", 0), ("zero", 0), ("highest", 0)]))
-    return [Step("segment", {"seq": (base, at), "octets": octets, "flags": flags, "ack": ack})]
-
 
 _empty = step("segment", seq=st.one_of(place("next", 0, -1, 1, 1000), place("edge", 0, 1, -1)),
               flags=some_of(["A", "A", "A", "FA", "S", ""]))  # fmt: skip
@@ -60,8 +48,8 @@ _more = step("write", octets=some_of([1, 100, 1460, 3000]), at_once=some_of([100
 _end_here = step("segment", flags=one("FA"), seq=place("next", 0, 0, 100, 1000),
                  octets=some_of([0, 0, 100]))  # fmt: skip
 STREAM: tuple[Event, ...] = events(
-    _pieces("zero", 0, 8, 700), _pieces("zero", 0, 5, 100), _pieces("next", -3, 3, 400),
-    _pieces("next", -2, 5, 500), _empty, _more, _more, _stamps, _repeats, _repeats, _damaged,
+    piece("zero", 0, 8, 700), piece("zero", 0, 5, 100), piece("next", -3, 3, 400),
+    piece("next", -2, 5, 500), _empty, _more, _more, _stamps, _repeats, _repeats, _damaged,
     _unsent, _end_here, step("segment", seq=place("next", 0, -1), times=some_of([1, 3])),
 )  # fmt: skip
 pieces = episode(
@@ -71,8 +59,8 @@ pieces = episode(
 )  # fmt: skip
 """Pieces of a stream that overlap, in any order."""
 _at_edge: tuple[Event, ...] = (*events(
-    _pieces("edge", -6, 1, 500), _pieces("edge", -6, 1, 500), _pieces("next", -2, 3, 500),
-    _pieces("edge", -4, 1, 100), _empty, _empty, _repeats, _stamps, _unsent,
+    piece("edge", -6, 1, 500), piece("edge", -6, 1, 500), piece("next", -2, 3, 500),
+    piece("edge", -4, 1, 100), _empty, _empty, _repeats, _stamps, _unsent,
     step("offer", window=some_of([0, 500, 1460])),
     step("segment", flags=some_of(["R", "RA", "S", "FA"]), seq=place("edge", -1, 0, 1)),
     step("segment", octets=some_of([1, 100]), window=some_of([1000, 5000])),
@@ -161,7 +149,7 @@ _of_states: tuple[Event, ...] = events(
     _intruder, _harmless, _harmless, _harmless, _fin, _old_stamp, _more, _repeats, _unsent,
     step("tell", ack=some_of([1, 1, 2])), step("tell", hole=one(1), held=some_of([1, 3])),
     step("tell", times=some_of([1, 3])), step("tell", ack=one(1), window=some_of([0, 1, 8, 30])),
-    step("segment"), _pieces("next", -2, 3, 400),
+    step("segment"), piece("next", -2, 3, 400),
 )  # fmt: skip
 _settled = episode(perhaps | step("segment"), receive(2.0), perhaps | text, perhaps | close, settle)
 _WHILES = ((0.02, 0.1), (0.35, 0.7), (1.1, 2.0), (4.0, 8.0))
