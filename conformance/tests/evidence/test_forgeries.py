@@ -103,10 +103,10 @@ def test_bundle_that_nobody_touched_is_reproduced(bundles: Bundles) -> None:
 
 
 CASE = "cases/snr__receiver__established-duplicate-segments"
-NO_RESULT = "1 of the 11 planned cases have no result: snr/receiver/established-duplicate-segments"
+NO_RESULT = "planned cases have no result: snr/receiver/established-duplicate-segments"
 
 REFUSED: dict[str, tuple[int, str]] = {
-    "failing_cases_removed": (1, "4 of the 11 planned cases have no result: snr/receiver/"),
+    "failing_cases_removed": (1, "planned cases have no result: snr/receiver/"),
     "failing_folder_removed": (1, NO_RESULT),
     "record_of_a_failing_case_removed": (1, f"{CASE} has no case.json"),
     "failing_cases_renamed": (3, "cases/snr__other__0 is no case of the plan"),
