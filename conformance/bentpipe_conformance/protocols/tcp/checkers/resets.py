@@ -289,6 +289,9 @@ def _challenged(
     another = next(others, None)
     if another is not None and another.time <= (answer.time if answer else odd.time + longest):
         return  # another RST came before an answer
+    over = context.prepared.lifetime.over
+    if answer is not None and over is not None and answer.packet.number > over:
+        return  # it answers what met no connection any more
     wanted = "an acknowledgment"
     if answer is not None:
         same = known is None or answer.tcp.ack in _expected_since(flow, known, odd)

@@ -150,8 +150,10 @@ def throttled(flow: Flow, odd: Segment) -> bool:
     since, number = odd.time - THROTTLED_S, odd.packet.number
     opened = flow.handshake.tester
     challenges = (s for s in flow.arriving if s.tcp.flags & (SYN | RST) and s.packet is not opened)
-    refused = (ack for ack in flow.acks if ack.rejected)
-    return any(since < s.time and s.packet.number < number for s in chain(challenges, refused))
+    refused = (ack for ack in flow.acks if not ack.acceptable)
+    outside = (arrival for arrival in flow.arrivals if not arrival.acceptable)
+    odd_ones = chain(challenges, refused, outside)
+    return any(since < s.time and s.packet.number < number for s in odd_ones)
 
 
 def strays(flow: Flow, lifetime: Lifetime) -> Iterator[Segment]:

@@ -448,6 +448,16 @@ def test_window_of_text_that_begins_below_the_syn_and_completes_the_handshake() 
     _innocent(receipt, "SNR-WIN-001")
 
 
+@pytest.mark.parametrize(("before", "accused"), [(0.35, False), (30.0, True)])
+def test_reset_soon_after_an_acknowledgment_of_what_was_not_sent(
+    before: float, accused: bool
+) -> None:
+    """Answers may be limited in rate (RFC 5961 section 7), whatever they answer."""
+    opened = Receipt().data(0, 100).reply(100).data(100, 100, ack=700, after=1.0).reply(100)
+    opened.data(500, 500, flags=RST, after=before).data(100, 101, after=40.0).reply(101).later()
+    assert (Verdict.FAIL in opened.verdicts("SNR-CON-012")) == accused
+
+
 def test_second_reset_meets_no_connection() -> None:
     first = Receipt().data(0, 100).reply(100).reset(100, after=1.0).reset(150, after=0.5)
     _innocent(first.later(), "SNR-CON-012", "SNR-CON-011", "SNR-CON-044")
