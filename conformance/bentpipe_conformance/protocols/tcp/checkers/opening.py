@@ -139,13 +139,13 @@ def early_reset(flow: Flow, context: Context) -> tuple[Segment, int] | None:
 
     That is the octets by which it lies beyond the next expected one; None if it lies elsewhere.
     """
-    arrived, answer, offer = _in_syn_received(flow, context), flow.handshake.answer, None
-    if answer is not None and arrived and is_reset(arrived[0]) and arrived[0].tcp.options_ok:
-        offer = flow.handshake.offer
-    if offer is None or answer is None:
+    offer, answer = flow.handshake.offer, flow.handshake.answer
+    first = next(iter(_in_syn_received(flow, context)), None)
+    if first is None or offer is None or answer is None:
         return None
-    offset = nearest(arrived[0].tcp.seq - offer.seq - 1 - len(offer.payload), 0)
-    return (arrived[0], offset) if 0 < offset < answer.window - len(offer.payload) else None
+    offset = nearest(first.tcp.seq - offer.seq - 1 - len(offer.payload), 0)
+    inside = 0 < offset < answer.window - len(offer.payload)
+    return (first, offset) if inside and is_reset(first) and first.tcp.options_ok else None
 
 
 def refused_by_reset(

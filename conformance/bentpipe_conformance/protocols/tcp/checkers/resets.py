@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from operator import attrgetter
 
 from bentpipe_conformance.engine.checking import checker
 from bentpipe_conformance.engine.remembered import remembered
@@ -135,8 +137,9 @@ def _survives(flow: Flow, context: Context, odd: Segment, what: str) -> Findings
         if is_reset(item):
             if _refuses_early(flow, item):
                 continue  # which says nothing of the connection
-            alone = min(item.time - odd.time, silent_before(flow, item)) > flow.reaction
-            if alone and flow.handshake.iut_opens:
+            if flow.handshake.iut_opens and (
+                min(item.time - odd.time, silent_before(flow, item)) > flow.reaction
+            ):
                 # The user of a caller may abort, which shows that there was a connection.
                 yield context.holds(f"the connection outlived {what}", item, odd)
                 return
@@ -280,13 +283,13 @@ def _challenged(
 ) -> Findings:
     longest = float(context.permitted("longest_s", 0.5)) + flow.reaction
     # A timer repeats what it would have repeated anyway.
-    again = {s.packet.number for s in flow.sent if s.retransmission and s.timed}
+    again = _timed_repeats(flow)
     answer = leaving_after(
         flow, odd, longest, lambda s: not (s.tcp.flags & SYN or s.packet.number in again)
     )
-    number = odd.packet.number
-    others = (p for p in flow.resets if not p.outgoing and p.number > number)
-    another = next(others, None)
+    behind = bisect_right(flow.resets, odd.packet.number, key=attrgetter("number"))
+    others = (flow.resets[at] for at in range(behind, len(flow.resets)))
+    another = next((packet for packet in others if not packet.outgoing), None)
     if another is not None and another.time <= (answer.time if answer else odd.time + longest):
         return  # another RST came before an answer
     over = context.prepared.lifetime.over
@@ -303,6 +306,12 @@ def _challenged(
         sentence = f"{what} was not answered"
         yield context.violated(sentence, odd, expected=wanted, actual="nothing")
     yield from _survives(flow, context, odd, what)
+
+
+@remembered
+def _timed_repeats(flow: Flow) -> set[int]:
+    """Numbers of the packets that a timer has repeated."""
+    return {sent.packet.number for sent in flow.sent if sent.retransmission and sent.timed}
 
 
 def _expected_since(flow: Flow, known: Reply, odd: Segment) -> set[int]:
@@ -363,23 +372,21 @@ def syn_is_challenged(flow: Flow, context: Context) -> Findings:
     reset = lifetime.reset
     given_up = (item.number for item in flow.resets if item.outgoing and item.number > begin)
     ends = next(given_up, math.inf), math.inf if reset is None else reset.packet.number
-    until = min(_last(flow, lifetime), *ends)
+    until = min(_last(flow, lifetime), _perhaps_reset(flow), *ends)
     for item in flow.arriving:
         is_syn = item.tcp.flags & (SYN | RST) == SYN and item.tcp.options_ok
         # Without its timestamp it may be dropped before (RFC 7323 section 3.2).
         bare = flow.handshake.timestamps and item.tcp.tsval is None
         if is_syn and not bare and begin < item.packet.number < until:
-            if _perhaps_reset(flow, item):
-                return
             yield from _challenged(flow, context, item, None, "a SYN on an open connection")
 
 
-def _perhaps_reset(flow: Flow, segment: Segment) -> bool:
-    """Whether a RST came before at the number acknowledged last, which may have been the next."""
-    number = segment.packet.number
-    resets = (Segment(p) for p in flow.resets if not p.outgoing and p.number < number)
+def _perhaps_reset(flow: Flow) -> float:
+    """Number of the first RST at the number acknowledged last, which may have been the next."""
+    resets = (Segment(packet) for packet in flow.resets if not packet.outgoing)
     known = ((item, latest_before(flow, item.packet.number)) for item in resets)
-    return any(s is not None and item.tcp.seq == s.tcp.ack for item, s in known)
+    exact = (i.packet.number for i, s in known if s is not None and i.tcp.seq == s.tcp.ack)
+    return next(exact, math.inf)
 
 
 @checker("SNR-CON-014")

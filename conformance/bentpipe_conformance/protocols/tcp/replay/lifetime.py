@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import takewhile
+from typing import TypeVar
 
 from bentpipe_conformance.engine.peer import STANDARD_SERVICES
 from bentpipe_conformance.protocols.tcp.codec import ACK, MODULUS, RST, SYN
 from bentpipe_conformance.protocols.tcp.replay.answers import THROTTLED_S
 from bentpipe_conformance.protocols.tcp.replay.events import Ack, Arrival, Segment, Sent
 from bentpipe_conformance.protocols.tcp.replay.flow import Flow
-from bentpipe_conformance.protocols.tcp.replay.order import later
+from bentpipe_conformance.protocols.tcp.replay.order import count_before, later, latest_first
 from bentpipe_conformance.protocols.tcp.replay.resets import Expected, latest_before
+
+_E = TypeVar("_E", bound=Segment)
 
 LEAST_TIME_WAIT_S = 30.0
 """Seconds of TIME-WAIT that an implementation has to keep at least, unless it is permitted less."""
@@ -147,13 +150,17 @@ def lasts(flow: Flow, segment: Segment, seconds: float) -> bool:
 
 def throttled(flow: Flow, odd: Segment) -> bool:
     """Whether something else that is odd had to be answered so lately that a limit may hold."""
-    since, number = odd.time - THROTTLED_S, odd.packet.number
-    opened = flow.handshake.tester
-    challenges = (s for s in flow.arriving if s.tcp.flags & (SYN | RST) and s.packet is not opened)
-    refused = (ack for ack in flow.acks if not ack.acceptable)
-    outside = (arrival for arrival in flow.arrivals if not arrival.acceptable)
-    odd_ones = chain(challenges, refused, outside)
-    return any(since < s.time and s.packet.number < number for s in odd_ones)
+    since, opened = odd.time - THROTTLED_S, flow.handshake.tester
+
+    def lately(events: Sequence[_E]) -> Iterator[_E]:
+        before = latest_first(events, count_before(events, odd.packet.number))
+        return takewhile(lambda item: item.time > since, before)
+
+    return (
+        any(s.tcp.flags & (SYN | RST) and s.packet is not opened for s in lately(flow.arriving))
+        or any(not ack.acceptable for ack in lately(flow.acks))
+        or any(not arrival.acceptable for arrival in lately(flow.arrivals))
+    )
 
 
 def strays(flow: Flow, lifetime: Lifetime) -> Iterator[Segment]:
