@@ -18,12 +18,20 @@ Findings = Iterator[Finding]
 
 __all__ = ["TICK_S", "judged"]
 
+PATIENCE_S = 100.0
+"""For so long nothing is given up without a segment of the peer's (RWBP-TM-006)."""
+
 
 _Check = Callable[[Any, Context], Findings]
 
 
 def rule(
-    requirement: str, *, at_once: bool = False, agreed: bool = False, once: bool = False
+    requirement: str,
+    *,
+    at_once: bool = False,
+    agreed: bool = False,
+    once: bool = False,
+    behind: _Check | None = None,
 ) -> Callable[[_Check], _Check]:
     """Register the checker of a requirement.
 
@@ -32,13 +40,16 @@ def rule(
         at_once: say nothing where a link rate or a gateway may delay what leaves at once.
         agreed: say nothing of connections without RWBP.
         once: say nothing behind the first violation, which the rest would only repeat.
+        behind: what judges instead where a link rate or a gateway may delay what leaves.
     """
 
     def declare(check: _Check) -> _Check:
         @wraps(check)
         def guarded(flow: Any, context: Context) -> Findings:
-            if (not agreed or flow.agreed) and (not at_once or flow.leaves_at_once(context.ics)):
-                found = check(flow, context)
+            waits = (at_once or behind is not None) and not flow.leaves_at_once(context.ics)
+            judging = behind if waits else check
+            if judging is not None and (not agreed or flow.agreed):
+                found = judging(flow, context)
                 yield from until_violated(found) if once else found
 
         return checker(requirement)(guarded)

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    PATIENCE_S,
+    TICK_S,
+    Context,
+    Findings,
+    judged,
+    rule,
+)
 from bentpipe_conformance.protocols.rwbp.checkers.going_on import goes_on, unasked
 from bentpipe_conformance.protocols.rwbp.checkers.waiting import guessed, refuses_late
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
@@ -14,9 +21,6 @@ from bentpipe_conformance.protocols.tcp.codec import ACK, RST, SYN
 
 FIRST_S, MOST_S = 1.0, 60.0
 """The time after which a SYN is repeated first, and the longest (section 11)."""
-
-PATIENCE_S = 100.0
-"""For so long nothing is given up (RWBP-TM-006)."""
 
 
 @rule("RWBP-CX-002", at_once=True, once=True)

@@ -182,30 +182,14 @@ def acknowledgments_do_not_pile_up(flow: Flow, context: Context) -> Findings:
     yield from _given_up(flow, context)
     yield from replacing.counted(flow, context)
     places = ip_queue(context)
-    for calls, replies in _bunches(flow):
-        if calls > 2 * places and replies:
+    for arrived, replies in replacing.bunches(flow):
+        calls = sum(arrival.calls is not None for arrival in arrived)
+        if calls > 2 * places:
             yield judged(
                 context, len(replies) <= places + 1,
                 f"{calls} segments had waited to be answered; acknowledgments: {len(replies)}",
                 replies[-1], replies[0], expected=f"at most {places + 1}", actual=str(len(replies)),
             )  # fmt: skip
-
-
-def _bunches(flow: Flow) -> Iterator[tuple[int, list[Segment]]]:
-    """How many segments called for an acknowledgment, one after the other; and what then left."""
-    events: list[Arrival | Reply] = [*flow.arrivals, *(item for item in flow.replies if item.pure)]
-    events.sort(key=lambda item: item.packet.number)
-    calls, left = 0, list[Segment]()
-    for event in events:
-        if isinstance(event, Reply):
-            left.append(event)
-            continue
-        if left:
-            yield calls, left
-            calls, left = 0, []
-        calls += event.calls is not None
-    if left:
-        yield calls, left
 
 
 def _given_up(flow: Flow, context: Context) -> Findings:

@@ -87,14 +87,11 @@ def right_edge_is_a_maximum(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@rule("RWBP-EC-004", agreed=True)
+@rule("RWBP-EC-004", agreed=True, behind=waiting.lowest_first)
 def retransmissions_first(flow: Flow, context: Context) -> Findings:
     """What awaits retransmission goes before anything new, lowest first (section 8.2)."""
     # Exercised where several segments await retransmission, or one and a new one that may leave.
     # What is not sent at all violates RWBP-EC-002 or -007.
-    if not flow.leaves_at_once(context.ics):
-        yield from waiting.lowest_first(flow, context)
-        return
     never = {missed.outgoing.start for missed in flow.sender.missed}
     for sent in flow.sent:
         if sent.why not in (Why.NEW, Why.LOST, Why.TIMEOUT) or sent.before in never:
@@ -108,13 +105,10 @@ def retransmissions_first(flow: Flow, context: Context) -> Findings:
             yield context.holds(f"{sent.span} was sent again before anything else", sent)
 
 
-@rule("RWBP-EC-005", agreed=True)
+@rule("RWBP-EC-005", agreed=True, behind=expiring.expires_at_last)
 def timer_runs(flow: Flow, context: Context) -> Findings:
     """The timer runs while anything is outstanding."""
     # Exercised by silence of the receiver for longer than the timeout.
-    if not flow.leaves_at_once(context.ics):
-        yield from expiring.expires_at_last(flow, context)
-        return
     for expiry in flow.sender.expiries:
         late = expiry.lasted - expiry.most
         if late > STALLED_S or not expiry.copies:
@@ -150,13 +144,10 @@ def kept_until_arrived(flow: Flow, context: Context) -> Findings:
             )
 
 
-@rule("RWBP-EC-007", agreed=True)
+@rule("RWBP-EC-007", agreed=True, behind=expiring.two_copies)
 def two_copies(flow: Flow, context: Context) -> Findings:
     """A timeout sends the earliest outstanding segment twice, and nothing else."""
     # Exercised by a timeout.
-    if not flow.leaves_at_once(context.ics):
-        yield from expiring.two_copies(flow, context)
-        return
     for expiry in flow.sender.expiries:
         if not expiry.copies:
             continue
@@ -180,13 +171,10 @@ def two_copies(flow: Flow, context: Context) -> Findings:
         )  # fmt: skip
 
 
-@rule("RWBP-EC-010", agreed=True)
+@rule("RWBP-EC-010", agreed=True, behind=waiting.arrived_meanwhile)
 def arrived_is_not_sent_again(flow: Flow, context: Context) -> Findings:
     """What has arrived is released and never sent again."""
     # Exercised by retransmissions, and by timeouts, after blocks have reported anything.
-    if not flow.leaves_at_once(context.ics):
-        yield from waiting.arrived_meanwhile(flow, context)
-        return
     reported = False
     acks = iter(flow.acks)
     ack = next(acks, None)
@@ -203,13 +191,10 @@ def arrived_is_not_sent_again(flow: Flow, context: Context) -> Findings:
             yield context.holds("only what had not arrived was sent again", sent)
 
 
-@rule("RWBP-EC-011", agreed=True)
+@rule("RWBP-EC-011", agreed=True, behind=waiting.as_cut_first)
 def boundaries_are_kept(flow: Flow, context: Context) -> Findings:
     """A retransmission is the segment that was sent first, with present ACK and window."""
     # Exercised by any retransmission.
-    if not flow.leaves_at_once(context.ics):
-        yield from waiting.as_cut_first(flow, context)
-        return
     replies = {reply.packet.number: reply for reply in flow.replies}
     for sent in flow.sent:
         if sent.why in (Why.RECUT, Why.BEYOND):
@@ -227,13 +212,10 @@ def boundaries_are_kept(flow: Flow, context: Context) -> Findings:
             )  # fmt: skip
 
 
-@rule("RWBP-EC-012", agreed=True)
+@rule("RWBP-EC-012", agreed=True, behind=waiting.never_due)
 def nothing_else_is_retransmitted(flow: Flow, context: Context) -> Findings:
     """Nothing is sent again that has not been taken for lost or been chosen by the timer."""
     # Exercised by acknowledgments that report what arrived behind a hole, after its repair.
-    if not flow.leaves_at_once(context.ics):
-        yield from waiting.never_due(flow, context)
-        return
     for sent in unexplained(flow):
         if not after_news(flow, sent):
             where = (sent, sent.cause) if sent.cause is not None else (sent,)

@@ -15,6 +15,7 @@ from itertools import pairwise, zip_longest
 
 from bentpipe_conformance.engine.statement import declared
 from bentpipe_conformance.protocols.rwbp.checkers import (
+    PATIENCE_S,
     TICK_S,
     Context,
     Findings,
@@ -35,9 +36,6 @@ from bentpipe_conformance.protocols.rwbp.replay.link import entries
 
 SPREAD = 5
 """SRTT is no longer than the longest sample, nor is RTTVAR, and RTO is SRTT + 4 RTTVAR."""
-
-PATIENCE_S = 100.0
-"""After so long without a segment of the peer's a connection may be given up (RWBP-TM-006)."""
 
 
 def by_timer(flow: Flow, context: Context) -> Iterator[tuple[Sent, Sent | None]]:

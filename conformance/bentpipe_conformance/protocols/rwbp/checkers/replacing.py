@@ -25,7 +25,7 @@ def counted(flow: Flow, context: Context) -> Findings:
         return
     places = ip_queue(context)
     before: Bunch | None = None
-    for bunch in _bunches(flow):
+    for bunch in bunches(flow):
         calls, replies = bunch
         until = next((reply for reply in replies if reply.ack == calls[-1].expected_after), None)
         if (
@@ -45,7 +45,8 @@ def counted(flow: Flow, context: Context) -> Findings:
         before = bunch
 
 
-def _bunches(flow: Flow) -> Iterator[Bunch]:
+def bunches(flow: Flow) -> Iterator[Bunch]:
+    """Runs of segments that arrived while nothing left, and the acknowledgments that then left."""
     events: list[Arrival | Reply] = [*flow.arrivals, *(item for item in flow.replies if item.pure)]
     calls, left = list[Arrival](), list[Reply]()
     for event in sorted(events, key=lambda item: item.packet.number):

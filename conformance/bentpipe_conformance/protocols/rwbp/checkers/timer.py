@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from bentpipe_conformance.engine.finding import Finding
 from bentpipe_conformance.protocols.rwbp.checkers import (
+    PATIENCE_S,
     TICK_S,
     Context,
     Findings,
@@ -28,9 +29,6 @@ from bentpipe_conformance.protocols.rwbp.replay.link import entries
 from bentpipe_conformance.protocols.tcp.codec import RST
 
 _Segment = TypeVar("_Segment", bound=Segment)
-
-PERSISTENCE_S = 100.0
-"""RWBP-TM-006."""
 
 SPARE = 256
 """Packets that are more than a window and what waits beside it."""
@@ -99,13 +97,10 @@ def what_is_measured(flow: Flow, context: Context) -> Findings:
             yield in_time(context, expiry, f"{expiry.outgoing.span} timed out after that sample")
 
 
-@rule("RWBP-TM-003", agreed=True)
+@rule("RWBP-TM-003", agreed=True, behind=expiring.started_anew)
 def started_anew_by_progress(flow: Flow, context: Context) -> Findings:
     """Progress of any kind starts the timer anew."""
     # Exercised by a timeout after an acknowledgment that reported one of several segments.
-    if not flow.leaves_at_once(context.ics):
-        yield from expiring.started_anew(flow, context)
-        return
     for expiry in expired(flow):
         if expiry.why == "progress" or _restarted(flow, context, expiry):
             sentence = f"{expiry.outgoing.span} timed out, counted from the last progress"
@@ -121,13 +116,10 @@ def _restarted(flow: Flow, context: Context, expiry: Expiry) -> bool:
     return any(expiry.least - TICK_S <= it <= expiry.most + AT_ONCE_S for it in waited)
 
 
-@rule("RWBP-TM-004", agreed=True)
+@rule("RWBP-TM-004", agreed=True, behind=expiring.backs_off)
 def backs_off_until_progress(flow: Flow, context: Context) -> Findings:
     """The timeout doubles with each expiry, up to 60 s, until there is progress."""
     # Exercised by two timeouts in a row, and by one after progress after another.
-    if not flow.leaves_at_once(context.ics):
-        yield from expiring.backs_off(flow, context)
-        return
     before = False
     for expiry in expired(flow):
         if expiry.why == "timeout":
@@ -246,10 +238,10 @@ def patience(flow: Flow, context: Context) -> Findings:
         if given_up is not None:
             silence = given_up.time - item.time
             yield judged(
-                context, silence >= PERSISTENCE_S - context.timing_error,
+                context, silence >= PATIENCE_S - context.timing_error,
                 f"the connection was given up after {silence:.0f} s", given_up, item,
                 expected="no sooner than after 100 s of silence", actual=f"after {silence:.1f} s",
             )  # fmt: skip
-        elif len(sent) > 1 and end - item.time >= PERSISTENCE_S:
+        elif len(sent) > 1 and end - item.time >= PATIENCE_S:
             sentence = f"there was silence for {end - item.time:.0f} s and it tried on"
             yield context.holds(sentence, sent[-1], item)

@@ -7,9 +7,15 @@ from collections.abc import Iterator
 
 from bentpipe_conformance.engine.context import until_violated
 from bentpipe_conformance.engine.finding import Finding
-from bentpipe_conformance.protocols.rwbp.checkers import TICK_S, Context, Findings, judged, rule
+from bentpipe_conformance.protocols.rwbp.checkers import (
+    PATIENCE_S,
+    TICK_S,
+    Context,
+    Findings,
+    judged,
+    rule,
+)
 from bentpipe_conformance.protocols.rwbp.checkers.acknowledgment import is_update
-from bentpipe_conformance.protocols.rwbp.checkers.connection import PATIENCE_S
 from bentpipe_conformance.protocols.rwbp.codec import LARGEST_WINDOW
 from bentpipe_conformance.protocols.rwbp.replay import AT_ONCE_S
 from bentpipe_conformance.protocols.rwbp.replay.events import (
